@@ -18,11 +18,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.batch_extractor import extract_batch
-    from llmcrawler.crawl.public_api import Extractor, PageRecord, ReadPage, read_page
-    from llmcrawler.crawl.python_crawl import explore
-    from llmcrawler.crawl.ray_extraction import ray_extract
-    from llmcrawler.storage.dataframe import read_status, status_summary
+    from llmcrawler.api.batch_extractor import extract_batch
+    from llmcrawler.api.public_api import Extractor, PageRecord, ReadPage, read_page
+    from llmcrawler.api.python_crawl import explore
+    from llmcrawler.api.ray_extraction import ray_extract
+    from llmcrawler.core.storage.dataframe import read_status, status_summary
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,11 +38,11 @@ __all__ = [
 ]
 
 _PLACES = {
-    "explore": "llmcrawler.crawl.python_crawl",
-    "extract_batch": "llmcrawler.crawl.batch_extractor",
-    "ray_extract": "llmcrawler.crawl.ray_extraction",
-    "read_status": "llmcrawler.storage.dataframe",
-    "status_summary": "llmcrawler.storage.dataframe",
+    "explore": "llmcrawler.api.python_crawl",
+    "extract_batch": "llmcrawler.api.batch_extractor",
+    "ray_extract": "llmcrawler.api.ray_extraction",
+    "read_status": "llmcrawler.core.storage.dataframe",
+    "status_summary": "llmcrawler.core.storage.dataframe",
 }
 
 
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
     """Load what is asked for: Scrapy imports this package for every setting that names a class of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES.get(name, "llmcrawler.crawl.public_api")), name)
+    return getattr(import_module(_PLACES.get(name, "llmcrawler.api.public_api")), name)
 
 
 def __dir__() -> list[str]:

@@ -38,9 +38,9 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--page-types", metavar="FILE", default="", help="likewise")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.crawl.archive_application import apply_archives
+        from llmcrawler.api.archive_application import apply_archives
+        from llmcrawler.core.reporting import ExitStatus
         from llmcrawler.errors import CrawlFailed, JobBusy, StorageFailed
-        from llmcrawler.reporting import ExitStatus
 
         with config_errors_as_usage():
             work = _application(args, opts)
@@ -82,11 +82,11 @@ def _said(counts: Any) -> str:
 
 
 def _application(args: list[str], opts: argparse.Namespace) -> Any:
-    from llmcrawler.crawl.archive_application import Application
+    from llmcrawler.api.archive_application import Application
+    from llmcrawler.api.batch_extractor import learned_file
+    from llmcrawler.core.storage.feeds.feed_checks import require
+    from llmcrawler.core.understanding.page_extractor import LineRules
     from llmcrawler.crawl.archive_lists import ArchiveList
-    from llmcrawler.crawl.batch_extractor import learned_file
-    from llmcrawler.crawl.page_extractor import LineRules
-    from llmcrawler.storage.feeds.feed_checks import require
 
     if len(args) < 2 or not opts.output:
         raise UsageError(

@@ -61,11 +61,11 @@ class Command(Offline, ScrapyCommand):
             raise UsageError(f"name a list and a folder: {_HOW}", print_help=False)
 
     def _crawl(self, sites: Path, opts: argparse.Namespace) -> None:
-        from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
-        from llmcrawler.crawl.campaigns.sites_file import read_sites
-        from llmcrawler.crawl.campaigns.stored_campaign import work_folder
+        from llmcrawler.campaigns.campaign_storage import CampaignStorage
+        from llmcrawler.campaigns.sites_file import read_sites
+        from llmcrawler.campaigns.stored_campaign import work_folder
+        from llmcrawler.core.reporting import ExitStatus
         from llmcrawler.errors import JobBusy
-        from llmcrawler.reporting import ExitStatus
 
         assert self.settings is not None
         with config_errors_as_usage():
@@ -96,11 +96,11 @@ class Command(Offline, ScrapyCommand):
         """Crawl until all is over; False: it was stopped before. Raises JobBusy where another process does already."""
         from contextlib import nullcontext
 
-        from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
-        from llmcrawler.crawl.campaigns.campaign_run import CampaignRun
-        from llmcrawler.crawl.campaigns.campaign_start import prepare, retry
-        from llmcrawler.crawl.campaigns.campaign_status import lock_campaign
-        from llmcrawler.crawl.campaigns.stored_campaign import StoredCampaign, read_owner
+        from llmcrawler.campaigns.campaign_file import CampaignFile
+        from llmcrawler.campaigns.campaign_run import CampaignRun
+        from llmcrawler.campaigns.campaign_start import prepare, retry
+        from llmcrawler.campaigns.campaign_status import lock_campaign
+        from llmcrawler.campaigns.stored_campaign import StoredCampaign, read_owner
         from llmcrawler.errors import ConfigError, JobBusy
 
         assert self.settings is not None
@@ -123,11 +123,11 @@ class Command(Offline, ScrapyCommand):
 
     def _rules(self, opts: argparse.Namespace) -> Any:
         """Raise ConfigError for what no crawl of the campaign could be started with."""
-        from llmcrawler.crawl.campaigns.campaign_run import CampaignRules
-        from llmcrawler.crawl.campaigns.site_lines import FORMATS
+        from llmcrawler.campaigns.campaign_run import CampaignRules
+        from llmcrawler.campaigns.site_lines import FORMATS
+        from llmcrawler.core.storage.feeds.feed_checks import require
         from llmcrawler.crawl.start_checks import check_numbers
         from llmcrawler.errors import ConfigError
-        from llmcrawler.storage.feeds.feed_checks import require
 
         assert self.settings is not None
         if opts.format not in FORMATS:
@@ -148,10 +148,10 @@ class Command(Offline, ScrapyCommand):
         """Return what the campaign is crawled by, and how many cores that has."""
         from functools import partial
 
-        from llmcrawler.crawl.campaigns.cluster_crawls import ClusterCrawls
-        from llmcrawler.crawl.campaigns.machine_crawls import crawls_of_machine
-        from llmcrawler.crawl.campaigns.ray_cluster import RayCluster
-        from llmcrawler.crawl.campaigns.stored_campaign import BUDGET_FILE, KNOWLEDGE_FILE
+        from llmcrawler.campaigns.cluster_crawls import ClusterCrawls
+        from llmcrawler.campaigns.machine_crawls import crawls_of_machine
+        from llmcrawler.campaigns.ray_cluster import RayCluster
+        from llmcrawler.campaigns.stored_campaign import BUDGET_FILE, KNOWLEDGE_FILE
         from llmcrawler.crawl.model_settings import check_budget_of_many
 
         assert self.settings is not None
@@ -188,9 +188,9 @@ class Command(Offline, ScrapyCommand):
 
     def _show_status(self, place: str, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
         """Show how far it is: on a terminal, while it runs, again and again."""
-        from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
-        from llmcrawler.crawl.campaigns.campaign_tables import campaign_tables
-        from llmcrawler.crawl.campaigns.stored_campaign import status_at
+        from llmcrawler.campaigns.campaign_storage import CampaignStorage
+        from llmcrawler.campaigns.campaign_tables import campaign_tables
+        from llmcrawler.campaigns.stored_campaign import status_at
 
         with config_errors_as_usage():
             storage = CampaignStorage.at(place)
@@ -204,8 +204,8 @@ class Command(Offline, ScrapyCommand):
 
     def _write_page(self, target: Path, status: dict[str, Any]) -> None:
         from llmcrawler import __version__
-        from llmcrawler.crawl.campaigns.campaign_tables import campaign_view
-        from llmcrawler.reporting.html.render import render_campaign
+        from llmcrawler.campaigns.campaign_tables import campaign_view
+        from llmcrawler.core.reporting.html.render import render_campaign
 
         try:
             target.write_bytes(render_campaign(campaign_view(status), __version__, time.time()))
@@ -223,7 +223,7 @@ def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     from rich.console import Group
     from rich.live import Live
 
-    from llmcrawler.crawl.campaigns.campaign_tables import campaign_tables
+    from llmcrawler.campaigns.campaign_tables import campaign_tables
 
     with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
         while (status := read())["is_running"]:

@@ -21,8 +21,8 @@ from llmcrawler.commands import WithLog, config_errors_as_usage
 from llmcrawler.errors import ConfigError, JobBusy, LLMError
 
 if TYPE_CHECKING:
+    from llmcrawler.core.reporting import ExitStatus
     from llmcrawler.crawl.arguments import ExploreOptions
-    from llmcrawler.reporting import ExitStatus
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Command(WithLog, CrawlCommand):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.storage.feeds.feed_checks import with_archive_format
+        from llmcrawler.core.storage.feeds.feed_checks import with_archive_format
 
         for name in ("output", "overwrite_output"):
             given = getattr(opts, name)
@@ -64,9 +64,9 @@ class Command(WithLog, CrawlCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         assert self.crawler_process is not None
-        from llmcrawler.content.bounds.own_processes import fork_early
+        from llmcrawler.core.processes.own_processes import fork_early
+        from llmcrawler.core.reporting import ExitStatus
         from llmcrawler.engine.compat import ignore_echo
-        from llmcrawler.reporting import ExitStatus
 
         try:
             with config_errors_as_usage(self.settings):
@@ -152,8 +152,8 @@ def _collect_less_often() -> None:
 
 
 def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
+    from llmcrawler.core.reporting import ExitStatus, exit_status_of
     from llmcrawler.crawl.configuration import errors_share
-    from llmcrawler.reporting import ExitStatus, exit_status_of
 
     assert crawler.stats is not None
     stats = {**crawler.stats.get_stats(), "log_count/ERROR": logged_errors}
@@ -167,7 +167,7 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
     """Log why the crawl could not be started, and return its exit status. It may be that the JOBDIR is in use, as two
     crawls that start in the same moment have both seen that it was free.
     """
-    from llmcrawler.reporting import ExitStatus
+    from llmcrawler.core.reporting import ExitStatus
 
     error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None
     if isinstance(error, JobBusy):
@@ -194,7 +194,7 @@ def _wrong_path(settings: BaseSettings) -> ConfigError | None:
 
 
 def _refused(busy: JobBusy) -> ExitStatus:
-    from llmcrawler.reporting import ExitStatus
+    from llmcrawler.core.reporting import ExitStatus
 
     logger.error("%s", busy)
     return ExitStatus.BUSY

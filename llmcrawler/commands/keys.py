@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from llmcrawler.commands import Offline, config_errors_as_usage
 
 if TYPE_CHECKING:
-    from llmcrawler.politeness.bot_auth import BotKey
+    from llmcrawler.core.politeness.bot_auth import BotKey
 
 _ACTIONS = ("new", "show", "headers")
 
@@ -35,7 +35,7 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--days", type=int, default=90, metavar="N", help="the signed headers hold so long (90)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.politeness.bot_auth import directory_of, read_key_file
+        from llmcrawler.core.politeness.bot_auth import directory_of, read_key_file
 
         action, files = args[0] if args else "", [Path(name).expanduser() for name in args[1:]]
         if action not in _ACTIONS or not files or (action == "new" and len(files) > 1):
@@ -51,7 +51,7 @@ class Command(Offline, ScrapyCommand):
             raise UsageError(f"{error.filename}: it cannot be read: {error.strerror}", print_help=False) from error
 
     def _headers(self, keys: list[BotKey], days: int) -> str:
-        from llmcrawler.politeness.bot_auth import WELL_KNOWN_PATH, authority_of, check_agent, directory_headers
+        from llmcrawler.core.politeness.bot_auth import WELL_KNOWN_PATH, authority_of, check_agent, directory_headers
 
         assert self.settings is not None
         agent = str(self.settings.get("BOT_AUTH_AGENT") or "")
@@ -67,7 +67,13 @@ class Command(Offline, ScrapyCommand):
 
 def _make(file: Path) -> str:
     """Write a new key and its directory; return what to do with them."""
-    from llmcrawler.politeness.bot_auth import DIRECTORY_NAME, WELL_KNOWN_PATH, BotKey, directory_of, write_key_file
+    from llmcrawler.core.politeness.bot_auth import (
+        DIRECTORY_NAME,
+        WELL_KNOWN_PATH,
+        BotKey,
+        directory_of,
+        write_key_file,
+    )
 
     key, directory = BotKey.generate(), file.with_name(DIRECTORY_NAME)
     try:

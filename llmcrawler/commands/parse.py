@@ -53,10 +53,10 @@ class Command(WithLog, ParseCommand):
             check(self.settings, spider_class.given_options(opts.spargs), spider_class.name)
 
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
+        from llmcrawler.core.frontier import Lease, UrlTask
         from llmcrawler.crawl.context import crawl_of
         from llmcrawler.engine.compat.components import PARSE_DEPTH
         from llmcrawler.engine.request_context import update_context
-        from llmcrawler.frontier import Lease, UrlTask
         from llmcrawler.items import Page
 
         if not self._is_leasing:
@@ -107,7 +107,7 @@ def _keep_out_of_the_job(settings: BaseSettings) -> None:
 
 def _links(page: Page) -> list[Request]:
     """Return the links of a page that a crawl which starts there would follow."""
-    from llmcrawler.urls import Scope
+    from llmcrawler.core.urls import Scope
 
     scope = Scope((page.url,))
     links = page.content.links if page.content is not None else ()

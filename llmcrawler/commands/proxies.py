@@ -17,7 +17,7 @@ from llmcrawler.commands import Offline, config_errors_as_usage
 from llmcrawler.errors import ConfigError, NoProxy
 
 if TYPE_CHECKING:
-    from llmcrawler.politeness.proxies import ProxyCheck
+    from llmcrawler.core.politeness.proxies import ProxyCheck
 
 
 class Command(Offline, ScrapyCommand):
@@ -34,7 +34,7 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--at-once", type=int, default=50, metavar="N", help="proxies tried at a time (50)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.urls import normalise
+        from llmcrawler.core.urls import normalise
 
         assert self.settings is not None
         url = normalise(args[1]) if len(args) == 2 else None
@@ -54,7 +54,7 @@ class Command(Offline, ScrapyCommand):
 
 
 async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> list[ProxyCheck]:
-    from llmcrawler.politeness.proxies import check_proxies, resolve_proxies
+    from llmcrawler.core.politeness.proxies import check_proxies, resolve_proxies
 
     provider = resolve_proxies(settings, os.environ)
     if provider is None:

@@ -47,8 +47,8 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler import __version__
-        from llmcrawler.reporting import plain
-        from llmcrawler.reporting.html import make_comparison, make_report
+        from llmcrawler.core.reporting import plain
+        from llmcrawler.core.reporting.html import make_comparison, make_report
 
         if len(args) > 2:
             raise UsageError("quote the pattern of several workers' feeds: 'pages-*.jsonl'", print_help=False)
@@ -73,10 +73,10 @@ class Command(Offline, ScrapyCommand):
 
     def _write_rights(self, source: Path, target: Path) -> None:
         """Write the whole table, or leave what is there."""
-        from llmcrawler.reporting import many, plain
-        from llmcrawler.reporting.html.sources import open_lines
-        from llmcrawler.storage.feeds import write_rights
-        from llmcrawler.storage.replacing import temporary_of
+        from llmcrawler.core.reporting import many, plain
+        from llmcrawler.core.reporting.html.sources import open_lines
+        from llmcrawler.core.storage.feeds import write_rights
+        from llmcrawler.core.storage.replacing import temporary_of
 
         assert self.settings is not None
         neutralises, temporary = self.settings.getbool("CSV_NEUTRALISE_FORMULAS"), temporary_of(target)

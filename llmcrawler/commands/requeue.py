@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from llmcrawler.commands import Offline, config_errors_as_usage
 
 if TYPE_CHECKING:
-    from llmcrawler.storage.requeueing import Requeued
+    from llmcrawler.core.storage.requeueing import Requeued
 
 
 class Command(Offline, ScrapyCommand):
@@ -42,8 +42,8 @@ class Command(Offline, ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.reporting import plain
-        from llmcrawler.storage.requeueing import RequeueChoice, requeue
+        from llmcrawler.core.reporting import plain
+        from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 
         if not args:
             raise UsageError("name a folder: scrapy requeue [options] JOBDIR [URL ...]", print_help=False)

@@ -12,7 +12,7 @@ from scrapy.http import TextResponse
 from llmcrawler.commands import WithLog, config_errors_as_usage
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.offline_extractor import OfflineExtractor
+    from llmcrawler.api.offline_extractor import OfflineExtractor
 
 _HELP = """\
 [s] Learned templates ({path}):
@@ -35,8 +35,8 @@ class Command(WithLog, ShellCommand):
     _extractor: OfflineExtractor | None = None
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.api.offline_extractor import OfflineExtractor
         from llmcrawler.crawl.configuration import templates_file
-        from llmcrawler.crawl.offline_extractor import OfflineExtractor
 
         assert self.settings is not None
         with config_errors_as_usage():

@@ -39,8 +39,8 @@ class Command(Offline, ScrapyCommand):
             if is_shared:
                 _show_shared(args, now, as_json=opts.json)
             else:
-                from llmcrawler.reporting.status_tables import job_status_tables
-                from llmcrawler.storage.job_status import job_status
+                from llmcrawler.core.reporting.status_tables import job_status_tables
+                from llmcrawler.core.storage.job_status import job_status
 
                 job = job_status(Path(args[0]), now)
                 show(job.as_dict(), job_status_tables(job, now), as_json=opts.json)
@@ -49,9 +49,9 @@ class Command(Offline, ScrapyCommand):
 def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from llmcrawler.distributed.crawl_status import crawl_summaries, distributed_status
-    from llmcrawler.distributed.redis_address import shown
-    from llmcrawler.reporting.status_tables import crawls_table, session_status_tables
+    from llmcrawler.core.reporting.status_tables import crawls_table, session_status_tables
+    from llmcrawler.fleet.crawl_status import crawl_summaries, distributed_status
+    from llmcrawler.fleet.redis_address import shown
 
     if len(args) == 1:
         crawls = crawl_summaries(args[0])

@@ -25,7 +25,7 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.reporting.templates_table import templates_tables
+        from llmcrawler.core.reporting.templates_table import templates_tables
 
         if len(args) != 1:
             raise UsageError("name one file: scrapy templates [--site HOST] [--json] FILE", print_help=False)
@@ -34,7 +34,7 @@ class Command(Offline, ScrapyCommand):
 
 
 def _read(path: Path) -> dict[str, list[dict[str, Any]]]:
-    from llmcrawler.storage import TemplatesFile
+    from llmcrawler.core.storage import TemplatesFile
 
     path = path / "templates.json" if path.is_dir() else path
     if not path.exists():

@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 from llmcrawler.commands import Offline, config_errors_as_usage
 
 if TYPE_CHECKING:
-    from llmcrawler.distributed.crawl_control import DeletedCrawl
+    from llmcrawler.fleet.crawl_control import DeletedCrawl
 
 _ACTIONS = ("pause", "resume", "delete")
 
@@ -37,9 +37,9 @@ class Command(Offline, ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.distributed import crawl_control
-        from llmcrawler.distributed.redis_address import shown
-        from llmcrawler.reporting import plain
+        from llmcrawler.core.reporting import plain
+        from llmcrawler.fleet import crawl_control
+        from llmcrawler.fleet.redis_address import shown
 
         if len(args) != 3 or args[0] not in _ACTIONS or (opts.force and args[0] != "delete"):
             how = "scrapy workers pause|resume|delete REDIS_URL CRAWL_ID, delete also with --force"
@@ -57,7 +57,7 @@ class Command(Offline, ScrapyCommand):
 
 
 def _deleted(crawl: DeletedCrawl) -> str:
-    from llmcrawler.reporting import many
+    from llmcrawler.core.reporting import many
 
     sites = many(crawl.sites, "site")
     had = f"{many(crawl.done, 'page')} done, {crawl.queued:,} urls queued, what was learned of {sites}"

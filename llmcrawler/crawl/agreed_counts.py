@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from llmcrawler.frontier import Counts, sum_of_counts
+from llmcrawler.core.frontier import Counts, sum_of_counts
 
 
 class AgreedCounts:

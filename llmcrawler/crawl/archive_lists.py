@@ -12,15 +12,15 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Self
 
+from llmcrawler.core.storage import StoredBody
+from llmcrawler.core.storage.archives.archive_files import open_archive
+from llmcrawler.core.storage.archives.archive_index import INDEXES, pages_of_index
+from llmcrawler.core.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
+from llmcrawler.core.storage.archives.job_pages import is_jobdir, page_of_job, pages_of_job, size_of_job
+from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage import StoredBody
-from llmcrawler.storage.archives.archive_files import open_archive
-from llmcrawler.storage.archives.archive_index import INDEXES, pages_of_index
-from llmcrawler.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
-from llmcrawler.storage.archives.job_pages import is_jobdir, page_of_job, pages_of_job, size_of_job
-from llmcrawler.storage.archives.warc_reader import WarcFault
 
 _PLACE: Final = "archived"  # the key of a record's place among a task's details
 _SHARED: Final = "it shares a gzip member with others, and cannot be read by itself; `warcio recompress` mends the file"

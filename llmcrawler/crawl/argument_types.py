@@ -9,11 +9,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, ValidationError
 
+from llmcrawler.core.understanding.extraction import RequestedSchema, load_schema, requested_fields
+from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.crawl.archive_lists import CaptureIndex
 from llmcrawler.crawl.task_lists import read_url
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
-from llmcrawler.urls import normalise_with_route
 
 _COMPLAINTS: Final = {
     "int_parsing": "{name}={value!r} is not a whole number",

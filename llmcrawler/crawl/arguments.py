@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from llmcrawler.core.understanding.extraction import RequestedSchema
 from llmcrawler.crawl.archive_lists import ArchiveList, list_of
 from llmcrawler.crawl.argument_types import (
     KEEP,
@@ -47,7 +48,6 @@ from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import known_settings, near_name
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import RequestedSchema
 
 NO_LIMIT: Final = sys.maxsize  # of max_pages
 

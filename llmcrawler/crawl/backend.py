@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.frontier import Frontier
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import distributed_rules, job_rules, job_spec_of, memory_frontier
@@ -18,11 +19,10 @@ from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.errors import StorageFailed
-from llmcrawler.frontier import Frontier
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.sharded_session import ShardedSession
-    from llmcrawler.distributed.site_ownership import KeptSite
+    from llmcrawler.fleet.site_ownership import KeptSite
 
 logger = logging.getLogger(__name__)
 

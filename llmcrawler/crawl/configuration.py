@@ -13,18 +13,18 @@ from typing import Any
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
-from llmcrawler.content.bounds.cores import usable_cores
+from llmcrawler.core.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
+from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
+from llmcrawler.core.processes.cores import usable_cores
+from llmcrawler.core.storage import STAGES, KnowledgeFile, TemplatesFile
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
+from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.crawl.argument_types import KEEP
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.job_spec import JobRules, JobSpec, SessionRules
 from llmcrawler.crawl.site_reader import WorkerRules
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import RecordTypes
-from llmcrawler.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
 from llmcrawler.items import Page
-from llmcrawler.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
-from llmcrawler.storage import STAGES, KnowledgeFile, TemplatesFile
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
 _MOST_DEFERRED_SECONDS = 100_000.0  # of the 24 hours that a batch of calls may take, and some time to notice

@@ -13,7 +13,16 @@ from typing import Final
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
-from llmcrawler.content.bounds.body_limiter import BodyLimiter
+from llmcrawler.core.content.body_limiter import BodyLimiter
+from llmcrawler.core.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
+from llmcrawler.core.politeness.bot_auth import RequestSigner, authority_of
+from llmcrawler.core.politeness.proxies import BanRules, ProxyPool
+from llmcrawler.core.politeness.rights import SiteRights
+from llmcrawler.core.politeness.robots import PageRobots, RobotsCache
+from llmcrawler.core.reporting.planning.sampler import SAMPLE_PAGES, Sampler
+from llmcrawler.core.storage import Ledger
+from llmcrawler.core.understanding.extraction import RecordTypes
+from llmcrawler.core.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
@@ -30,17 +39,8 @@ from llmcrawler.crawl.manners import page_robots_of, rights_of_sites, signer_of
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.stopping import CrawlStop
-from llmcrawler.crawl.understanding import Understanding, build_understanding
-from llmcrawler.distributed.site_ownership import KeptSite
-from llmcrawler.extraction import RecordTypes
-from llmcrawler.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
-from llmcrawler.politeness.bot_auth import RequestSigner, authority_of
-from llmcrawler.politeness.proxies import BanRules, ProxyPool
-from llmcrawler.politeness.rights import SiteRights
-from llmcrawler.politeness.robots import PageRobots, RobotsCache
-from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Sampler
-from llmcrawler.storage import Ledger
-from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
+from llmcrawler.crawl.understanding_building import Understanding, build_understanding
+from llmcrawler.fleet.site_ownership import KeptSite
 
 _MOST_ARRIVING: Final = 32
 _ATTRIBUTE: Final = "llmcrawler_context"

@@ -15,20 +15,20 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
 
+from llmcrawler.core.urls import origin_of, site_name, site_of
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
-from llmcrawler.distributed.connection import RedisConnection
-from llmcrawler.distributed.crawl_control import CRAWLS
-from llmcrawler.distributed.guest_turns import GuestTurns
-from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport
-from llmcrawler.distributed.ownership_log import OwnershipLog
-from llmcrawler.distributed.queue_structure import FORMAT
-from llmcrawler.distributed.redis_address import shown
-from llmcrawler.distributed.redis_checks import check_format, check_redis
-from llmcrawler.distributed.shards import Shard, shards_of
-from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
 from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.urls import origin_of, site_name, site_of
+from llmcrawler.fleet.connection import RedisConnection
+from llmcrawler.fleet.crawl_control import CRAWLS
+from llmcrawler.fleet.guest_turns import GuestTurns
+from llmcrawler.fleet.membership import Membership, WorkerHeartbeats, WorkerReport
+from llmcrawler.fleet.ownership_log import OwnershipLog
+from llmcrawler.fleet.queue_structure import FORMAT
+from llmcrawler.fleet.redis_address import shown
+from llmcrawler.fleet.redis_checks import check_format, check_redis
+from llmcrawler.fleet.redis_frontier import RedisFrontier
+from llmcrawler.fleet.shards import Shard, shards_of
+from llmcrawler.fleet.site_ownership import KeptSite, SiteOwnership
 
 logger = logging.getLogger(__name__)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from llmcrawler.core.understanding.templates import DuplicateIndex, PageSketch
+from llmcrawler.core.urls import site_name
 from llmcrawler.crawl.argument_types import KEEP
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.items import Page
-from llmcrawler.templates import DuplicateIndex, PageSketch
-from llmcrawler.urls import site_name
 
 DUPLICATES: Final = "duplicates"  # the name of this part in the file of learned templates
 
 
 class DuplicateFinder:
-    """A part of what is learned of a site (crawl/template_store.py). `since` names the crawl whose pages are compared:
+    """A part of what is learned of a site (TemplateStore). `since` names the crawl whose pages are compared:
     one that fetches its pages anew has to find their duplicates anew, as a first page may be gone by then. None names
     a crawl that nobody goes on with.
     """

@@ -12,15 +12,15 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy.settings import BaseSettings
 
+from llmcrawler.core.storage.feeds import RIGHTS, RIGHTS_COLUMNS
+from llmcrawler.core.storage.feeds.feed_checks import RECORDS, WARC, check_feed, is_folder, page_types_of_feed
+from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.configuration import check_page_types
 from llmcrawler.crawl.default_feed import has_own_pipeline
 from llmcrawler.crawl.setting_checks import near_name
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, Template, Url
-from llmcrawler.storage.feeds import RIGHTS, RIGHTS_COLUMNS
-from llmcrawler.storage.feeds.feed_checks import RECORDS, WARC, check_feed, is_folder, page_types_of_feed
-from llmcrawler.storage.job_file import JOB_FILE
 
 _LIBRARIES: Final = {"s3": ("boto3", "boto3"), "gs": ("google.cloud.storage", "google-cloud-storage")}
 _FLAT: Final = ("csv", "documents", "markdown")  # their fields may be parts, as record.price

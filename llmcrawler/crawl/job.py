@@ -13,11 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from llmcrawler.crawl.job_resume import begin_run, count_by_host, count_pages, is_forced_anew
-from llmcrawler.crawl.job_spec import JobRules, JobSpec, check_arguments, check_bodies
-from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.frontier import Admission, Counts, SqliteFrontier
-from llmcrawler.storage import (
+from llmcrawler.core.frontier import Admission, Counts, SqliteFrontier
+from llmcrawler.core.storage import (
     PLAN,
     SPENT,
     Database,
@@ -32,11 +29,14 @@ from llmcrawler.storage import (
     refusal,
     write_value,
 )
-from llmcrawler.storage.archives.exchanges import ExchangeStore
-from llmcrawler.storage.batched_calls import ModelCalls, count_waiting
-from llmcrawler.storage.feed_files import note_feed_file
-from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
-from llmcrawler.storage.job_runs import Run, write_run
+from llmcrawler.core.storage.archives.exchanges import ExchangeStore
+from llmcrawler.core.storage.batched_calls import ModelCalls, count_waiting
+from llmcrawler.core.storage.feed_files import note_feed_file
+from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
+from llmcrawler.core.storage.job_runs import Run, write_run
+from llmcrawler.crawl.job_resume import begin_run, count_by_host, count_pages, is_forced_anew
+from llmcrawler.crawl.job_spec import JobRules, JobSpec, check_arguments, check_bodies
+from llmcrawler.errors import ConfigError, StorageFailed
 
 
 class Job:

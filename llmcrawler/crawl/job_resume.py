@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from llmcrawler.crawl.job_spec import JobSpec
-from llmcrawler.frontier import Counts
-from llmcrawler.storage import (
+from llmcrawler.core.frontier import Counts
+from llmcrawler.core.storage import (
     REQUEUED_RANK,
     SPENT,
     STAGES,
@@ -17,11 +16,12 @@ from llmcrawler.storage import (
     return_to_queue,
     write_value,
 )
-from llmcrawler.storage.batched_calls import forget_answers, put_asked_pages_first
-from llmcrawler.storage.body_packer import drop_unreadable
-from llmcrawler.storage.feed_files import truncate_feeds
-from llmcrawler.storage.job_file import DUPLICATE
-from llmcrawler.storage.requeueing import RequeueChoice, park, requeue_in_transaction
+from llmcrawler.core.storage.batched_calls import forget_answers, put_asked_pages_first
+from llmcrawler.core.storage.body_packer import drop_unreadable
+from llmcrawler.core.storage.feed_files import truncate_feeds
+from llmcrawler.core.storage.job_file import DUPLICATE
+from llmcrawler.core.storage.requeueing import RequeueChoice, park, requeue_in_transaction
+from llmcrawler.crawl.job_spec import JobSpec
 
 
 @dataclass(frozen=True, slots=True)

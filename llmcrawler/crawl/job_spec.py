@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llmcrawler.core.storage import JobConnection, read_value
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage import JobConnection, read_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.understanding.extraction import ExtractionRunner
 from llmcrawler.crawl.configuration import knowledge_file
 from llmcrawler.crawl.platform_knowledge import KnowledgeSaver, PlatformKnowledge
 from llmcrawler.crawl.site_registry import SiteRegistry
-from llmcrawler.extraction import ExtractionRunner
 
 
 def build_knowledge(

@@ -11,6 +11,10 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler.core.llm import AnswerStore, CallReport
+from llmcrawler.core.llm.budget_file import FileBudget, FileRate
+from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.model_settings import (
@@ -21,14 +25,10 @@ from llmcrawler.crawl.model_settings import (
     model_of,
     sending_rules,
 )
-from llmcrawler.distributed.shared_answers import SharedAnswers
-from llmcrawler.distributed.shared_budget import SharedBudget
-from llmcrawler.distributed.shared_rate import SharedRate
 from llmcrawler.errors import ConfigError, LLMUnavailable
-from llmcrawler.llm import AnswerStore, CallReport
-from llmcrawler.llm.budget_file import FileBudget, FileRate
-from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
+from llmcrawler.fleet.shared_answers import SharedAnswers
+from llmcrawler.fleet.shared_budget import SharedBudget
+from llmcrawler.fleet.shared_rate import SharedRate
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.crawl.configuration import OFF, local_file, number
-from llmcrawler.errors import ConfigError
-from llmcrawler.llm import (
+from llmcrawler.core.llm import (
     AnswerCache,
     BatchRules,
     Budget,
@@ -27,15 +25,17 @@ from llmcrawler.llm import (
     read_fallbacks,
     resolve_provider,
 )
-from llmcrawler.llm.budget_file import open_budget_file
-from llmcrawler.llm.embedded import default_cache_folder
-from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.llm.usage import FLEX
-from llmcrawler.reporting import DownloadProgress
-from llmcrawler.storage import SharedFile
+from llmcrawler.core.llm.budget_file import open_budget_file
+from llmcrawler.core.llm.embedded import default_cache_folder
+from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.llm.usage import FLEX
+from llmcrawler.core.reporting import DownloadProgress
+from llmcrawler.core.storage import SharedFile
+from llmcrawler.crawl.configuration import OFF, local_file, number
+from llmcrawler.errors import ConfigError
 
 if TYPE_CHECKING:
-    from llmcrawler.distributed.common_limits import CommonLimits
+    from llmcrawler.fleet.common_limits import CommonLimits
 
 _UNBOUND: Final = 1_000_000
 
@@ -104,7 +104,7 @@ def common_limits(settings: BaseSettings) -> CommonLimits | None:
             raise ConfigError(f"LLM_BUDGET_URL and {name}: each says where a budget is shared: leave one out")
     if not url:
         return None
-    from llmcrawler.distributed.common_limits import CommonLimits  # noqa: PLC0415 - only they need redis
+    from llmcrawler.fleet.common_limits import CommonLimits  # noqa: PLC0415 - only they need redis
 
     return CommonLimits(url)
 

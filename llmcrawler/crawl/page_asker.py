@@ -9,7 +9,9 @@ from typing import Final
 
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.classification import (
+from llmcrawler.core.llm import AnswerStore, Batcher, BatchRules, CachedAsker
+from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.understanding.classification import (
     TASK,
     Answer,
     ClassifyWorker,
@@ -23,8 +25,6 @@ from llmcrawler.classification import (
     tokens_of,
 )
 from llmcrawler.crawl.engine_state import EngineWatch
-from llmcrawler.llm import AnswerStore, Batcher, BatchRules, CachedAsker
-from llmcrawler.llm.language_model import LanguageModel
 
 _LOOK_SECONDS: Final = 0.5  # whether the crawl has nothing else to do
 

@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.classification import call_tokens
+from llmcrawler.core.llm import Price, ProviderChoice, own_prices, price_of, resolve_provider
+from llmcrawler.core.llm.providers import PLACEHOLDER_KEY
+from llmcrawler.core.reporting.planning import THOUGHT_TOKENS, CrawlTerms
+from llmcrawler.core.understanding.classification import call_tokens
+from llmcrawler.core.understanding.extraction import annotation_tokens
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import page_types_of, record_types_of
 from llmcrawler.crawl.model_settings import batch_rules
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import annotation_tokens
-from llmcrawler.llm import Price, ProviderChoice, own_prices, price_of, resolve_provider
-from llmcrawler.llm.providers import PLACEHOLDER_KEY
-from llmcrawler.reporting.planning import THOUGHT_TOKENS, CrawlTerms
 
 EMBEDDED: Final = "embedded"
 NO_MODEL: Final = "none"

@@ -14,23 +14,23 @@ from typing import Any, Final, TypeVar
 
 from tldextract import TLDExtract
 
-from llmcrawler.classification import PageTypes, Question
-from llmcrawler.classification.shared_verdicts import (
+from llmcrawler.core.storage import KnowledgeFile
+from llmcrawler.core.understanding.classification import PageTypes, Question
+from llmcrawler.core.understanding.classification.shared_verdicts import (
     MAX_TEMPLATES,
     PageMarks,
     SharedTemplate,
     recognise,
     template_of,
 )
-from llmcrawler.classification.shared_verdicts import taught as with_template
+from llmcrawler.core.understanding.classification.shared_verdicts import taught as with_template
+from llmcrawler.core.understanding.extraction import ExtractionRunner, Field, LearnerKey, RequestedSchema, Variant
+from llmcrawler.core.understanding.extraction.lessons import Lesson, lesson_of, with_lesson
+from llmcrawler.core.understanding.extraction.shared_records import adopted
+from llmcrawler.core.understanding.extraction.training_set import TrainingPage
+from llmcrawler.core.understanding.templates import PageSample, url_tokens
+from llmcrawler.core.urls import relative_url
 from llmcrawler.errors import StorageFailed, TooCostly
-from llmcrawler.extraction import ExtractionRunner, Field, LearnerKey, RequestedSchema, Variant
-from llmcrawler.extraction.lessons import Lesson, lesson_of, with_lesson
-from llmcrawler.extraction.shared_records import adopted
-from llmcrawler.extraction.training_set import TrainingPage
-from llmcrawler.storage import KnowledgeFile
-from llmcrawler.templates import PageSample, url_tokens
-from llmcrawler.urls import relative_url
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from llmcrawler.politeness.proxies import ProxyPool
-from llmcrawler.urls import AddressGuard, NameLookup
+from llmcrawler.core.politeness.proxies import ProxyPool
+from llmcrawler.core.urls import AddressGuard, NameLookup
 
 _MAX_REFUSED_NAMES: Final = 10_000
 

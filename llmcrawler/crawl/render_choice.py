@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from llmcrawler.content.render_features import RenderFeatures
-from llmcrawler.urls import route_of, url_pattern
+from llmcrawler.core.content.render_features import RenderFeatures
+from llmcrawler.core.urls import route_of, url_pattern
 
 NEVER: Final = "never"
 AUTO: Final = "auto"

@@ -8,18 +8,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from llmcrawler.core.frontier import Lease
+from llmcrawler.core.storage import SiteState, url_key
 from llmcrawler.crawl.distributed_session import DistributedSession
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules
-from llmcrawler.distributed.membership import new_worker_name
-from llmcrawler.distributed.ownership_log import OwnershipLog
-from llmcrawler.distributed.redis_address import shown
-from llmcrawler.distributed.shards import shard_of_site, shard_of_url, shards_of
-from llmcrawler.distributed.site_ownership import KeptSite
 from llmcrawler.errors import StorageFailed
-from llmcrawler.frontier import Lease
-from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.frontier.sharded import ShardedFrontier
-from llmcrawler.storage import SiteState, url_key
+from llmcrawler.fleet.membership import new_worker_name
+from llmcrawler.fleet.ownership_log import OwnershipLog
+from llmcrawler.fleet.redis_address import shown
+from llmcrawler.fleet.redis_frontier import RedisFrontier
+from llmcrawler.fleet.sharded import ShardedFrontier
+from llmcrawler.fleet.shards import shard_of_site, shard_of_url, shards_of
+from llmcrawler.fleet.site_ownership import KeptSite
 
 _PATIENCE_SECONDS: Final = 1.0  # with a shard that is away
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from llmcrawler.content import Boilerplate, content_hash, joined, main_blocks, main_text, read_page
-from llmcrawler.content.render_features import (
+from llmcrawler.core.content import Boilerplate, content_hash, joined, main_blocks, main_text, read_page
+from llmcrawler.core.content.render_features import (
     THIN_WORDS,
     RenderFeatures,
     may_need_browser,
     read_page_and_features,
 )
-from llmcrawler.content.transport import PackedContent, pack_content, unpack_content
-from llmcrawler.frontier.site_views import BlockFacts, block_facts
+from llmcrawler.core.content.transport import PackedContent, pack_content, unpack_content
+from llmcrawler.core.frontier.site_views import BlockFacts, block_facts
+from llmcrawler.core.understanding.templates import sketch_page
 from llmcrawler.items import MainText, PageContent, TextBlock
-from llmcrawler.templates import sketch_page
 
 # Modules that a worker loads before it has work.
 MODULES: Final = (__name__,)

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from math import exp
 from typing import Any, Final, NamedTuple, Protocol
 
-from llmcrawler.content import Boilerplate, PageReader, read_page
-from llmcrawler.content.bounds.cores import has_idle_core
-from llmcrawler.content.bounds.state_processes import StateProcesses, WorkersGone
-from llmcrawler.content.page_kind.kinds_on_demand import KindsOnDemand
-from llmcrawler.content.reader import seconds_for
-from llmcrawler.content.render_features import RenderFeatures, read_page_and_features
-from llmcrawler.content.transport import pack_content, unpack_content
+from llmcrawler.core.content import Boilerplate, PageReader, read_page
+from llmcrawler.core.content.page_kind.kinds_on_demand import KindsOnDemand
+from llmcrawler.core.content.reader import seconds_for
+from llmcrawler.core.content.render_features import RenderFeatures, read_page_and_features
+from llmcrawler.core.content.transport import pack_content, unpack_content
+from llmcrawler.core.frontier.site_views import BlockFacts
+from llmcrawler.core.processes.cores import has_idle_core
+from llmcrawler.core.processes.state_processes import StateProcesses, WorkersGone
+from llmcrawler.core.urls import url_pattern
 from llmcrawler.crawl.site_content import (
     MODULES,
     FetchedPage,
@@ -33,9 +35,7 @@ from llmcrawler.crawl.site_content import (
     read_for_site,
 )
 from llmcrawler.errors import ContentError, ReadingStopped
-from llmcrawler.frontier.site_views import BlockFacts
 from llmcrawler.items import MainText, PageContent
-from llmcrawler.urls import url_pattern
 
 # Workers are started when reading has taken more than this share of the last seconds: a polite crawl of one site, or a
 # short one, needs none.

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from llmcrawler.classification import Classifier
-from llmcrawler.content import Boilerplate, platform_of
+from llmcrawler.core.content import Boilerplate, platform_of
+from llmcrawler.core.storage import SiteState
+from llmcrawler.core.understanding.classification import Classifier
+from llmcrawler.core.understanding.extraction import Records
+from llmcrawler.core.understanding.template_store import TemplateStore
+from llmcrawler.core.understanding.templates import Changes, TemplateGrouper, recluster
+from llmcrawler.core.urls import site_name
 from llmcrawler.crawl.duplicate_finder import DuplicateFinder
 from llmcrawler.crawl.platform_knowledge import LearnedTemplate, learned_templates
 from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
-from llmcrawler.crawl.template_store import TemplateStore
-from llmcrawler.distributed.site_ownership import KeptSite
-from llmcrawler.extraction import Records
-from llmcrawler.storage import SiteState
-from llmcrawler.templates import Changes, TemplateGrouper, recluster
-from llmcrawler.urls import site_name
+from llmcrawler.fleet.site_ownership import KeptSite
 
 _PLATFORM_PAGES: Final = 5
 

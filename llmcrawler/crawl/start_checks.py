@@ -8,8 +8,11 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.classification import SiteVerdicts
-from llmcrawler.crawl import template_store
+from llmcrawler.core.llm.embedded import explicit_model
+from llmcrawler.core.understanding import template_store
+from llmcrawler.core.understanding.classification import SiteVerdicts
+from llmcrawler.core.understanding.extraction import RecordValidator, read_learners
+from llmcrawler.core.urls import Scope
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import (
     bans_of,
@@ -33,9 +36,6 @@ from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import RecordValidator, read_learners
-from llmcrawler.llm.embedded import explicit_model
-from llmcrawler.urls import Scope
 
 # How the parts of a site in the file of learned templates are read.
 _READERS: dict[str, template_store.Reader] = {

@@ -26,8 +26,8 @@ from pydantic import (
     model_validator,
 )
 
+from llmcrawler.core.urls import MAX_URL_LENGTH, normalise, normalise_with_route, without_login
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls import MAX_URL_LENGTH, normalise, normalise_with_route, without_login
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2

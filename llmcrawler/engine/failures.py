@@ -10,7 +10,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
 from twisted.internet import error as network
 
-from llmcrawler.content import is_binary
+from llmcrawler.core.content import is_binary
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import response_context
 from llmcrawler.errors import ProtocolFault

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.internet import error as network
 
-from llmcrawler.content.bounds.body_limiter import LARGE_BYTES, BodyLimiter
+from llmcrawler.core.content.body_limiter import LARGE_BYTES, BodyLimiter
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.http11 import (
     ChunkDecoder,

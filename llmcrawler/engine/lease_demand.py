@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Any
 
+from llmcrawler.core.frontier import Lease
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.host_queues import HostQueues
-from llmcrawler.frontier import Lease
 
 _SOON_SECONDS = 0.1  # what was handed in and waits for no gap is under way by then, unless it waits for a robots.txt
 

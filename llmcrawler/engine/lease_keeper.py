@@ -15,9 +15,12 @@ from scrapy import Request, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.frontier import Admission, FocusedCrawl, Lease
+from llmcrawler.core.storage import Outcome
+from llmcrawler.core.understanding.template_store import TemplateStore
+from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
-from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.compat import close_spider_soon, process_item
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader
@@ -26,10 +29,7 @@ from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
-from llmcrawler.frontier import Admission, FocusedCrawl, Lease
 from llmcrawler.items import FeedItem, Page, StageRun
-from llmcrawler.storage import Outcome
-from llmcrawler.urls import site_of
 
 logger = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy import signals
 
+from llmcrawler.core.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, Lease, MapAdmission, UrlTask
+from llmcrawler.core.storage import Outcome
 from llmcrawler.engine.compat import is_closing, settle_scraper, wake_engine
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, Lease, MapAdmission, UrlTask
 from llmcrawler.items import PageError, Url
-from llmcrawler.storage import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

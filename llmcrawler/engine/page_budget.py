@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from llmcrawler.core.frontier import Counts, Frontier, Lease, MemoryFrontier, SqliteFrontier
+from llmcrawler.core.reporting.figures import FAILED_PER_PAGE
 from llmcrawler.crawl.job_resume import ResumeState
-from llmcrawler.frontier import Counts, Frontier, Lease, MemoryFrontier, SqliteFrontier
-from llmcrawler.reporting.figures import FAILED_PER_PAGE
 
 
 class PageBudget:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
-    from llmcrawler.frontier import Lease
-    from llmcrawler.storage import StoredPage
-    from llmcrawler.storage.archives.exchanges import Exchange
+    from llmcrawler.core.frontier import Lease
+    from llmcrawler.core.storage import StoredPage
+    from llmcrawler.core.storage.archives.exchanges import Exchange
 
 CONTEXT: Final = "llmcrawler"
 RENDER: Final = "render"  # the meta key of a request that goes to the browser

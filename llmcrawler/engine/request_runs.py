@@ -20,13 +20,13 @@ from scrapy.http import Response
 from scrapy.utils.request import RequestFingerprinterProtocol
 from twisted.python.failure import Failure
 
+from llmcrawler.core.frontier import Lease
+from llmcrawler.core.storage import REQUEST_MARK, Outcome
 from llmcrawler.crawl.job import Job
 from llmcrawler.engine.compat import observe_scraping
 from llmcrawler.engine.kept_requests import pack_item, unpack_item
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.errors import ConfigError, WorkGivenBack
-from llmcrawler.frontier import Lease
-from llmcrawler.storage import REQUEST_MARK, Outcome
 
 
 @dataclass(eq=False)

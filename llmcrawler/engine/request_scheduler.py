@@ -21,6 +21,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
+from llmcrawler.core.frontier import Lease, UrlTask
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.crawl.request_job import open_request_job
 from llmcrawler.engine.compat import close_spider_soon, end_with_failure, wake_engine
@@ -29,7 +30,6 @@ from llmcrawler.engine.kept_requests import pack_request, unpack_request
 from llmcrawler.engine.request_context import update_context
 from llmcrawler.engine.request_runs import RequestIdentities, RequestRun, RequestRuns, earlier_items
 from llmcrawler.errors import ConfigError, CrawlerError, StorageFailed
-from llmcrawler.frontier import Lease, UrlTask
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 
-from llmcrawler.content import decode, encoding_of, looks_like_html
+from llmcrawler.core.content import decode, encoding_of, looks_like_html
 from llmcrawler.engine.compat.components import TextBase
 
 ROBOTS_HEADER = "X-Robots-Tag"

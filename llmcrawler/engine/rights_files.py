@@ -9,9 +9,9 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http.request import NO_CALLBACK
 
+from llmcrawler.core.politeness.rights import MAX_FILE_BYTES
 from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
-from llmcrawler.politeness.rights import MAX_FILE_BYTES
 
 _META: Final = {
     "max_retry_times": 0,

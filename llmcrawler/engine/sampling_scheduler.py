@@ -7,10 +7,10 @@ from typing import Self
 
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.frontier import UrlTask
+from llmcrawler.core.reporting.planning.sampler import SAMPLE_PAGES, Draw, Sampler
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import UrlTask
-from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Draw, Sampler
 
 
 class SamplingScheduler(FrontierScheduler):

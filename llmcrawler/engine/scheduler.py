@@ -20,6 +20,10 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
+from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
+from llmcrawler.core.frontier.site_views import THINGS
+from llmcrawler.core.storage import REQUEUED_PRIORITY, JobConnection
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import process_item, wake_engine
 from llmcrawler.engine.downloader import check_downloader
@@ -29,10 +33,6 @@ from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import StorageFailed
-from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.frontier.focused_crawl import restore_link_scorer
-from llmcrawler.frontier.site_views import THINGS
-from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
 
 _MOST_BUFFERED = 4096  # leases of 1 KB; those of hosts that are not asked now wait here too
 _SHARD_SECONDS = 1.0  # that a page waits for one of several shards before it is set aside

@@ -5,9 +5,9 @@ from __future__ import annotations
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
-from llmcrawler.content import decode_page
+from llmcrawler.core.content import decode_page
+from llmcrawler.core.storage import StoredBody
 from llmcrawler.engine.request_context import LATENCY
-from llmcrawler.storage import StoredBody
 
 # The body is stored unpacked, and cookies are nobody else's.
 NOT_STORED_COOKIES = (b"set-cookie", b"set-cookie2")

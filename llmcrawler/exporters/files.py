@@ -12,11 +12,11 @@ from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
+from llmcrawler.core.storage.feeds.feed_checks import check_addable, is_folder
+from llmcrawler.core.storage.feeds.markdown_stores import MarkdownFolder
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_scheduler import RequestScheduler
-from llmcrawler.storage.feeds.feed_checks import check_addable, is_folder
-from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 
 class _CrawlFileStorage(FileFeedStorage):

@@ -8,9 +8,9 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler.core.storage.feeds.clean_values import as_json
+from llmcrawler.core.storage.feeds.langchain import document_of
 from llmcrawler.exporters.plain import line_of
-from llmcrawler.storage.feeds.clean_values import as_json
-from llmcrawler.storage.feeds.langchain import document_of
 
 
 class DocumentsExporter(BaseItemExporter):

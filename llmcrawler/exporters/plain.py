@@ -8,8 +8,8 @@ from typing import Any
 from itemadapter import ItemAdapter
 from scrapy.exporters import JsonLinesItemExporter, MarshalItemExporter, PickleItemExporter
 
+from llmcrawler.core.storage.feeds.tables import Column, columns_of, text_columns
 from llmcrawler.items import FeedItem, Template
-from llmcrawler.storage.feeds.tables import Column, columns_of, text_columns
 
 
 def line_of(item: Any) -> dict[str, Any] | None:

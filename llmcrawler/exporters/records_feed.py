@@ -12,16 +12,16 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter, CsvItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
+from llmcrawler.core.storage.feeds.clean_values import as_json, clean
+from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require
+from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
+from llmcrawler.core.storage.feeds.tables import RECORD, Column, columns_of, neutral
+from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.exporters.csv import columns_there, warn_of_missing
 from llmcrawler.exporters.plain import line_of
-from llmcrawler.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.items import Page
-from llmcrawler.storage.feeds.clean_values import as_json, clean
-from llmcrawler.storage.feeds.feed_checks import page_types_of_feed, record_form, require
-from llmcrawler.storage.feeds.parquet_file import ParquetFile
-from llmcrawler.storage.feeds.tables import RECORD, Column, columns_of, neutral
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exporters import CsvItemExporter
 
+from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, rights_row
 from llmcrawler.exporters.csv import columns_there
 from llmcrawler.items import Page
-from llmcrawler.storage.feeds import RIGHTS_COLUMNS, rights_row
 
 
 class RightsExporter(CsvItemExporter):

@@ -11,9 +11,9 @@ from scrapy.exporters import BaseItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
 from llmcrawler import __version__
+from llmcrawler.core.storage.archives.exchanges import Pairs
+from llmcrawler.core.storage.archives.warc_writer import AS_IT_CAME, WarcWriter
 from llmcrawler.items import Page
-from llmcrawler.storage.archives.exchanges import Pairs
-from llmcrawler.storage.archives.warc_writer import AS_IT_CAME, WarcWriter
 
 _HOW = (
     "Bodies are unpacked, with a Content-Length of their own; the headers that they came with are "

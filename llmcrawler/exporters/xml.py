@@ -7,9 +7,9 @@ from typing import Any
 
 from scrapy.exporters import BaseItemExporter
 
+from llmcrawler.core.storage.feeds.clean_values import clean
+from llmcrawler.core.storage.feeds.xml_elements import element, tags
 from llmcrawler.exporters.plain import plain
-from llmcrawler.storage.feeds.clean_values import clean
-from llmcrawler.storage.feeds.xml_elements import element, tags
 
 
 class PagesXmlExporter(BaseItemExporter):

@@ -11,10 +11,10 @@ from typing import Final, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
+from llmcrawler.core.reporting import calls_in_batches
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.engine_state import Phase, phase_of
 from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.reporting import calls_in_batches
 
 logger = logging.getLogger(__name__)
 

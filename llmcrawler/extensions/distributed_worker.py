@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
+from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.agreed_counts import AgreedCounts
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
-from llmcrawler.crawl.understanding import Understanding
+from llmcrawler.crawl.understanding_building import Understanding
 from llmcrawler.engine.compat import is_closing
 from llmcrawler.engine.own_schedulers import check_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
@@ -24,7 +25,6 @@ from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page
-from llmcrawler.urls import site_of
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession

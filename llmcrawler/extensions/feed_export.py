@@ -19,12 +19,12 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedSlot, ItemFilter, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
+from llmcrawler.core.reporting import WrittenFeed
 from llmcrawler.crawl.argument_types import DROP
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.compat import close_spider_soon
 from llmcrawler.engine.compat.components import FeedExporterBase
 from llmcrawler.errors import ConfigError
-from llmcrawler.reporting import WrittenFeed
 
 logger = logging.getLogger(__name__)
 

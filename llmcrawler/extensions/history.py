@@ -14,6 +14,9 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.core.reporting import CrawlProgress, lasting_stats
+from llmcrawler.core.reporting.timeline import Timeline
+from llmcrawler.core.storage.job_runs import Run
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.signals import job_closing
@@ -22,9 +25,6 @@ from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.progress_reports import read_flow, read_hosts
 from llmcrawler.items import Page, Url
-from llmcrawler.reporting import CrawlProgress, lasting_stats
-from llmcrawler.reporting.timeline import Timeline
-from llmcrawler.storage.job_runs import Run
 
 _SAMPLE_SECONDS = 1.0
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline

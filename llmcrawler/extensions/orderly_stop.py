@@ -10,14 +10,14 @@ from typing import Self
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.llm import WaitingCalls
+from llmcrawler.core.reporting import calls_in_batches
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import on_stop
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.llm import WaitingCalls
-from llmcrawler.reporting import calls_in_batches
 
 logger = logging.getLogger(__name__)
 

@@ -19,18 +19,8 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
-from llmcrawler.crawl.arguments import NO_LIMIT, ExploreOptions
-from llmcrawler.crawl.configuration import progress_mode
-from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine import log_setup
-from llmcrawler.errors import ConfigError
-from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.extensions.feed_export import Feeds
-from llmcrawler.extensions.terminal_lines import say, terminal_columns
-from llmcrawler.extensions.throttle import AdaptiveThrottle
-from llmcrawler.items import Page, Template, Url
-from llmcrawler.politeness.throttling import HostPolicy
-from llmcrawler.reporting import (
+from llmcrawler.core.politeness.throttling import HostPolicy
+from llmcrawler.core.reporting import (
     WIDTH,
     Actual,
     CrawlProgress,
@@ -42,9 +32,19 @@ from llmcrawler.reporting import (
     read_figures,
     summary,
 )
+from llmcrawler.crawl.arguments import NO_LIMIT, ExploreOptions
+from llmcrawler.crawl.configuration import progress_mode
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.engine import log_setup
+from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.extensions.feed_export import Feeds
+from llmcrawler.extensions.terminal_lines import say, terminal_columns
+from llmcrawler.extensions.throttle import AdaptiveThrottle
+from llmcrawler.items import Page, Template, Url
 
 if TYPE_CHECKING:
-    from llmcrawler.reporting.display import LiveDisplay
+    from llmcrawler.core.reporting.display import LiveDisplay
 
 logger = logging.getLogger(__name__)
 
@@ -231,7 +231,7 @@ def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:
     if mode == "log" or (mode == "auto" and (not sys.stderr.isatty() or log_setup.is_wanted(settings))):
         return None
     # Imported where it is used: rich's console takes 50 ms to load.
-    from llmcrawler.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415
+    from llmcrawler.core.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415
 
     feed_on_terminal = sys.stdout.isatty() and any(str(uri).startswith("stdout:") for uri in settings.getdict("FEEDS"))
     if mode == "auto" and (feed_on_terminal or not terminal_is_free()):

@@ -20,6 +20,8 @@ from scrapy.statscollectors import StatsCollector
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.core.llm import CallReport
+from llmcrawler.core.reporting import Metric, ending_of, metrics_of
 from llmcrawler.crawl.configuration import errors_share
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
@@ -27,8 +29,6 @@ from llmcrawler.crawl.signals import llm_called
 from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem
-from llmcrawler.llm import CallReport
-from llmcrawler.reporting import Metric, ending_of, metrics_of
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Histogram

@@ -12,6 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
+from llmcrawler.core.reporting import count_item
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.feed_settings import wants_exchanges
 from llmcrawler.crawl.job import Job
@@ -22,7 +23,6 @@ from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Page, feed_item_of
-from llmcrawler.reporting import count_item
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from scrapy import Spider
 from scrapy.extensions.spiderstate import SpiderState
 
-from llmcrawler.storage import replace_file
+from llmcrawler.core.storage import replace_file
 
 logger = logging.getLogger(__name__)
 

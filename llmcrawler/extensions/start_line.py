@@ -12,13 +12,13 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
+from llmcrawler.core.llm import resolve_provider
+from llmcrawler.core.reporting import CrawlStart
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import progress_mode
 from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, has_own_pipeline
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.terminal_lines import say
-from llmcrawler.llm import resolve_provider
-from llmcrawler.reporting import CrawlStart
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Final
 
-from llmcrawler.reporting.text import fold
+from llmcrawler.core.reporting.text import fold
 
 _MARK: Final = "\0message"
 

@@ -24,9 +24,17 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.core.politeness.throttling import (
+    HostPolicies,
+    HostPolicy,
+    ThrottleDecision,
+    ThrottleRules,
+    http_date,
+    retry_after_seconds,
+)
+from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable, site_taken
-from llmcrawler.distributed.site_ownership import KeptSite
 from llmcrawler.engine.downloader import (
     PoliteDownloader,
     check_downloader,
@@ -41,15 +49,7 @@ from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle_report import ThrottleReport
-from llmcrawler.politeness.throttling import (
-    HostPolicies,
-    HostPolicy,
-    ThrottleDecision,
-    ThrottleRules,
-    http_date,
-    retry_after_seconds,
-)
-from llmcrawler.urls import site_of
+from llmcrawler.fleet.site_ownership import KeptSite
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.politeness.throttling import HostPolicy, ThrottleDecision
+from llmcrawler.core.politeness.throttling import HostPolicy, ThrottleDecision
 
 logger = logging.getLogger("llmcrawler.extensions.throttle")  # people look for its decisions under that name
 

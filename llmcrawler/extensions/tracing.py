@@ -18,6 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
+from llmcrawler.core.llm import CallReport
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.monitoring import crawl_name, runs_since, span_exporter
 from llmcrawler.crawl.signals import llm_called
@@ -25,7 +26,6 @@ from llmcrawler.engine.downloader import download_failed
 from llmcrawler.engine.request_context import RETRY_TIMES, context_of
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem, Page, Url
-from llmcrawler.llm import CallReport
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -12,7 +12,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from llmcrawler.content.bounds.body_limiter import BodyLimiter
+from llmcrawler.core.content.body_limiter import BodyLimiter
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import BoundedUnpacking, UnpacksTooLarge
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused

@@ -12,12 +12,12 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Headers, Response
 
+from llmcrawler.core.storage.archives.exchanges import Exchange, ExchangeStore, Pairs
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.feed_settings import wants_exchanges
 from llmcrawler.engine.request_context import RENDERED, context_of, response_context, update_context
 from llmcrawler.engine.stored_bodies import NOT_STORED_COOKIES
 from llmcrawler.items import Page
-from llmcrawler.storage.archives.exchanges import Exchange, ExchangeStore, Pairs
 
 _NOT_KEPT: Final = frozenset((b"cookie", b"authorization", b"proxy-authorization", *NOT_STORED_COOKIES))
 _MAX_REDIRECT_BYTES: Final = 64 * 2**10  # of the page that a redirect has with it

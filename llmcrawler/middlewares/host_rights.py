@@ -9,11 +9,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.robotstxt import RobotParser
 
+from llmcrawler.core.politeness.rights import OFF, RESPECT, SiteRights
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.rights_files import RightsFiles
-from llmcrawler.politeness.rights import OFF, RESPECT, SiteRights
 
 
 class RightsMiddleware:

@@ -11,6 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.http import Response
 
+from llmcrawler.core.frontier import Lease
 from llmcrawler.engine.compat import process_item
 from llmcrawler.engine.error_pages import error_page, spider_line
 from llmcrawler.engine.loop_watchdog import note_url
@@ -18,7 +19,6 @@ from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.request_context import context_of, response_context, update_context
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import StorageFailed
-from llmcrawler.frontier import Lease
 from llmcrawler.items import FeedItem
 
 logger = logging.getLogger(__name__)

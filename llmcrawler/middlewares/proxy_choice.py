@@ -16,13 +16,13 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
+from llmcrawler.core.politeness.proxies import AssignedProxy, BanRules, ProxyPool, parse_country
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import close_spider_soon, is_closing
 from llmcrawler.engine.compat.components import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import ConfigError, NoProxy
-from llmcrawler.politeness.proxies import AssignedProxy, BanRules, ProxyPool, parse_country
 
 logger = logging.getLogger(__name__)
 

@@ -10,14 +10,14 @@ from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, Redirec
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
+from llmcrawler.core.frontier import Frontier
+from llmcrawler.core.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import RedirectHooks
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
-from llmcrawler.frontier import Frontier
-from llmcrawler.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.sharded_session import ShardedSession

@@ -16,6 +16,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 
+from llmcrawler.core.politeness.proxies import BanRules
 from llmcrawler.crawl.configuration import load_validator
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
@@ -23,7 +24,6 @@ from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import page_text
 from llmcrawler.errors import NotThePage
 from llmcrawler.middlewares.proxy_choice import ProxySwitch
-from llmcrawler.politeness.proxies import BanRules
 
 _INLINE_BYTES = 64 * 1024  # what takes some milliseconds
 

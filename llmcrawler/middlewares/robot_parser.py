@@ -8,8 +8,8 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.python import to_unicode
 
+from llmcrawler.core.politeness.robots import Robots, parse_robots
 from llmcrawler.crawl.manners import own_token
-from llmcrawler.politeness.robots import Robots, parse_robots
 
 FORBIDS_ALL: Final = b"User-agent: *\nDisallow: /"
 

@@ -20,7 +20,9 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.response import response_status_message
 
-from llmcrawler.content import is_binary
+from llmcrawler.core.content import is_binary
+from llmcrawler.core.politeness.robots import MAX_BYTES, MAX_REDIRECTS, RobotsAnswer, RobotsCache, robots_answer
+from llmcrawler.core.urls import with_plain_origin
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
@@ -28,8 +30,6 @@ from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.middlewares.compression import WHOLE_BODY
 from llmcrawler.middlewares.robot_parser import FORBIDS_ALL, UnreachableRobots
-from llmcrawler.politeness.robots import MAX_BYTES, MAX_REDIRECTS, RobotsAnswer, RobotsCache, robots_answer
-from llmcrawler.urls import with_plain_origin
 
 # More is fetched than is read (RFC 9309, 2.5), so that a file which is too long is cut and not lost.
 _MAX_FETCHED_BYTES: Final = 20 * 2**20

@@ -10,11 +10,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
+from llmcrawler.core.politeness.robots import NOFOLLOW, NOINDEX
+from llmcrawler.core.storage import Ledger, StoredPage
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.stored_bodies import response_of
-from llmcrawler.politeness.robots import NOFOLLOW, NOINDEX
-from llmcrawler.storage import Ledger, StoredPage
 
 
 @dataclass(eq=False)

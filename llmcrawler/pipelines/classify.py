@@ -8,17 +8,17 @@ from typing import Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import TEMPLATE, Classifier, Question
-from llmcrawler.content import forget_kinds
+from llmcrawler.core.content import forget_kinds
+from llmcrawler.core.understanding.classification import TEMPLATE, Classifier, Question
+from llmcrawler.core.understanding.extraction import Records, described_schema, described_selectors
+from llmcrawler.core.understanding.templates import Assignment, words_of
 from llmcrawler.crawl.changes import CHANGED, UNCHANGED
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.site_registry import Site, SiteRegistry
 from llmcrawler.engine.compat import let_unopened_close
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import Records, described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
 from llmcrawler.pipelines.stage import Stage, StageRules
-from llmcrawler.templates import Assignment, words_of
 
 
 async def _do_nothing() -> None:

@@ -8,11 +8,11 @@ from typing import Any, Self, get_args
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler.core.politeness.robots import NOINDEX
+from llmcrawler.core.reporting import count_item
+from llmcrawler.core.storage import marks_of
+from llmcrawler.core.storage.feeds import clean, clean_text
 from llmcrawler.items import FeedItem, Page, PageError, Template
-from llmcrawler.politeness.robots import NOINDEX
-from llmcrawler.reporting import count_item
-from llmcrawler.storage import marks_of
-from llmcrawler.storage.feeds import clean, clean_text
 
 
 @dataclass(eq=False)

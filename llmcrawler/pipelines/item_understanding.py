@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
 
-from llmcrawler.content import decode_page
+from llmcrawler.core.content import decode_page
 from llmcrawler.crawl.configuration import stage_timeout
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.site_content import FetchedPage

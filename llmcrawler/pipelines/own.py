@@ -12,10 +12,10 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
+from llmcrawler.core.storage.feeds import clean
 from llmcrawler.crawl.configuration import load_stages
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.pipelines.stage import Stage, StageRules
-from llmcrawler.storage.feeds import clean
 
 RUNNING = "running"  # the status of a stage that a process left behind when it died
 

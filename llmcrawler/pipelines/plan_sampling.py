@@ -9,17 +9,17 @@ from typing import Any, Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import STRUCTURED_DATA, PageTypeRules, describe_page, tokens_of
+from llmcrawler.core.llm import estimate_tokens
+from llmcrawler.core.reporting.planning import SampledPage
+from llmcrawler.core.reporting.planning.sampler import Sampler
+from llmcrawler.core.understanding.classification import STRUCTURED_DATA, PageTypeRules, describe_page, tokens_of
+from llmcrawler.core.understanding.extraction import RecordTypes, listed_to_show, shown_blocks
+from llmcrawler.core.urls import url_pattern
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.extraction import RecordTypes, listed_to_show, shown_blocks
 from llmcrawler.items import Page, PageError
-from llmcrawler.llm import estimate_tokens
 from llmcrawler.pipelines.classify import ClassifyPipeline
 from llmcrawler.pipelines.stage import StageRules
-from llmcrawler.reporting.planning import SampledPage
-from llmcrawler.reporting.planning.sampler import Sampler
-from llmcrawler.urls import url_pattern
 
 
 @dataclass(eq=False)

@@ -7,11 +7,11 @@ from typing import Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import Classifier
+from llmcrawler.core.understanding.classification import Classifier
+from llmcrawler.core.understanding.extraction import RecordQuestion, Records, RecordTypes
+from llmcrawler.core.understanding.page_extractor import is_unsure
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.page_extractor import is_unsure
 from llmcrawler.crawl.site_registry import SiteRegistry
-from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.classify import judge_again
 from llmcrawler.pipelines.stage import Stage, StageRules

@@ -14,14 +14,14 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler.core.storage import Ledger
+from llmcrawler.core.storage.feeds import clean_text
 from llmcrawler.crawl.configuration import stage_timeout
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageError, StageRun
-from llmcrawler.storage import Ledger
-from llmcrawler.storage.feeds import clean_text
 
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
 

@@ -15,6 +15,8 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.urls import Sitemap
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.task_lists import ListedTask
@@ -23,10 +25,8 @@ from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import lease_of
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import FeedItem, Page
 from llmcrawler.spiders.lists import ListLimits, SiteLists
-from llmcrawler.urls import Sitemap
 
 logger = logging.getLogger(__name__)
 

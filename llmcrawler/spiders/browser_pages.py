@@ -8,19 +8,19 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
-from llmcrawler.content import PageReader
-from llmcrawler.content.render_features import (
+from llmcrawler.core.content import PageReader
+from llmcrawler.core.content.render_features import (
     THIN_WORDS,
     RenderFeatures,
     may_need_browser,
     read_render_features,
 )
+from llmcrawler.core.frontier import Lease
 from llmcrawler.crawl.render_choice import NEVER, RenderChoice
 from llmcrawler.crawl.site_reader import PageReading
 from llmcrawler.engine.browser.page_scripts import LINKS_HEADER
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
 from llmcrawler.errors import ContentError
-from llmcrawler.frontier import Lease
 from llmcrawler.items import Link, Page, PageError
 from llmcrawler.spiders.page_builder import PageBuilder
 

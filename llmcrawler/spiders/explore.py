@@ -13,18 +13,18 @@ from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.core.frontier import Lease
+from llmcrawler.core.frontier.site_views import block_facts
+from llmcrawler.core.urls import Sitemap, UrlRefusalKind, in_turns, route_of
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.request_context import lease_of, response_context
 from llmcrawler.engine.rights_files import RightsFiles
-from llmcrawler.frontier import Lease
-from llmcrawler.frontier.site_views import block_facts
 from llmcrawler.items import Link, Page
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.browser_pages import BrowserPages
 from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
 from llmcrawler.spiders.page_rights import PageRights
-from llmcrawler.urls import Sitemap, UrlRefusalKind, in_turns, route_of
 
 logger = logging.getLogger(__name__)
 

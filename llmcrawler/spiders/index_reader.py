@@ -16,12 +16,12 @@ from scrapy import Request
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from llmcrawler.core.reporting.text import many
+from llmcrawler.core.storage.archives.archive_index import IndexEntry, entries_in, entries_of_file
+from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.crawl.archive_lists import CaptureIndex
 from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind
-from llmcrawler.reporting.text import many
-from llmcrawler.storage.archives.archive_index import IndexEntry, entries_in, entries_of_file
-from llmcrawler.storage.archives.warc_reader import WarcFault
 
 logger = logging.getLogger(__name__)
 

@@ -12,11 +12,8 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
-from llmcrawler.content.bounds.processes import BoundedProcesses
-from llmcrawler.engine.failures import failure_kind
-from llmcrawler.engine.request_context import CONTEXT, RequestContext
-from llmcrawler.errors import ContentError
-from llmcrawler.urls import (
+from llmcrawler.core.processes.bounded_processes import BoundedProcesses
+from llmcrawler.core.urls import (
     AddressGuard,
     Sitemap,
     normalise,
@@ -25,6 +22,9 @@ from llmcrawler.urls import (
     parse_packed_sitemap,
     parse_sitemap,
 )
+from llmcrawler.engine.failures import failure_kind
+from llmcrawler.engine.request_context import CONTEXT, RequestContext
+from llmcrawler.errors import ContentError
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,9 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.response import get_meta_refresh
 from twisted.python.failure import Failure
 
-from llmcrawler.content import Outline, read_outline
+from llmcrawler.core.content import Outline, read_outline
+from llmcrawler.core.frontier import Lease, MapAdmission, UrlTask
+from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.archive_lists import CaptureIndex
 from llmcrawler.crawl.arguments import MapOptions
 from llmcrawler.engine.compat import close_spider_soon, is_closing
@@ -28,12 +30,10 @@ from llmcrawler.engine.map_scheduler import MapScheduler, line_of_task
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.response_text import head_of, page_text, robots_tags_of
-from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import CDX, Page, Url
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.index_reader import IndexFault, IndexReader
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
-from llmcrawler.urls import Listed, Sitemap, in_turns, normalise, origin_of
 
 logger = logging.getLogger(__name__)
 

@@ -14,6 +14,11 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
+from llmcrawler.core.frontier import Frontier, Lease
+from llmcrawler.core.politeness.robots import PageRobots
+from llmcrawler.core.storage import STAGES, Ledger, StoredPage, body_hash
+from llmcrawler.core.understanding.extraction import Records
+from llmcrawler.core.urls import canonical_link
 from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
 from llmcrawler.crawl.site_content import FetchedPage, may_withhold
 from llmcrawler.crawl.site_reader import PageReading, SiteReader
@@ -22,12 +27,7 @@ from llmcrawler.engine.request_context import LATENCY, RENDERED, attempts_of, co
 from llmcrawler.engine.response_text import ROBOTS_HEADER, names_of, page_text, robots_tags_of
 from llmcrawler.engine.stored_bodies import body_of, text_of
 from llmcrawler.errors import ContentError, TooCostly
-from llmcrawler.extraction import Records
-from llmcrawler.frontier import Frontier, Lease
 from llmcrawler.items import Page, PageError, StageRun
-from llmcrawler.politeness.robots import PageRobots
-from llmcrawler.storage import STAGES, Ledger, StoredPage, body_hash
-from llmcrawler.urls import canonical_link
 
 NOT_MODIFIED = 304
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in

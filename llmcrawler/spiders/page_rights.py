@@ -7,12 +7,7 @@ from dataclasses import dataclass
 
 from scrapy.http import Response
 
-from llmcrawler.engine.downloader import HostPaused
-from llmcrawler.engine.refusals import RefusalKind
-from llmcrawler.engine.request_context import attempts_of
-from llmcrawler.engine.rights_files import RightsFiles
-from llmcrawler.items import Page, PageError
-from llmcrawler.politeness.rights import (
+from llmcrawler.core.politeness.rights import (
     HEADERS,
     OFF,
     Signal,
@@ -25,7 +20,12 @@ from llmcrawler.politeness.rights import (
     rights_of,
     signals_of,
 )
-from llmcrawler.storage import Ledger
+from llmcrawler.core.storage import Ledger
+from llmcrawler.engine.downloader import HostPaused
+from llmcrawler.engine.refusals import RefusalKind
+from llmcrawler.engine.request_context import attempts_of
+from llmcrawler.engine.rights_files import RightsFiles
+from llmcrawler.items import Page, PageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmcrawler.classification import Classifier, ClassifyWorker, PageType, PageTypes, Question, Verdict, tokens_of
-from llmcrawler.content import main_text, read_page
+from llmcrawler.core.content import main_text, read_page
+from llmcrawler.core.llm import Batcher, BatchRules, ModelRequest
+from llmcrawler.core.understanding.classification import (
+    Classifier,
+    ClassifyWorker,
+    PageType,
+    PageTypes,
+    Question,
+    Verdict,
+    tokens_of,
+)
+from llmcrawler.core.understanding.templates.clustering import recluster
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
+from llmcrawler.core.understanding.templates.page_tokens import words_of
 from llmcrawler.errors import BadAnswer, LLMFailed
 from llmcrawler.items import PageContent
-from llmcrawler.llm import Batcher, BatchRules, ModelRequest
-from llmcrawler.templates.clustering import recluster
-from llmcrawler.templates.grouping import TemplateGrouper
-from llmcrawler.templates.page_tokens import words_of
 from tests.virtual_time import VirtualTimeLoop
 
 _RECLUSTER_SECONDS = 0.03

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
-from llmcrawler.content import Boilerplate, main_text, read_page
-from llmcrawler.content.markup import parse, tokens
-from llmcrawler.content.segmenter import segment
+from llmcrawler.core.content import Boilerplate, main_text, read_page
+from llmcrawler.core.content.markup import parse, tokens
+from llmcrawler.core.content.segmenter import segment
 from llmcrawler.items import TextBlock
 from tests.benchmarks.content_data import pages, without_marks, word_f1, words
 from tests.servers.record_sites import REDESIGNED, SITES, make_site

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from llmcrawler.content import main_text, read_page
-from llmcrawler.content.markup import parse
-from llmcrawler.content.page import read_with_evidence
-from llmcrawler.content.selection import main_blocks
+from llmcrawler.core.content import main_text, read_page
+from llmcrawler.core.content.markup import parse
+from llmcrawler.core.content.page import read_with_evidence
+from llmcrawler.core.content.selection import main_blocks
 from tests.benchmarks.content_data import pages, without_marks, word_f1, words
 
 NEWS_HTML = re.compile(

@@ -1,6 +1,6 @@
 """Trains the main-text model:
 
-    python -m tests.benchmarks.content_train DATASET_DIR [--scores FILE] [--write llmcrawler/content/main_text.npz]
+    python -m tests.benchmarks.content_train DATASET_DIR [--scores FILE] [--write llmcrawler/core/content/main_text.npz]
 
 Needs lightgbm. Prints the word F1 of each page by a model that has seen no page of its site (five folds by site), and
 writes the scores of its blocks to FILE for content_quality.py; then writes a model of all pages.
@@ -19,12 +19,12 @@ import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.content.cues import price_counts
-from llmcrawler.content.layout import layout_of
-from llmcrawler.content.markup import parse, tokens
-from llmcrawler.content.scoring import MainTextModel, PageColumns
-from llmcrawler.content.segmenter import segment
-from llmcrawler.content.selection import TRUST, limit_score, unit_scores
+from llmcrawler.core.content.cues import price_counts
+from llmcrawler.core.content.layout import layout_of
+from llmcrawler.core.content.markup import parse, tokens
+from llmcrawler.core.content.scoring import MainTextModel, PageColumns
+from llmcrawler.core.content.segmenter import segment
+from llmcrawler.core.content.selection import TRUST, limit_score, unit_scores
 from tests.benchmarks.content_data import labels, pages, word_f1, words
 from tests.benchmarks.content_words import WordCounts, summaries
 from tests.benchmarks.model_arrays import pack_main_text, pack_trees

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.content.layout import Layout, Matrix
-from llmcrawler.content.segments import Segments
+from llmcrawler.core.content.layout import Layout, Matrix
+from llmcrawler.core.content.segments import Segments
 from tests.benchmarks.model_arrays import block_words, part_words
 
 MIN_SITES = 5

@@ -20,10 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from llmcrawler.content import Boilerplate, main_blocks, read_page
+from llmcrawler.core.content import Boilerplate, main_blocks, read_page
+from llmcrawler.core.understanding.templates import DuplicateIndex, PageSketch, sketch_page
+from llmcrawler.core.urls import canonical_link, site_name
 from llmcrawler.items import PageContent
-from llmcrawler.templates import DuplicateIndex, PageSketch, sketch_page
-from llmcrawler.urls import canonical_link, site_name
 from tests.e2e.crawling import explore
 from tests.servers.duplicate_site import DuplicateSite
 from tests.servers.fake_llm import FakeLLM, label_by_url

@@ -20,11 +20,11 @@ from statistics import median
 from parsel import Selector as ParselSelector
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.content import read_page
-from llmcrawler.content.fingerprint import fingerprint
-from llmcrawler.content.markup import tokens
-from llmcrawler.extraction import Field, FieldRule, Selector, TemplateExtractor, compile_extractor
-from llmcrawler.extraction.tree import parse_tree
+from llmcrawler.core.content import read_page
+from llmcrawler.core.content.fingerprint import fingerprint
+from llmcrawler.core.content.markup import tokens
+from llmcrawler.core.understanding.extraction import Field, FieldRule, Selector, TemplateExtractor, compile_extractor
+from llmcrawler.core.understanding.extraction.tree import parse_tree
 from tests.benchmarks.records_quality import learned
 from tests.servers.record_sites import Site, SitePage, make_site, words
 

@@ -30,8 +30,8 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from llmcrawler.frontier import Frontier, MemoryFrontier, SqliteFrontier, UrlTask
-from llmcrawler.storage import Database, open_job_file
+from llmcrawler.core.frontier import Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.core.storage import Database, open_job_file
 from tests.benchmarks.throughput import ROOT, SCRAPY, SPEED, Run, run, serve_answers
 
 T = TypeVar("T")

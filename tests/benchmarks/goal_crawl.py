@@ -24,9 +24,9 @@ from pathlib import Path
 from statistics import mean
 from urllib.parse import urlsplit
 
-from llmcrawler.content import read_page
-from llmcrawler.frontier import Admission, FocusedCrawl, Lease, LinkScorer, MemoryFrontier
-from llmcrawler.urls import Scope, TrapGuard, normalise
+from llmcrawler.core.content import read_page
+from llmcrawler.core.frontier import Admission, FocusedCrawl, Lease, LinkScorer, MemoryFrontier
+from llmcrawler.core.urls import Scope, TrapGuard, normalise
 from tests.benchmarks.goal_sites import SITES, Graph, GraphPage
 
 ORDERS = ("breadth-first", "by pattern", "goal")

@@ -16,9 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from llmcrawler.content import read_page
-from llmcrawler.extraction import PageBlocks, main_scores, shown_blocks
-from llmcrawler.extraction.blocks import Block
+from llmcrawler.core.content import read_page
+from llmcrawler.core.understanding.extraction import PageBlocks, main_scores, shown_blocks
+from llmcrawler.core.understanding.extraction.blocks import Block
 from tests.benchmarks.content_data import pages, words
 
 URL = "http://site.example/"

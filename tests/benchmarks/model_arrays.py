@@ -10,11 +10,11 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.content.block_trees import ALL, LEAVES, NODES
-from llmcrawler.content.block_words import HEAD_CHARS, HEAD_WORDS, first_words, name_words, names_in
-from llmcrawler.content.page_kind.kind_model import TOKENS, TREES
-from llmcrawler.content.scoring import WORD_STEP
-from llmcrawler.content.segments import Segments
+from llmcrawler.core.content.block_trees import ALL, LEAVES, NODES
+from llmcrawler.core.content.block_words import HEAD_CHARS, HEAD_WORDS, first_words, name_words, names_in
+from llmcrawler.core.content.page_kind.kind_model import TOKENS, TREES
+from llmcrawler.core.content.scoring import WORD_STEP
+from llmcrawler.core.content.segments import Segments
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -15,10 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from llmcrawler.content.markup import parse
-from llmcrawler.content.page import read_with_evidence
-from llmcrawler.content.page_kind.kind_model import kind_numbers
-from llmcrawler.content.page_kind.kind_tokens import kind_tokens
+from llmcrawler.core.content.markup import parse
+from llmcrawler.core.content.page import read_with_evidence
+from llmcrawler.core.content.page_kind.kind_model import kind_numbers
+from llmcrawler.core.content.page_kind.kind_tokens import kind_tokens
 from tests.benchmarks.content_data import pages
 from tests.benchmarks.page_kind_sites import BuiltPage, built_pages
 

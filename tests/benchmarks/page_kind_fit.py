@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from llmcrawler.content.page_kind.kind_tokens import weigh_tokens
+from llmcrawler.core.content.page_kind.kind_tokens import weigh_tokens
 from tests.benchmarks.model_arrays import pack_trees, token_key
 from tests.benchmarks.page_kind_data import BUILT, KINDS, KindExample, matrix_of
 

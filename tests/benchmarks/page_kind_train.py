@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.content.page_kind.kind_model import blend, softmax
-from llmcrawler.content.page_kind.kind_tokens import TokenModel
+from llmcrawler.core.content.page_kind.kind_model import blend, softmax
+from llmcrawler.core.content.page_kind.kind_tokens import TokenModel
 from tests.benchmarks.model_arrays import pack_kinds
 from tests.benchmarks.page_kind_data import BUILT, FORMS, KINDS, KindExample, cached_examples, fold_of, matrix_of
 from tests.benchmarks.page_kind_fit import best_names, fit_linear, fit_trees, tree_arrays, vocabulary

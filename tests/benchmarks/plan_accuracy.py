@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import count
 
-from llmcrawler.frontier import Admission, UrlTask
-from llmcrawler.llm.waiting import BatchRules
-from llmcrawler.reporting.planning import CrawlTerms, SampledPage, make_plan
-from llmcrawler.reporting.planning.model_calls import PageArrival, play
-from llmcrawler.reporting.planning.sampler import Draw, Sampler
-from llmcrawler.urls import Scope, TrapGuard, url_pattern
+from llmcrawler.core.frontier import Admission, UrlTask
+from llmcrawler.core.llm.waiting import BatchRules
+from llmcrawler.core.reporting.planning import CrawlTerms, SampledPage, make_plan
+from llmcrawler.core.reporting.planning.model_calls import PageArrival, play
+from llmcrawler.core.reporting.planning.sampler import Draw, Sampler
+from llmcrawler.core.urls import Scope, TrapGuard, url_pattern
 from tests.benchmarks.plan_sites import Site, sites
 
 ORIGIN = "http://site.example"

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
 
-from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, FALLBACK_TYPE
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, FALLBACK_TYPE
 from tests.e2e.crawling import explore
 from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM

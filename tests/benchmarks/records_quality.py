@@ -22,13 +22,13 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from llmcrawler.content import read_page
+from llmcrawler.core.content import read_page
+from llmcrawler.core.llm import ModelRequest
+from llmcrawler.core.understanding.extraction import LLMAnnotator, TrainingRules, compile_extractor
+from llmcrawler.core.understanding.extraction.extractor import TemplateExtractor
+from llmcrawler.core.understanding.extraction.training_run import TrainingRun
+from llmcrawler.core.understanding.extraction.training_set import TrainingPage
 from llmcrawler.errors import LLMError
-from llmcrawler.extraction import LLMAnnotator, TrainingRules, compile_extractor
-from llmcrawler.extraction.extractor import TemplateExtractor
-from llmcrawler.extraction.training_run import TrainingRun
-from llmcrawler.extraction.training_set import TrainingPage
-from llmcrawler.llm import ModelRequest
 from tests.servers.record_sites import REDESIGNED, SITES, Shown, Site, SitePage, make_site
 from tests.servers.record_sites.scoring import Scores, is_shown, texts_of
 from tests.servers.teacher import answer_induce, path_of

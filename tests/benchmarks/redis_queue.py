@@ -20,11 +20,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llmcrawler.distributed.connection import RedisConnection
-from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
-from llmcrawler.distributed.queue_structure import COMMON
-from llmcrawler.frontier import UrlTask
-from llmcrawler.frontier.redis import RedisFrontier
+from llmcrawler.core.frontier import UrlTask
+from llmcrawler.fleet.connection import RedisConnection
+from llmcrawler.fleet.membership import WorkerHeartbeats, WorkerReport
+from llmcrawler.fleet.queue_structure import COMMON
+from llmcrawler.fleet.redis_frontier import RedisFrontier
 from tests.servers.redis_server import RedisServer
 
 LINKS = 20

@@ -20,7 +20,7 @@ from random import Random
 from typing import Any
 
 from llmcrawler import __version__
-from llmcrawler.reporting.html import make_report
+from llmcrawler.core.reporting.html import make_report
 from tests.core.reporting.stored_jobs import make_stored_job, product, product_html
 from tests.e2e.browsing import BROWSER, looking_at
 

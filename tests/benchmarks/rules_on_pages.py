@@ -3,7 +3,7 @@
     python -m tests.benchmarks.rules_on_pages PAGES_DIR
 
 PAGES_DIR holds index.jsonl (file, url, site, page_type) and gzipped HTML. The pages' types are mapped to the default
-set's. The rows "rules" are those of `_MEASURED` in llmcrawler/classification/page_type_rules.py.
+set's. The rows "rules" are those of `_MEASURED` in llmcrawler/core/understanding/classification/page_type_rules.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.page_type_rules import LEADS, PageTypeRules, confidence_of
-from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes
-from llmcrawler.classification.question import Question
-from llmcrawler.content import main_text, read_page
+from llmcrawler.core.content import main_text, read_page
+from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
+from llmcrawler.core.understanding.classification.page_type_rules import LEADS, PageTypeRules, confidence_of
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes
+from llmcrawler.core.understanding.classification.question import Question
 
 _SAME = {
     "collection": {"collection", "search"},

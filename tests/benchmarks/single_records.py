@@ -27,10 +27,10 @@ from urllib.parse import urljoin, urlsplit
 import extruct
 from lxml import html as lxml_html
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES, Classifier, Question
-from llmcrawler.content import main_text, read_page
-from llmcrawler.extraction import RecordQuestion, RecordRules, Records, RecordTypes
-from llmcrawler.templates import words_of
+from llmcrawler.core.content import main_text, read_page
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Classifier, Question
+from llmcrawler.core.understanding.extraction import RecordQuestion, RecordRules, Records, RecordTypes
+from llmcrawler.core.understanding.templates import words_of
 from tests.benchmarks.content_data import pages
 
 FLOOR = 0.98

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import llmcrawler
-from llmcrawler.politeness.rights import SIGNALS, USES
-from llmcrawler.storage import open_job_file
-from llmcrawler.storage.job_file import JOB_FILE
-from llmcrawler.storage.requeueing import RequeueChoice, requeue
+from llmcrawler.core.politeness.rights import SIGNALS, USES
+from llmcrawler.core.storage import open_job_file
+from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 
 HOSTS = 50
 LINE_BYTES = (300, 1500, 1500, 6000)

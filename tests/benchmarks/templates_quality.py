@@ -29,10 +29,10 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.content.fingerprint import fingerprint
-from llmcrawler.content.markup import tokens
-from llmcrawler.templates import Assignment, TemplateGrouper, recluster
-from llmcrawler.templates.url_tokens import common_pattern
+from llmcrawler.core.content.fingerprint import fingerprint
+from llmcrawler.core.content.markup import tokens
+from llmcrawler.core.understanding.templates import Assignment, TemplateGrouper, recluster
+from llmcrawler.core.understanding.templates.url_tokens import common_pattern
 
 
 @dataclass(frozen=True)

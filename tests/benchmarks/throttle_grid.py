@@ -21,7 +21,7 @@ from dataclasses import astuple, dataclass
 from itertools import product
 from statistics import median
 
-from llmcrawler.politeness.throttling import ThrottleRules
+from llmcrawler.core.politeness.throttling import ThrottleRules
 from tests.core.politeness.throttle_simulation import (
     Answer,
     Server,

@@ -13,7 +13,7 @@ from datetime import date
 from w3lib.url import canonicalize_url, safe_url_string
 from yarl import URL
 
-from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise, parse_sitemap, url_pattern
+from llmcrawler.core.urls import Scope, TrapGuard, dedup_key, normalise, parse_sitemap, url_pattern
 
 COUNT = 30_000
 

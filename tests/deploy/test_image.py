@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.reporting import ExitStatus
+from llmcrawler.core.reporting import ExitStatus
 from tests.deploy.constraints import requirements_in
 from tests.deploy.dockerfile_steps import Build, Image
 from tests.deploy.manifests import DEPLOY, EXPORTED, arguments, composed, jobs

@@ -14,7 +14,7 @@ import pytest
 from llmcrawler import settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.setting_checks import check_names
-from llmcrawler.distributed.connection import key_prefix
+from llmcrawler.fleet.connection import key_prefix
 from llmcrawler.spiders.explore import ExploreSpider
 from tests.deploy.constraints import pinned_versions, requirements_in
 from tests.deploy.dockerfile_steps import stages

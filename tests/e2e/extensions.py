@@ -12,8 +12,8 @@ from scrapy import Request, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.engine.polite_slot import PoliteSlot
-from llmcrawler.frontier.sqlite import SqliteFrontier
 
 logger = logging.getLogger(__name__)
 

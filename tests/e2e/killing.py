@@ -16,7 +16,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-from llmcrawler.storage.job_file import JOB_FILE, holds_job, read_job_file
+from llmcrawler.core.storage.job_file import JOB_FILE, holds_job, read_job_file
 from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment
 from tests.servers.many_pages import ManyPages

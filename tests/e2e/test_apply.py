@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import llmcrawler
-from llmcrawler.crawl import archive_application
-from llmcrawler.crawl.archive_application import Application, apply_archives
-from llmcrawler.crawl.batch_extractor import learned_file
-from llmcrawler.crawl.page_extractor import LineRules
-from llmcrawler.storage.archives.archived_pages import pages_of_warc
+from llmcrawler.api import archive_application
+from llmcrawler.api.archive_application import Application, apply_archives
+from llmcrawler.api.batch_extractor import learned_file
+from llmcrawler.core.storage.archives.archived_pages import pages_of_warc
+from llmcrawler.core.understanding.page_extractor import LineRules
 from tests.e2e.crawling import Outcome, scrapy
 from tests.e2e.test_records import crawled, served
 from tests.servers.fake_llm import FakeLLM

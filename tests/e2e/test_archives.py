@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from llmcrawler.storage.archives.archived_pages import RecordPlace, pages_of_warc
+from llmcrawler.core.storage.archives.archived_pages import RecordPlace, pages_of_warc
 from tests.e2e import warm
 from tests.e2e.browsing import needs_browser
 from tests.e2e.crawling import TIMEOUT_SECONDS, Outcome, command, environment, explore, scrapy

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.reporting import ExitStatus
-from llmcrawler.storage.job_status import job_status
+from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.storage.job_status import job_status
 from tests.e2e.killing import JobCrawl, lines_of
 from tests.e2e.test_records import served
 from tests.servers.batch_api import FakeBatchLLM

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.campaign_storage import CampaignStorage
 from tests.e2e.crawling import TIMEOUT_SECONDS
 from tests.e2e.test_campaign import Campaign, children_of, look_for, place_of
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.reporting import ExitStatus
+from llmcrawler.core.reporting import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment, rest_of_log
 from tests.servers.mock_site import MockSite

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from llmcrawler.storage import State, read_job_file
-from llmcrawler.storage.job_file import JOB_FILE, holds_job
-from llmcrawler.storage.job_status import job_status
+from llmcrawler.core.storage import State, read_job_file
+from llmcrawler.core.storage.job_file import JOB_FILE, holds_job
+from llmcrawler.core.storage.job_status import job_status
 from tests.e2e.strangers_project import StrangersProject
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite

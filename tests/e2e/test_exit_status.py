@@ -1,6 +1,6 @@
 """What a schedule sees of a crawl."""
 
-from llmcrawler.reporting import ExitStatus
+from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import explore
 from tests.servers.mock_site import MockSite
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from aiohttp import web
 
-from llmcrawler.reporting import ExitStatus
+from llmcrawler.core.reporting import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore, rest_of_log
 from tests.e2e.extensions import WITH_DRAWN_GAPS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.storage.job_file import JOB_FILE, read_job_file
+from llmcrawler.core.storage.job_file import JOB_FILE, read_job_file
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, environment, scrapy
 from tests.e2e.killing import lines_of

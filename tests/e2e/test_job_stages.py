@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
-from llmcrawler.storage import read_job_file
+from llmcrawler.core.storage import read_job_file
 from tests.e2e.crawling import explore
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import MockSite

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
-from llmcrawler.reporting import ExitStatus
+from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import ROOT, Outcome, environment, explore, free_port
 from tests.e2e.watching import holds_of
 from tests.servers.fake_llm import FakeLLM, label_by_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from llmcrawler.reporting import ExitStatus
+from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite

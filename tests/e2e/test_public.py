@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import llmcrawler
-from llmcrawler.crawl import batch_extractor, public_api
+from llmcrawler.api import batch_extractor, public_api
+from llmcrawler.core.reporting import ExitStatus
 from llmcrawler.errors import ConfigError
-from llmcrawler.reporting import ExitStatus
 from tests.e2e.crawling import FAST, ROOT, explore
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.e2e.test_templates_file import answering

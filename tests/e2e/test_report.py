@@ -4,7 +4,7 @@ from html import escape
 
 import pytest
 
-from llmcrawler.reporting.html import make_report
+from llmcrawler.core.reporting.html import make_report
 from tests.core.reporting.stored_jobs import make_stored_job, product, product_html
 from tests.e2e.browsing import looking_at, needs_browser
 from tests.e2e.crawling import explore, scrapy

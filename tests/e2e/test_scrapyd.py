@@ -3,7 +3,7 @@
 import asyncio
 from threading import Event
 
-from llmcrawler.reporting import ExitStatus
+from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import TIMEOUT_SECONDS
 from tests.e2e.scrapyd_server import scrapyd
 from tests.servers.fake_llm import FakeLLM, label_by_url

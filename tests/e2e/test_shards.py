@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.crc import key_slot
 
-from llmcrawler.distributed.shards import shard_of_url, shard_prefixes
+from llmcrawler.fleet.shards import shard_of_url, shard_prefixes
 from tests.e2e.crawling import TIMEOUT_SECONDS, scrapy
 from tests.e2e.killing import wait_until
 from tests.e2e.test_fleet import MOST_LEASES, Fleet

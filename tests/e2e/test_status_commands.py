@@ -9,8 +9,8 @@ from aiohttp import web
 from filelock import FileLock
 
 import llmcrawler
-from llmcrawler.storage.job_file import LOCK_FILE
-from tests.core.crawl.jobs import FINE, GONE, make_job
+from llmcrawler.core.storage.job_file import LOCK_FILE
+from tests.crawl.jobs import FINE, GONE, make_job
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.mock_site import MockSite
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from aiohttp import web
 
+from llmcrawler.core.reporting import ExitStatus
 from llmcrawler.errors import STOPPED
-from llmcrawler.reporting import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment
 from tests.e2e.killing import JobCrawl, lines_of, paths_of, wait_until

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
 from tests.e2e.crawling import Outcome
 from tests.e2e.strangers_project import SPIDER, StrangersProject
 from tests.e2e.test_records import served

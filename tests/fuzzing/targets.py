@@ -11,30 +11,28 @@ from types import MappingProxyType
 
 from hypothesis import strategies as st
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES, Question
-from llmcrawler.classification.classify_answers import answer_schema, parse_answers
-from llmcrawler.classification.classify_prompt import describe_page
-from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.page_type_rules import score
-from llmcrawler.content import Boilerplate, content_hash, decode_page, main_text, read_page, robots_metas
-from llmcrawler.content.cost import is_cheap
-from llmcrawler.content.render_features import read_render_features
-from llmcrawler.errors import BadAnswer, TooCostly
-from llmcrawler.extraction import PageBlocks, shown_blocks
-from llmcrawler.extraction.candidates import candidates_for
-from llmcrawler.extraction.extraction_runs import extractions
-from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.extraction.patterns import learn_pattern
-from llmcrawler.extraction.queries import texts_at
-from llmcrawler.extraction.stated.stated_record import PageToRead, stated_record
-from llmcrawler.extraction.tree import INLINE_STEPS, Work
-from llmcrawler.extraction.typed_values import typed
-from llmcrawler.items import Link
-from llmcrawler.llm.answers import read_answer
-from llmcrawler.politeness.robots import PageRobots, parse_robots
-from llmcrawler.politeness.throttling import retry_after_seconds
-from llmcrawler.templates import TemplateGrouper
-from llmcrawler.urls import (
+from llmcrawler.core.content import Boilerplate, content_hash, decode_page, main_text, read_page, robots_metas
+from llmcrawler.core.content.cost import is_cheap
+from llmcrawler.core.content.render_features import read_render_features
+from llmcrawler.core.llm.answers import read_answer
+from llmcrawler.core.politeness.robots import PageRobots, parse_robots
+from llmcrawler.core.politeness.throttling import retry_after_seconds
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Question
+from llmcrawler.core.understanding.classification.classify_answers import answer_schema, parse_answers
+from llmcrawler.core.understanding.classification.classify_prompt import describe_page
+from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
+from llmcrawler.core.understanding.classification.page_type_rules import score
+from llmcrawler.core.understanding.extraction import PageBlocks, shown_blocks
+from llmcrawler.core.understanding.extraction.candidates import candidates_for
+from llmcrawler.core.understanding.extraction.extraction_runs import extractions
+from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
+from llmcrawler.core.understanding.extraction.patterns import learn_pattern
+from llmcrawler.core.understanding.extraction.queries import texts_at
+from llmcrawler.core.understanding.extraction.stated.stated_record import PageToRead, stated_record
+from llmcrawler.core.understanding.extraction.tree import INLINE_STEPS, Work
+from llmcrawler.core.understanding.extraction.typed_values import typed
+from llmcrawler.core.understanding.templates import TemplateGrouper
+from llmcrawler.core.urls import (
     AddressGuard,
     Scope,
     TrapGuard,
@@ -44,6 +42,8 @@ from llmcrawler.urls import (
     parse_sitemap,
     url_pattern,
 )
+from llmcrawler.errors import BadAnswer, TooCostly
+from llmcrawler.items import Link
 from tests.fuzzing.inputs import (
     HTML_WORDS,
     JSON_WORDS,

@@ -11,9 +11,17 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.classification import Classifier, ClassifyWorker, PageType, PageTypes, Question, Verdict, tokens_of
+from llmcrawler.core.llm import Batcher, BatchRules, ModelRequest
+from llmcrawler.core.understanding.classification import (
+    Classifier,
+    ClassifyWorker,
+    PageType,
+    PageTypes,
+    Question,
+    Verdict,
+    tokens_of,
+)
 from llmcrawler.items import PageContent
-from llmcrawler.llm import Batcher, BatchRules, ModelRequest
 from tests.virtual_time import VirtualTimeLoop
 
 # Template -> its page type and its pages, as a shop may have them.

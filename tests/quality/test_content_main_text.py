@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmcrawler.content import main_text, read_page
+from llmcrawler.core.content import main_text, read_page
 
 HEAD = """<html><head><title>Growing tomatoes - The Garden</title></head><body><header class="site-header">
 <nav class="menu"><ul>

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from llmcrawler.content import read_page
+from llmcrawler.core.content import read_page
 from tests.benchmarks.page_kind_sites import HELD_OUT, SITES_OF_A_FAMILY, SiteBuilder, built_pages
 
 # Shares of pages that are right, of each kind's; of those that are at least .8 sure.

@@ -15,8 +15,8 @@ from types import ModuleType
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.content.fingerprint import fingerprint
-from llmcrawler.content.markup import tokens
+from llmcrawler.core.content.fingerprint import fingerprint
+from llmcrawler.core.content.markup import tokens
 
 WORDS = [
     "amber",

@@ -7,7 +7,7 @@ from random import Random
 import aiohttp
 import pytest
 
-from llmcrawler.extraction.blocks import PageBlocks
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import SITES, Shown, make_site
 from tests.servers.teacher import answer_from_truth, answer_induce, type_of

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from llmcrawler.urls import AddressGuard, place_of
+from llmcrawler.core.urls import AddressGuard, place_of
 
 logger = logging.getLogger(__name__)
 

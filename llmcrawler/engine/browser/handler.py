@@ -23,6 +23,7 @@ from scrapy.exceptions import (
 from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
 
+from llmcrawler.core.urls import origin_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.browser.browser_limiter import BrowserHostLimiter
 from llmcrawler.engine.browser.context_turns import ContextTurns
@@ -36,7 +37,6 @@ from llmcrawler.engine.handlers import NotRendered
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
 from llmcrawler.engine.response_text import ROBOTS_HEADER
-from llmcrawler.urls import origin_of
 
 logger = logging.getLogger(__name__)
 

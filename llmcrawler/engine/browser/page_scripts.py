@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote
 
-from llmcrawler.urls import normalise_with_route
+from llmcrawler.core.urls import normalise_with_route
 
 LINKS_HEADER: Final = "X-Rendered-Links"
 _MAX_LINKS: Final = 1000

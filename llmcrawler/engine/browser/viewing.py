@@ -9,10 +9,10 @@ from typing import Final
 
 from playwright.async_api import Page
 
-from llmcrawler.content import robots_metas
+from llmcrawler.core.content import robots_metas
+from llmcrawler.core.urls import route_of
 from llmcrawler.engine.browser.page_scripts import LINKS, LOOK, METAS, MORE, PROBE, SIZE, SNAPSHOT
 from llmcrawler.engine.browser.page_traffic import Traffic
-from llmcrawler.urls import route_of
 
 _LOOK_SECONDS: Final = 0.1
 _QUIET_SECONDS: Final = 0.3  # nothing under way, nothing changed for so long: the page is there

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from datetime import date
 
+from llmcrawler.core.frontier import Admission, MemoryFrontier
+from llmcrawler.core.understanding.template_store import TemplateStore
+from llmcrawler.core.urls import AddressGuard, Scope, TrapGuard
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
-from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import Admission, MemoryFrontier
-from llmcrawler.urls import AddressGuard, Scope, TrapGuard
 from tests.adapters.stubs import stub
 
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.frontier import Admission, Lease, UrlTask
+from llmcrawler.core.storage import Outcome, StoredBody
+from llmcrawler.core.understanding.template_store import TemplateStore
+from llmcrawler.core.urls import AddressGuard, Scope, TrapGuard
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.job_spec import JobRules, JobSpec
-from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import Admission, Lease, UrlTask
 from llmcrawler.items import StageRun
-from llmcrawler.storage import Outcome, StoredBody
-from llmcrawler.urls import AddressGuard, Scope, TrapGuard
 from tests.adapters.stubs import stub
 
 MAX_PAGES = 30

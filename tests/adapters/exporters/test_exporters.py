@@ -27,6 +27,10 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.test import get_crawler
 
+from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, parquet_file
+from llmcrawler.core.storage.feeds.markdown_stores import MarkdownFolder
+from llmcrawler.core.understanding.extraction import requested_fields
+from llmcrawler.core.understanding.extraction.record_table import RecordTable
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.start_checks import check
 from llmcrawler.errors import ConfigError
@@ -38,12 +42,8 @@ from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
 from llmcrawler.exporters.records_feed import RecordsExporter
 from llmcrawler.exporters.rights_feed import RightsExporter
 from llmcrawler.exporters.xml import PagesXmlExporter
-from llmcrawler.extraction import requested_fields
-from llmcrawler.extraction.record_table import RecordTable
 from llmcrawler.items import Page, PageError, Template, Url
 from llmcrawler.pipelines.feed import FeedPipeline
-from llmcrawler.storage.feeds import RIGHTS_COLUMNS, parquet_file
-from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 SITE = "https://a.test"
 
@@ -476,7 +476,7 @@ def test_a_full_disk_is_an_error_of_the_system(exporter_class):
 
 
 def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch):
-    monkeypatch.setattr("llmcrawler.storage.feeds.feed_checks.find_spec", lambda _name: None)
+    monkeypatch.setattr("llmcrawler.core.storage.feeds.feed_checks.find_spec", lambda _name: None)
     settings = get_project_settings()
     settings.set("FEEDS", {"pages.parquet": {"format": "parquet"}})
     with pytest.raises(ConfigError, match=r'needs pyarrow, which is not installed: pip install "pyarrow'):

@@ -18,10 +18,10 @@ from scrapy.extensions.feedexport import BlockingFeedStorage
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.test import get_crawler
 
+from llmcrawler.core.reporting import ExitStatus, WrittenFeed, exit_status_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.items import Page, Template
-from llmcrawler.reporting import ExitStatus, WrittenFeed, exit_status_of
 from tests.adapters.stubs import stub
 from tests.e2e.copying import STORAGES
 

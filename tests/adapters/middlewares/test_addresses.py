@@ -9,16 +9,16 @@ from scrapy.utils.test import get_crawler
 from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
+from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.urls import NameLookup
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl, crawl_of
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.engine.resolver import GuardedResolver
-from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.middlewares.address_checks import AddressMiddleware, NameMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
-from llmcrawler.urls import NameLookup
 from tests.adapters.stubs import stub
 
 PROXY = {"proxy": "http://gate.example:80"}

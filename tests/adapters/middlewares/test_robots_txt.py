@@ -13,11 +13,11 @@ from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
+from llmcrawler.core.politeness.robots import RobotsCache
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.extensions.throttle import AdaptiveThrottle, rules_of
 from llmcrawler.middlewares.robots_txt import RobotsMiddleware
-from llmcrawler.politeness.robots import RobotsCache
 from tests.adapters.engine.test_downloader_pace import FIXED
 from tests.adapters.stubs import stub
 from tests.virtual_time import run_fast

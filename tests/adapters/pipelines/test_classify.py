@@ -8,14 +8,14 @@ import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.classification import LLM, TEMPLATE, Question, Verdict
+from llmcrawler.core.understanding.classification import LLM, TEMPLATE, Question, Verdict
+from llmcrawler.core.understanding.extraction import RecordAnswer, RecordQuestion, RecordTypes
+from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.crawl.site_registry import Site
-from llmcrawler.extraction import RecordAnswer, RecordQuestion, RecordTypes
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.classify import ClassifyPipeline
 from llmcrawler.pipelines.record import RecordPipeline
 from llmcrawler.pipelines.stage import StageRules
-from llmcrawler.templates import TemplateGrouper
 
 
 class Parting:

@@ -7,15 +7,15 @@ from typing import Any
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.content import PageReader
+from llmcrawler.core.content import PageReader
+from llmcrawler.core.storage import StoredBody
+from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import Site
 from llmcrawler.extensions.resume import ResumeExtension
 from llmcrawler.items import Page
 from llmcrawler.pipelines.page_content import ContentPipeline
 from llmcrawler.pipelines.stage import StageRules
-from llmcrawler.storage import StoredBody
-from llmcrawler.templates import TemplateGrouper
 from tests.adapters.stubs import stub
 
 OFFER = "This week all lamps are sold for half of their price, and you are welcome to see them."

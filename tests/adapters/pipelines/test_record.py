@@ -8,13 +8,13 @@ import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
+from llmcrawler.core.understanding.extraction import RecordQuestion, RecordTypes
+from llmcrawler.core.understanding.extraction.record_question import RecordAnswer
+from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.crawl.site_registry import Site
-from llmcrawler.extraction import RecordQuestion, RecordTypes
-from llmcrawler.extraction.record_question import RecordAnswer
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.record import RecordPipeline
 from llmcrawler.pipelines.stage import StageRules
-from llmcrawler.templates import TemplateGrouper
 from tests.adapters.stubs import stub
 
 

@@ -14,7 +14,8 @@ def test_the_numeric_library_has_one_thread_unless_somebody_wants_more(given: di
     code = "\n".join(
         [
             "import os, sys, llmcrawler.spiders",
-            "print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules, 'llmcrawler.content' in sys.modules)",
+            "loaded = [name in sys.modules for name in ('numpy', 'llmcrawler.core.content')]",
+            "print(os.environ['OPENBLAS_NUM_THREADS'], *loaded)",
         ]
     )
     environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}

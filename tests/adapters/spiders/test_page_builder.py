@@ -9,12 +9,12 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
+from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.politeness.robots import PageRobots
+from llmcrawler.core.storage import StoredBody, StoredPage
 from llmcrawler.engine.request_context import update_context
-from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Page
-from llmcrawler.politeness.robots import PageRobots
 from llmcrawler.spiders.page_builder import PageBuilder
-from llmcrawler.storage import StoredBody, StoredPage
 
 URL = "https://a.example/"
 PAST, COMING = "unavailable_after: 25 jun 2010 15:00:00 gmt", "unavailable_after: 25 jun 2100 15:00:00 gmt"

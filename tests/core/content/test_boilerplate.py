@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from llmcrawler.content import Boilerplate, main_blocks, main_text, read_page
+from llmcrawler.core.content import Boilerplate, main_blocks, main_text, read_page
 from llmcrawler.items import TextBlock
 
 URL = "http://site.example/page"

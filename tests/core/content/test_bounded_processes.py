@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from llmcrawler.content.bounds.process_worker import packed
-from llmcrawler.content.bounds.processes import BoundedProcesses
+from llmcrawler.core.processes.bounded_processes import BoundedProcesses
+from llmcrawler.core.processes.process_worker import packed
 from llmcrawler.errors import ContentError, ReadingStopped
 
 pytestmark = pytest.mark.server
@@ -139,7 +139,7 @@ async def test_closing_ends_work_and_what_waits_for_it(processes: BoundedProcess
 
 OUTLIVED = """
 import asyncio, os, signal
-from llmcrawler.content.bounds.processes import BoundedProcesses
+from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 async def main():
     processes = BoundedProcesses(count=1)
     print(await processes.run(os.getpid, seconds=10), await processes.run(os.getppid, seconds=10), flush=True)

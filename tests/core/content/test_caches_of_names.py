@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from llmcrawler.content import (
+from llmcrawler.core.content import (
     block_columns,
     cues,
     fingerprint,
@@ -17,7 +17,7 @@ from llmcrawler.content import (
     page_links,
     regions,
 )
-from llmcrawler.content.block_words import WordValues
+from llmcrawler.core.content.block_words import WordValues
 
 _OF_WORDS = vars(WordValues({}))
 _CACHES = [

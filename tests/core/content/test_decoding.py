@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.content import decode_page
-from llmcrawler.content.decoding import MAX_BYTES, encoding_of
+from llmcrawler.core.content import decode_page
+from llmcrawler.core.content.decoding import MAX_BYTES, encoding_of
 
 PAGE = "<html><title>Käse</title>"
 CYRILLIC = "<p>Привет"
@@ -117,7 +117,7 @@ def test_a_long_page_is_cut_at_a_whole_letter() -> None:
 
 _EVERY_CODEC = r"""
 from encodings.aliases import aliases
-from llmcrawler.content import decode_page
+from llmcrawler.core.content import decode_page
 names = {*aliases.values(), "idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "palmos", "utf-7"}
 for body in (b"a" * 1_200_000, b"-\xff" * 600_000, b"\x1b$" * 600_000, b"\xc3\xbc" * 600_000):
     for name in names:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llmcrawler.content import main_text, read_page
+from llmcrawler.core.content import main_text, read_page
 
 URL = "http://site.example/a"
 SENTENCE = "Green tea is made of leaves that were heated soon after they had been picked, so that they stay green."

@@ -3,8 +3,8 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.content.fingerprint import MAX_FEATURES, fingerprint, fold_class
-from llmcrawler.content.markup import tokens
+from llmcrawler.core.content.fingerprint import MAX_FEATURES, fingerprint, fold_class
+from llmcrawler.core.content.markup import tokens
 
 
 def features(html: str) -> frozenset[str]:

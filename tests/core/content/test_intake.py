@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from llmcrawler.content.bounds.body_limiter import BodyLimiter
+from llmcrawler.core.content.body_limiter import BodyLimiter
 
 MB = 2**20
 

@@ -4,8 +4,8 @@
 
 import pytest
 
-from llmcrawler.content import main_text, read_page
-from llmcrawler.content.selection import joined
+from llmcrawler.core.content import main_text, read_page
+from llmcrawler.core.content.selection import joined
 from llmcrawler.items import TextBlock
 
 

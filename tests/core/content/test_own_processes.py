@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.content.bounds import own_processes
-from llmcrawler.content.bounds.own_processes import fork_python
+from llmcrawler.core.processes import own_processes
+from llmcrawler.core.processes.own_processes import fork_python
 
 pytestmark = [pytest.mark.server, pytest.mark.skipif(sys.platform != "linux", reason="it is forked nowhere else")]
 
@@ -70,7 +70,7 @@ def test_what_cannot_run_closes_its_end(capfd: pytest.CaptureFixture[str]) -> No
 
 EARLY = """
 import fcntl, logging, os, signal, subprocess, sys, threading
-from llmcrawler.content.bounds import own_processes
+from llmcrawler.core.processes import own_processes
 from tests.core.content.test_own_processes import tell_parent
 lock = open(sys.argv[1], "w")
 logging.basicConfig(handlers=[logging.StreamHandler(lock)])

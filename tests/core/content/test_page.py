@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmcrawler.content import Boilerplate, content_hash, main_text, read_page
+from llmcrawler.core.content import Boilerplate, content_hash, main_text, read_page
 from llmcrawler.items import TextBlock
 
 URL = "http://site.example/a/b.html"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmcrawler.content.block_trees import BlockTrees
-from llmcrawler.content.page_kind.kind_model import blend, softmax
-from llmcrawler.content.page_kind.kind_tokens import TokenModel, weigh_tokens
+from llmcrawler.core.content.block_trees import BlockTrees
+from llmcrawler.core.content.page_kind.kind_model import blend, softmax
+from llmcrawler.core.content.page_kind.kind_tokens import TokenModel, weigh_tokens
 from tests.benchmarks.model_arrays import token_key
 
 

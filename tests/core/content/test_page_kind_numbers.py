@@ -6,14 +6,14 @@ import math
 
 import pytest
 
-from llmcrawler.content.markup import parse
-from llmcrawler.content.page import read_with_evidence
-from llmcrawler.content.page_kind.address_numbers import address_numbers, read_address
-from llmcrawler.content.page_kind.head_numbers import schema_types
-from llmcrawler.content.page_kind.kind_evidence import KindEvidence
-from llmcrawler.content.page_kind.kind_model import kind_numbers
-from llmcrawler.content.page_kind.kind_tokens import kind_tokens
-from llmcrawler.content.page_kind.phrases import count_phrases, phrase_tokens
+from llmcrawler.core.content.markup import parse
+from llmcrawler.core.content.page import read_with_evidence
+from llmcrawler.core.content.page_kind.address_numbers import address_numbers, read_address
+from llmcrawler.core.content.page_kind.head_numbers import schema_types
+from llmcrawler.core.content.page_kind.kind_evidence import KindEvidence
+from llmcrawler.core.content.page_kind.kind_model import kind_numbers
+from llmcrawler.core.content.page_kind.kind_tokens import kind_tokens
+from llmcrawler.core.content.page_kind.phrases import count_phrases, phrase_tokens
 
 URL = "https://www.shop.example/lamps/red-desk-lamp-20417.html"
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from llmcrawler.content.platforms import PLATFORMS, platform_of
+from llmcrawler.core.content.platforms import PLATFORMS, platform_of
 
 PAGES = [
     ("Shopify", '<script src="//cdn.shopify.com/s/files/1/0001/t/1/assets/theme.js"></script>', ()),

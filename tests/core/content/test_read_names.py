@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.content import read_names, read_page
-from llmcrawler.templates import words_of
+from llmcrawler.core.content import read_names, read_page
+from llmcrawler.core.understanding.templates import words_of
 from tests.servers.mock_pages import shop_pages
 from tests.servers.record_sites import SITES, make_site
 

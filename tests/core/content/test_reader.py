@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.content import PageReader, read_page
+from llmcrawler.core.content import PageReader, read_page
 
 HTML = "<html><title>Long</title><body><p>" + "word " * 500 + "</p></body></html>"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from llmcrawler.content.bounds import state_processes
-from llmcrawler.content.bounds.state_processes import StateProcesses, WorkersGone
+from llmcrawler.core.processes import state_processes
+from llmcrawler.core.processes.state_processes import StateProcesses, WorkersGone
 from llmcrawler.errors import ContentError, ReadingStopped
 
 pytestmark = pytest.mark.server
@@ -167,7 +167,7 @@ async def test_closing_ends_what_is_under_way(processes: StateProcesses) -> None
 
 OUTLIVED = """
 import asyncio, os, signal
-from llmcrawler.content.bounds.state_processes import StateProcesses
+from llmcrawler.core.processes.state_processes import StateProcesses
 from tests.core.content.test_state_processes import Notes, note
 async def main():
     processes = StateProcesses(count=2)

@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from llmcrawler.content import main_text, read_page, with_streamed_parts
-from llmcrawler.extraction import PageBlocks
+from llmcrawler.core.content import main_text, read_page, with_streamed_parts
+from llmcrawler.core.understanding.extraction import PageBlocks
 
 URL = "http://site.example/"
 RUNTIME = "$RS=function(a,b){a=document.getElementById(a)};$RC=function(a,b){b=document.getElementById(b)};"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from llmcrawler.core.frontier import Counts, Lease, UrlTask
+from llmcrawler.core.reporting.figures import FAILED_PER_PAGE
 from llmcrawler.engine.page_budget import PageBudget
-from llmcrawler.frontier import Counts, Lease, UrlTask
-from llmcrawler.reporting.figures import FAILED_PER_PAGE
 
 LEASE = Lease(UrlTask("https://a.example/", "a.example"))
 

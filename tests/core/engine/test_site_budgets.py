@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from llmcrawler.core.frontier import Counts, Lease, MemoryFrontier, UrlTask
 from llmcrawler.engine.page_budget import SiteBudgets
-from llmcrawler.frontier import Counts, Lease, MemoryFrontier, UrlTask
 
 PER_HOST = 8
 

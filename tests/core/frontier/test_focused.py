@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.frontier import FIRST, FocusedCrawl, LinkScorer, UrlTask
-from llmcrawler.frontier.link_features import LinkFeatures, LinkFeatureTable, shape_of
-from llmcrawler.frontier.link_scorer import LEVELS, Branch, branch_values
+from llmcrawler.core.frontier import FIRST, FocusedCrawl, LinkScorer, UrlTask
+from llmcrawler.core.frontier.link_features import LinkFeatures, LinkFeatureTable, shape_of
+from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, branch_values
 from llmcrawler.items import Link
 
 HOST = "https://a.example"

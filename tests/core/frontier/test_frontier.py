@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.distributed.connection import RedisConnection
-from llmcrawler.distributed.membership import WorkerHeartbeats
-from llmcrawler.distributed.shards import shard_prefixes
-from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
-from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask, redis_scripts
-from llmcrawler.frontier import redis as redis_module
-from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.frontier.sharded import ShardedFrontier
+from llmcrawler.core.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.core.storage import Database, Ledger, Outcome, SiteState, keys, open_job_file, url_key
+from llmcrawler.fleet import redis_frontier as redis_module
+from llmcrawler.fleet import redis_scripts
+from llmcrawler.fleet.connection import RedisConnection
+from llmcrawler.fleet.membership import WorkerHeartbeats
+from llmcrawler.fleet.redis_frontier import RedisFrontier
+from llmcrawler.fleet.sharded import ShardedFrontier
+from llmcrawler.fleet.shards import shard_prefixes
+from llmcrawler.fleet.site_ownership import KeptSite, SiteOwnership
 from llmcrawler.items import StageRun, UrlSource
-from llmcrawler.storage import Database, Ledger, Outcome, SiteState, keys, open_job_file, url_key
 from tests.servers.redis_server import RedisServer, carried_server
 
 MANY = 100

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.frontier.host_turns import HostTurns
+from llmcrawler.core.frontier.host_turns import HostTurns
 
 HOSTS, GROUPS = [f"{number}.test" for number in range(12)], ["", "lists", "things"]
 Heads = dict[tuple[str, str], tuple[int, int]]

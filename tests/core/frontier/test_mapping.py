@@ -6,10 +6,10 @@ from datetime import date
 
 import pytest
 
-from llmcrawler.content import read_outline
-from llmcrawler.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules, UrlTask
+from llmcrawler.core.content import read_outline
+from llmcrawler.core.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules, UrlTask
+from llmcrawler.core.urls import Listed, Scope, TrapGuard, parse_llms_txt
 from llmcrawler.items import Page, Url, UrlSource, feed_item_of
-from llmcrawler.urls import Listed, Scope, TrapGuard, parse_llms_txt
 
 HOME = "https://h.example/"
 SITEMAP = "https://h.example/sitemap.xml"

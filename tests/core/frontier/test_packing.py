@@ -2,8 +2,8 @@
 
 import pytest
 
-from llmcrawler.frontier import UrlTask
-from llmcrawler.frontier.redis_values import pack, unpack
+from llmcrawler.core.frontier import UrlTask
+from llmcrawler.fleet.redis_values import pack, unpack
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The strings that were met lately."""
 
-from llmcrawler.frontier.admission import RecentStrings
+from llmcrawler.core.frontier.admission import RecentStrings
 
 
 def test_what_was_met_lately_is_known_and_what_was_met_long_ago_is_not():

@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from llmcrawler.frontier import FocusedCrawl, LinkScorer, SqliteFrontier, UrlTask
-from llmcrawler.frontier.focused_crawl import restore_link_scorer
+from llmcrawler.core.frontier import FocusedCrawl, LinkScorer, SqliteFrontier, UrlTask
+from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
+from llmcrawler.core.storage import Outcome, open_job_file
+from llmcrawler.core.storage.database import Database
 from llmcrawler.items import Link
-from llmcrawler.storage import Outcome, open_job_file
-from llmcrawler.storage.database import Database
 
 HOST = "http://a.example"
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from redis.crc import key_slot
 
-from llmcrawler.distributed.connection import RedisConnection
-from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
-from llmcrawler.distributed.shards import shard_of_url, shards_of
-from llmcrawler.frontier import Counts, Lease, UrlTask
-from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.frontier.sharded import _GIVE_BACK, _LEND, _READ, _TAKE, PageQuotas, ShardedFrontier
-from llmcrawler.storage import Outcome
+from llmcrawler.core.frontier import Counts, Lease, UrlTask
+from llmcrawler.core.storage import Outcome
+from llmcrawler.fleet.connection import RedisConnection
+from llmcrawler.fleet.membership import WorkerHeartbeats, WorkerReport
+from llmcrawler.fleet.redis_frontier import RedisFrontier
+from llmcrawler.fleet.sharded import _GIVE_BACK, _LEND, _READ, _TAKE, PageQuotas, ShardedFrontier
+from llmcrawler.fleet.shards import shard_of_url, shards_of
 from tests.core.frontier.test_frontier import MANY, task
 from tests.servers.redis_cluster import ClusterOfMasters, sentinel_of
 from tests.servers.redis_server import RedisServer

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from llmcrawler.content import read_page
-from llmcrawler.frontier import UrlTask
-from llmcrawler.frontier.site_views import THINGS, SiteViews, block_facts
+from llmcrawler.core.content import read_page
+from llmcrawler.core.frontier import UrlTask
+from llmcrawler.core.frontier.site_views import THINGS, SiteViews, block_facts
 
 SITE = "http://blog.test"
 WORDS = "frost soil kale slug rain wind hedge shed leek bean pear plum jam soup seed leaf root bed gate path".split()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmcrawler.core.llm.answers import misfit, read_answer
 from llmcrawler.errors import BadAnswer
-from llmcrawler.llm.answers import misfit, read_answer
 
 ENTRY = {
     "type": "object",

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.llm.batching import Batcher, BatchReport, call_bound
+from llmcrawler.core.llm.waiting import BatchRules
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
-from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
-from llmcrawler.llm.waiting import BatchRules
 
 Answers = Mapping[int, int | Exception]
 

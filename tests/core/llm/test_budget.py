@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
+from llmcrawler.core.llm import CallLimits, LLMClient
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.usage import Price, Tokens
 from llmcrawler.errors import BudgetSpent, LLMError
-from llmcrawler.llm import CallLimits, LLMClient
-from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.usage import Price, Tokens
 from tests.core.llm.test_client import KEY, FakeTime, ask, client_of, products
 from tests.servers.fake_llm import FakeLLM, label_by_url
 

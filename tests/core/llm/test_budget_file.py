@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from llmcrawler.core.llm import CallLimits
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
+from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
-from llmcrawler.llm import CallLimits
-from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.budget_file import FileBudget, FileRate, open_budget_file
-from llmcrawler.llm.usage import Tokens
 from tests.core.llm.test_client import FakeTime
 
 # Pays calls of 30 to 100 tokens from one budget until it is spent, and prints what it paid.
@@ -27,9 +27,9 @@ import asyncio, sys
 from pathlib import Path
 from random import Random
 from llmcrawler.errors import BudgetSpent
-from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.budget_file import FileBudget, open_budget_file
-from llmcrawler.llm.usage import Tokens
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.budget_file import FileBudget, open_budget_file
+from llmcrawler.core.llm.usage import Tokens
 
 async def main(path, most, seed):
     budget, rng = Budget(BudgetLimits(max_tokens=most)), Random(seed)

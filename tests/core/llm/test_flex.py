@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES
-from llmcrawler.classification.classify_calls import check_question
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
+from llmcrawler.core.llm.client import LLMClient
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.providers import resolve_provider
+from llmcrawler.core.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, price_of
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.classification.classify_calls import check_question
 from llmcrawler.errors import BudgetSpent, ConfigError
-from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.call_limits import CallLimits
-from llmcrawler.llm.client import LLMClient
-from llmcrawler.llm.dialect import ModelRequest
-from llmcrawler.llm.providers import resolve_provider
-from llmcrawler.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, price_of
 from tests.core.llm.test_client import SCHEMA, FakeTime, document
 from tests.servers.fake_llm import FakeLLM
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from llmcrawler.core.llm.call_limits import CallLimits
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.llm.providers import ProviderChoice
 from llmcrawler.errors import LLMStopped
-from llmcrawler.llm.call_limits import CallLimits
-from llmcrawler.llm.dialect import ModelRequest
-from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.llm.providers import ProviderChoice
 from tests.servers.fake_llm import FakeLLM
 
 QUESTION = ModelRequest("classify", "Sort pages.", {"task": "classify", "pages": []}, {"type": "object"})

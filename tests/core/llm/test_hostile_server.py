@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.usage import Price
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
-from llmcrawler.llm import CallLimits, Clock, LLMClient, ModelRequest
-from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.usage import Price
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.raw_server import RawServer, answer, raw_server
 

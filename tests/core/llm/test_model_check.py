@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES, check_question
+from llmcrawler.core.llm import BudgetLimits, CallLimits, Clock, LLMClient
+from llmcrawler.core.llm.budget import Budget
+from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.llm.providers import ProviderChoice
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, check_question
 from llmcrawler.errors import BudgetSpent, LLMError
-from llmcrawler.llm import BudgetLimits, CallLimits, Clock, LLMClient
-from llmcrawler.llm.budget import Budget
-from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.llm.providers import ProviderChoice
 from tests.servers.fake_llm import FakeLLM
 
 pytestmark = pytest.mark.server

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES
-from llmcrawler.classification.classify_calls import ClassifyWorker, check_question
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.client import LLMClient
+from llmcrawler.core.llm.usage import Price, Usage
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.classification.classify_calls import ClassifyWorker, check_question
+from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
+from llmcrawler.core.understanding.extraction.blocks import Block
+from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.errors import BudgetSpent
-from llmcrawler.extraction.annotators import LLMAnnotator
-from llmcrawler.extraction.blocks import Block
-from llmcrawler.extraction.induce_prompt import ShownPage
-from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.client import LLMClient
-from llmcrawler.llm.usage import Price, Usage
 from tests.servers.fake_llm import FakeLLM, texts_of
 from tests.servers.prompt_cache import CacheUse, PromptCache
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, ProviderChoice, own_prices, resolve_provider
 from llmcrawler.errors import ConfigError
-from llmcrawler.llm.providers import PLACEHOLDER_KEY, ProviderChoice, own_prices, resolve_provider
 
 OPENAI = "https://api.openai.com/v1"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
+from llmcrawler.core.llm.batching import Batcher
+from llmcrawler.core.llm.waiting import BatchRules
 from llmcrawler.errors import BadAnswer, LLMError
-from llmcrawler.llm import CallLimits, Clock, LLMClient, ModelRequest
-from llmcrawler.llm.batching import Batcher
-from llmcrawler.llm.waiting import BatchRules
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.virtual_time import run_fast
 

@@ -20,9 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from http_message_signatures import HTTPMessageVerifier, HTTPSignatureKeyResolver, InvalidSignature, algorithms
 
-from llmcrawler.crawl.context import CrawlContext
-from llmcrawler.errors import ConfigError
-from llmcrawler.politeness.bot_auth import (
+from llmcrawler.core.politeness.bot_auth import (
     BotKey,
     RequestSigner,
     authority_of,
@@ -33,8 +31,10 @@ from llmcrawler.politeness.bot_auth import (
     resolve_signer,
     write_key_file,
 )
-from llmcrawler.politeness.bot_auth.bot_key import signature_fields
-from llmcrawler.urls import Scope
+from llmcrawler.core.politeness.bot_auth.bot_key import signature_fields
+from llmcrawler.core.urls import Scope
+from llmcrawler.crawl.context import CrawlContext
+from llmcrawler.errors import ConfigError
 from tests.servers.signed_requests import Message, Refused, Verifier, check_signature, keys_of
 from tests.servers.test_signed_requests import DIRECTORY, DIRECTORY_ANSWER, KEYID
 

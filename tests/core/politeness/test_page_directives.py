@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from llmcrawler.content import read_outline, read_page
-from llmcrawler.politeness.robots import PageRobots
+from llmcrawler.core.content import read_outline, read_page
+from llmcrawler.core.politeness.robots import PageRobots
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 OURS = PageRobots("llmcrawler")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmcrawler.politeness.proxies import check_proxies, parse_proxy
+from llmcrawler.core.politeness.proxies import check_proxies, parse_proxy
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import FORBIDDEN, ProxyServer, dead_proxy

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.politeness.proxies import FixedProxies, PoolRules, ProxyPool, parse_proxy
 from llmcrawler.errors import NoProxy
-from llmcrawler.politeness.proxies import FixedProxies, PoolRules, ProxyPool, parse_proxy
 
 
 class Clock:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from llmcrawler.core.politeness.proxies import BanRules, parse_proxy, resolve_proxies
 from llmcrawler.errors import ConfigError
-from llmcrawler.politeness.proxies import BanRules, parse_proxy, resolve_proxies
 
 CAPTCHA = "<title>{}</title><body><p>Please go on.</p></body>"
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
+from llmcrawler.core.politeness.proxies import resolve_proxies, services
 from llmcrawler.errors import NoProxy
-from llmcrawler.politeness.proxies import resolve_proxies, services
 
 pytestmark = pytest.mark.server
 

@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from llmcrawler.content.page import read_page
-from llmcrawler.items import PageContent
-from llmcrawler.politeness.rights import (
+from llmcrawler.core.content.page import read_page
+from llmcrawler.core.politeness.rights import (
     RightsPolicy,
     Signal,
     SiteRights,
@@ -19,11 +18,17 @@ from llmcrawler.politeness.rights import (
     rights_of,
     signals_of,
 )
-from llmcrawler.politeness.rights.rsl import rsl_signals
-from llmcrawler.politeness.rights.site_files import ai_txt_signals, llms_txt_signals, robots_signals, tdmrep_signals
-from llmcrawler.politeness.rights.uses import USES, uses_of_licence, uses_of_reservation, uses_of_statement
-from llmcrawler.politeness.robots import parse_robots
-from llmcrawler.politeness.robots.path_rules import path_of
+from llmcrawler.core.politeness.rights.rsl import rsl_signals
+from llmcrawler.core.politeness.rights.site_files import (
+    ai_txt_signals,
+    llms_txt_signals,
+    robots_signals,
+    tdmrep_signals,
+)
+from llmcrawler.core.politeness.rights.uses import USES, uses_of_licence, uses_of_reservation, uses_of_statement
+from llmcrawler.core.politeness.robots import parse_robots
+from llmcrawler.core.politeness.robots.path_rules import path_of
+from llmcrawler.items import PageContent
 
 HOST = "https://shop.example"
 WHERE = f"{HOST}/file"

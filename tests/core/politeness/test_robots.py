@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from llmcrawler.politeness.robots import MAX_BYTES, parse_robots, path_rules, product_token
+from llmcrawler.core.politeness.robots import MAX_BYTES, parse_robots, path_rules, product_token
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmcrawler.politeness.robots import RobotsAnswer, RobotsCache, robots_answer
+from llmcrawler.core.politeness.robots import RobotsAnswer, RobotsCache, robots_answer
 
 HOUR, DAY = 3600.0, 24 * 3600.0
 HTTP, HTTPS = "http://a.example", "https://a.example"

@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from llmcrawler.politeness.throttling import (
+from llmcrawler.core.politeness.throttling import (
     ThrottleRules,
 )
 from tests.core.politeness.throttle_simulation import (

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from llmcrawler.politeness.throttling import (
+from llmcrawler.core.politeness.throttling import (
     HostBreaker,
     HostPolicies,
     HostPolicy,
@@ -17,9 +17,9 @@ from llmcrawler.politeness.throttling import (
     ThrottleRules,
     retry_after_seconds,
 )
-from llmcrawler.politeness.throttling.ceiling import Ceiling
-from llmcrawler.politeness.throttling.latency import LatencyWatch
-from llmcrawler.politeness.throttling.meter import HostMeter
+from llmcrawler.core.politeness.throttling.ceiling import Ceiling
+from llmcrawler.core.politeness.throttling.latency import LatencyWatch
+from llmcrawler.core.politeness.throttling.meter import HostMeter
 
 FAST = ThrottleRules(max_concurrency=32, min_gap_seconds=0, start_gap_seconds=0)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from llmcrawler.politeness.throttling import HostPolicy, ThrottleDecision, ThrottleRules
+from llmcrawler.core.politeness.throttling import HostPolicy, ThrottleDecision, ThrottleRules
 
 
 @dataclass(frozen=True)

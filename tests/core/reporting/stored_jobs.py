@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmcrawler.extraction import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.frontier import SqliteFrontier, UrlTask
-from llmcrawler.storage import Ledger, Outcome, SiteState, StoredBody, TemplatesFile, open_job_file, write_value
-from llmcrawler.storage.job_file import JOB_FILE
-from tests.core.crawl.jobs import JOB, with_frontier
+from llmcrawler.core.frontier import SqliteFrontier, UrlTask
+from llmcrawler.core.storage import Ledger, Outcome, SiteState, StoredBody, TemplatesFile, open_job_file, write_value
+from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.understanding.extraction import Field, FieldRule, Selector, TemplateExtractor
+from tests.crawl.jobs import JOB, with_frontier
 
 SITE = "shop.example"
 PRODUCT = TemplateExtractor(

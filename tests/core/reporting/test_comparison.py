@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from llmcrawler.reporting.html import make_comparison
-from llmcrawler.reporting.html.comparison import PageState, compare, differences, field_rows, selector_rows
-from llmcrawler.reporting.html.comparison_view import comparison_view
-from llmcrawler.reporting.html.sources import open_source
+from llmcrawler.core.reporting.html import make_comparison
+from llmcrawler.core.reporting.html.comparison import PageState, compare, differences, field_rows, selector_rows
+from llmcrawler.core.reporting.html.comparison_view import comparison_view
+from llmcrawler.core.reporting.html.sources import open_source
 from tests.core.reporting.stored_jobs import SITE, make_stored_job, product, product_html
 
 MISSING = {"stage": "fetch", "kind": "http_404", "message": "404 Not Found", "attempts": 1}

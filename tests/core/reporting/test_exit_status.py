@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
+from llmcrawler.core.reporting import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
 from llmcrawler.items import PageError
-from llmcrawler.reporting import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
 
 NOT_THERE = PageError("fetch", "refused", "")
 NOT_UNDERSTOOD = PageError("classify", "bad_answer", "")

@@ -12,21 +12,21 @@ from html.parser import HTMLParser
 
 import pytest
 
+from llmcrawler.core.reporting.figures import lasting_stats
+from llmcrawler.core.reporting.html.costs import costs_of
+from llmcrawler.core.reporting.html.digest import FAILED, UNKNOWN, Digest
+from llmcrawler.core.reporting.html.pace import chart_data, chart_rows, pace_of
+from llmcrawler.core.reporting.html.render import embedded_json, render, web_link
+from llmcrawler.core.reporting.html.sources import feed_source, job_source, open_lines
+from llmcrawler.core.reporting.html.structure import by_folder, by_type, depth_table
+from llmcrawler.core.reporting.html.template_views import template_views
+from llmcrawler.core.reporting.html.view import build
+from llmcrawler.core.reporting.timeline import Timeline
+from llmcrawler.core.storage import SiteState, TemplatesFile
+from llmcrawler.core.storage.job_file import JOB_FILE, open_job_file
+from llmcrawler.core.storage.job_runs import Run, write_run
 from llmcrawler.errors import ConfigError
-from llmcrawler.reporting.figures import lasting_stats
-from llmcrawler.reporting.html.costs import costs_of
-from llmcrawler.reporting.html.digest import FAILED, UNKNOWN, Digest
-from llmcrawler.reporting.html.pace import chart_data, chart_rows, pace_of
-from llmcrawler.reporting.html.render import embedded_json, render, web_link
-from llmcrawler.reporting.html.sources import feed_source, job_source, open_lines
-from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table
-from llmcrawler.reporting.html.template_views import template_views
-from llmcrawler.reporting.html.view import build
-from llmcrawler.reporting.timeline import Timeline
-from llmcrawler.storage import SiteState, TemplatesFile
-from llmcrawler.storage.job_file import JOB_FILE, open_job_file
-from llmcrawler.storage.job_runs import Run, write_run
-from tests.core.crawl.jobs import make_job
+from tests.crawl.jobs import make_job
 
 HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7*7 }} \u202e\ud800 <!--"
 

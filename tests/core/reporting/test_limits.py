@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.reporting import DownloadFlow, HostThrottle, binding_limit
+from llmcrawler.core.reporting import DownloadFlow, HostThrottle, binding_limit
 
 
 def flow(concurrency: float = 5, gap: float = 0.2, waiting: int = 2, hosts: int = 1, total: int = 32) -> DownloadFlow:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.reporting import ModelWait
+from llmcrawler.core.reporting import ModelWait
 
 FETCHING = ModelWait(for_learning=1, calls_due=3, is_starting=True, fetched_bytes=(340_000_000, 1_117_320_768))
 

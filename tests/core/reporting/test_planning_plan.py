@@ -8,11 +8,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from llmcrawler.llm import BatchRules, Price
-from llmcrawler.reporting.plan_tables import no_page, plan_tables
-from llmcrawler.reporting.planning import CrawlTerms, SampledPage, SiteSample, make_plan, make_plans
-from llmcrawler.reporting.planning.estimate import retyped_items
-from llmcrawler.reporting.planning.model_calls import ExpectedCalls, PageArrival, play
+from llmcrawler.core.llm import BatchRules, Price
+from llmcrawler.core.reporting.plan_tables import no_page, plan_tables
+from llmcrawler.core.reporting.planning import CrawlTerms, SampledPage, SiteSample, make_plan, make_plans
+from llmcrawler.core.reporting.planning.estimate import retyped_items
+from llmcrawler.core.reporting.planning.model_calls import ExpectedCalls, PageArrival, play
 
 RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patient_seconds=15.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.reporting.planning import Range, SampledPage, SiteSample, site_size, strata_of
+from llmcrawler.core.reporting.planning import Range, SampledPage, SiteSample, site_size, strata_of
 
 Graph = Mapping[str, tuple[str, tuple[str, ...]]]  # url -> its pattern and its links
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from llmcrawler.reporting import (
+from llmcrawler.core.reporting import (
     CrawlProgress,
     DownloadFlow,
     DownloadProgress,
@@ -20,8 +20,8 @@ from llmcrawler.reporting import (
     ProgressReport,
     read_figures,
 )
-from llmcrawler.reporting.display import LiveDisplay, fitted, panel
-from llmcrawler.reporting.text import duration
+from llmcrawler.core.reporting.display import LiveDisplay, fitted, panel
+from llmcrawler.core.reporting.text import duration
 
 STATS: dict[str, Any] = {
     "llmcrawler/pages": 100,

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
 
-from llmcrawler.distributed.crawl_status import CrawlSummary, DistributedStatus, WorkerStatus
-from llmcrawler.distributed.membership import WorkerReport
-from llmcrawler.reporting.status_tables import crawls_table, session_status_tables
-from llmcrawler.storage import RightsCounts
+from llmcrawler.core.reporting.status_tables import crawls_table, session_status_tables
+from llmcrawler.core.storage import RightsCounts
+from llmcrawler.fleet.crawl_status import CrawlSummary, DistributedStatus, WorkerStatus
+from llmcrawler.fleet.membership import WorkerReport
 
 URLS = {"queued": 1_200, "leased": 3, "done": 40, "dead": 1, "duplicates": 2}
 

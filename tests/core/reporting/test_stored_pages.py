@@ -9,16 +9,16 @@ from base64 import b64decode
 
 import pytest
 
-from llmcrawler.content import read_page
-from llmcrawler.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree
-from llmcrawler.reporting.html.marked_page import Looked, look_at, selector_results
-from llmcrawler.reporting.html.page_details import PageDetails
-from llmcrawler.reporting.html.record_rows import RecordRows, shown_value
-from llmcrawler.reporting.html.render import render
-from llmcrawler.reporting.html.sources import open_source
-from llmcrawler.reporting.html.view import build
-from llmcrawler.storage import SiteState
-from llmcrawler.templates import TemplateGrouper
+from llmcrawler.core.content import read_page
+from llmcrawler.core.reporting.html.marked_page import Looked, look_at, selector_results
+from llmcrawler.core.reporting.html.page_details import PageDetails
+from llmcrawler.core.reporting.html.record_rows import RecordRows, shown_value
+from llmcrawler.core.reporting.html.render import render
+from llmcrawler.core.reporting.html.sources import open_source
+from llmcrawler.core.reporting.html.view import build
+from llmcrawler.core.storage import SiteState
+from llmcrawler.core.understanding.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree
+from llmcrawler.core.understanding.templates import TemplateGrouper
 from tests.core.reporting.stored_jobs import (
     PRODUCT,
     SITE,

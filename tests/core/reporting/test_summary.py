@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from llmcrawler.extraction import LearningOutcome
+from llmcrawler.core.reporting import WIDTH, Ending, HostThrottle, Tally, WrittenFeed, read_figures, summary
+from llmcrawler.core.reporting.text import percent
+from llmcrawler.core.understanding.extraction import LearningOutcome
 from llmcrawler.items import Page, PageError, Template
-from llmcrawler.reporting import WIDTH, Ending, HostThrottle, Tally, WrittenFeed, read_figures, summary
-from llmcrawler.reporting.text import percent
 
 STATS = {
     "llmcrawler/pages": 12,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from llmcrawler.reporting.text import column, percent, plain
+from llmcrawler.core.reporting.text import column, percent, plain
 
 
 @pytest.mark.parametrize(

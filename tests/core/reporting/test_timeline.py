@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from llmcrawler.reporting.timeline import Bucket, Timeline, timeline_of
+from llmcrawler.core.reporting.timeline import Bucket, Timeline, timeline_of
 
 
 @pytest.mark.parametrize(("seconds", "width"), [(9, 1.0), (10, 2.0), (19, 2.0), (3_600, 512.0)])

@@ -9,8 +9,8 @@ import zlib
 from contextlib import closing
 from pathlib import Path
 
-from llmcrawler.storage.job_file import JOB_FILE
-from llmcrawler.storage.job_schema import APPLICATION_ID
+from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.job_schema import APPLICATION_ID
 
 COUNT = 12
 STORED = frozenset({"/", "/list/0/", "/item/0/", "/item/1/"})

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from llmcrawler.core.storage import StoredBody, check_job_file, open_job_file, unpack
+from llmcrawler.core.storage.body_packer import PACKING_ERRORS, drop_unreadable, number_of_dictionary, pack
+from llmcrawler.core.storage.keys import JobConnection, url_key
+from llmcrawler.core.storage.ledger import read_bodies, read_page
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage import StoredBody, check_job_file, open_job_file, unpack
-from llmcrawler.storage.body_packer import PACKING_ERRORS, drop_unreadable, number_of_dictionary, pack
-from llmcrawler.storage.keys import JobConnection, url_key
-from llmcrawler.storage.ledger import read_bodies, read_page
 from tests.servers.many_pages import ManyPages
 
 MENU = "".join(f'<li><a href="/{number * 7919 % 1000}/">Things of the kind {number**3}</a>' for number in range(80))

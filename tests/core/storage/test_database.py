@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from llmcrawler.core.storage import Database, check_job_file, open_job_file, read_job_file
+from llmcrawler.core.storage.job_schema import SCHEMA_VERSION
+from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.ledger import read_value, write_value
 from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.storage import Database, check_job_file, open_job_file, read_job_file
-from llmcrawler.storage.job_schema import SCHEMA_VERSION
-from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import read_value, write_value
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ async def test_work_is_gathered_while_several_wait_and_done_at_once_where_one_do
     def nothing(connection: JobConnection) -> None:
         pass
 
-    monkeypatch.setattr("llmcrawler.storage.database._BUSY_SECONDS", 1e9)
-    monkeypatch.setattr("llmcrawler.storage.database._GATHER_SECONDS", 1e9)
+    monkeypatch.setattr("llmcrawler.core.storage.database._BUSY_SECONDS", 1e9)
+    monkeypatch.setattr("llmcrawler.core.storage.database._GATHER_SECONDS", 1e9)
     await database.run(note)
     for _ in range(3):
         database.post(nothing)

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import llmcrawler
+from llmcrawler.core.storage import open_job_file
+from llmcrawler.core.storage.dataframe import _ROWS_AT_ONCE
+from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage import open_job_file
-from llmcrawler.storage.dataframe import _ROWS_AT_ONCE
-from llmcrawler.storage.job_file import JOB_FILE
-from tests.core.crawl.jobs import (
+from tests.crawl.jobs import (
     CLASSIFY_FAILED,
     FINE,
     GONE,
@@ -23,7 +23,7 @@ from tests.core.crawl.jobs import (
     make_job,
     task,
 )
-from tests.core.crawl.jobs import with_frontier as with_frontier_of
+from tests.crawl.jobs import with_frontier as with_frontier_of
 
 STAGES = ["fetch", "content", "classify", "record"]
 

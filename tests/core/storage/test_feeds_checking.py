@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from llmcrawler.core.storage.feeds import check_feed
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage.feeds import check_feed
 
 
 def check(uri, format_, *, overwrite=False, goes_on=False, is_processed=False):

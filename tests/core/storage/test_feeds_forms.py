@@ -14,12 +14,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmcrawler.core.storage.feeds.clean_values import MAX_DEPTH, clean, flatten
+from llmcrawler.core.storage.feeds.langchain import document_of
+from llmcrawler.core.storage.feeds.markdown_files import file_name, front_matter, markdown_file_of
+from llmcrawler.core.storage.feeds.markdown_stores import MarkdownArchive
+from llmcrawler.core.storage.feeds.tables import Column, FlatTable, columns_of, fitted
 from llmcrawler.items import Page
-from llmcrawler.storage.feeds.clean_values import MAX_DEPTH, clean, flatten
-from llmcrawler.storage.feeds.langchain import document_of
-from llmcrawler.storage.feeds.markdown_files import file_name, front_matter, markdown_file_of
-from llmcrawler.storage.feeds.markdown_stores import MarkdownArchive
-from llmcrawler.storage.feeds.tables import Column, FlatTable, columns_of, fitted
 
 TEXT = st.text(st.characters(codec=None), max_size=20)  # lone surrogates and control characters too
 VALUES = st.recursive(

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.storage import check_job_file, open_job_file, read_job_file
-from llmcrawler.storage.job_file import JOB_FILE
-from llmcrawler.storage.job_schema import SCHEMA_VERSION
-from llmcrawler.storage.job_status import job_status
-from llmcrawler.storage.ledger import read_lines, read_page
+from llmcrawler.core.storage import check_job_file, open_job_file, read_job_file
+from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.job_schema import SCHEMA_VERSION
+from llmcrawler.core.storage.job_status import job_status
+from llmcrawler.core.storage.ledger import read_lines, read_page
 from tests.core.storage.old_jobs import URL, make_old_job
 
 # Ends the process as `kill -9` does, with all of the migration done but its COMMIT.
 _KILLED_IN_BETWEEN = """
 import os, signal, sys
 from pathlib import Path
-from llmcrawler.storage import open_job_file
-from llmcrawler.storage.keys import JobConnection
+from llmcrawler.core.storage import open_job_file
+from llmcrawler.core.storage.keys import JobConnection
 
 def executescript(self, script):
     before, commit, _ = script.rpartition("COMMIT;")

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.storage import KnowledgeFile
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage import KnowledgeFile
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from llmcrawler.storage import KnowledgeFile
+from llmcrawler.core.storage import KnowledgeFile
 
 async def main(path, name, most):
     file = KnowledgeFile(Path(path))

@@ -3,13 +3,13 @@
 import pytest
 from filelock import FileLock
 
+from llmcrawler.core.storage import read_job_file
+from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE
+from llmcrawler.core.storage.job_status import job_status
+from llmcrawler.core.storage.ledger import read_value
+from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage import read_job_file
-from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE
-from llmcrawler.storage.job_status import job_status
-from llmcrawler.storage.ledger import read_value
-from llmcrawler.storage.requeueing import RequeueChoice, requeue
-from tests.core.crawl.jobs import (
+from tests.crawl.jobs import (
     ALL_WELL,
     BODILESS,
     BUSY,

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from llmcrawler.storage.shared_file import connect_shared
+from llmcrawler.core.storage.shared_file import connect_shared
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS rows (value);"
 

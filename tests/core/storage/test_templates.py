@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from llmcrawler.core.storage import SiteState, TemplatesFile
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage import SiteState, TemplatesFile
 
 ENTRY = {"template": "t1", "page_type": "product", "url_pattern": "/p/*/", "page_count": 3, "examples": ["/p/1/"]}
 STATE = {"grouping": {"pages": 3, "names": ["html>body", "ein>ö", "lone>\udc80"]}, "verdicts": {"answers": []}}
@@ -168,7 +168,7 @@ def test_a_full_disk_leaves_the_old_file(file: TemplatesFile, monkeypatch: pytes
 def test_a_crawl_that_is_killed_while_it_saves_leaves_a_whole_file(file: TemplatesFile) -> None:
     file.save({"a.test": site(1)})
     program = (
-        "import os, sys; from pathlib import Path; from llmcrawler.storage import SiteState, TemplatesFile\n"
+        "import os, sys; from pathlib import Path; from llmcrawler.core.storage import SiteState, TemplatesFile\n"
         "os.fsync = lambda descriptor: (print('HALFWAY', flush=True), sys.stdin.read())\n"
         f"TemplatesFile(Path({str(file.path)!r})).save({{'a.test': SiteState([], {{'number': 2}})}})"
     )

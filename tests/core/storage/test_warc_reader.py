@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from llmcrawler.core.storage.archives import warc_reader
+from llmcrawler.core.storage.archives.archive_index import pages_of_index
+from llmcrawler.core.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
+from llmcrawler.core.storage.archives.exchanges import Exchange
+from llmcrawler.core.storage.archives.warc_reader import WarcFault, part_starts
+from llmcrawler.core.storage.archives.warc_writer import WarcWriter
 from llmcrawler.crawl.archive_lists import archive_files
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage.archives import warc_reader
-from llmcrawler.storage.archives.archive_index import pages_of_index
-from llmcrawler.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
-from llmcrawler.storage.archives.exchanges import Exchange
-from llmcrawler.storage.archives.warc_reader import WarcFault, part_starts
-from llmcrawler.storage.archives.warc_writer import WarcWriter
 
 HTML = (("Content-Type", "text/html; charset=utf-8"),)
 

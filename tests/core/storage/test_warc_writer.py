@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from llmcrawler.storage.archives.exchanges import Exchange
-from llmcrawler.storage.archives.warc_writer import WarcWriter
+from llmcrawler.core.storage.archives.exchanges import Exchange
+from llmcrawler.core.storage.archives.warc_writer import WarcWriter
 
 PAGE = Exchange(
     url="https://a.test/p?q=1#part",

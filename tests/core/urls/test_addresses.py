@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from llmcrawler.urls import AddressGuard, NameLookup, is_private_address, is_private_host, place_of
+from llmcrawler.core.urls import AddressGuard, NameLookup, is_private_address, is_private_host, place_of
 
 PRIVATE_ADDRESSES = """
     127.0.0.1 127.8.8.8 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 0.0.0.0 100.64.0.1 192.0.2.1

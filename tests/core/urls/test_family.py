@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.urls import family_of
+from llmcrawler.core.urls import family_of
 
 SITE = "http://blog.test"
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
 
-from llmcrawler.urls import MAX_URL_LENGTH, dedup_key, normalise
+from llmcrawler.core.urls import MAX_URL_LENGTH, dedup_key, normalise
 
 
 @pytest.mark.parametrize(

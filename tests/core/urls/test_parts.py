@@ -3,7 +3,7 @@
 import pytest
 from scrapy import Request
 
-from llmcrawler.urls import normalise, normalise_with_route, route_of, routed_path
+from llmcrawler.core.urls import normalise, normalise_with_route, route_of, routed_path
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.urls import url_pattern
+from llmcrawler.core.urls import url_pattern
 
 
 @pytest.mark.parametrize(

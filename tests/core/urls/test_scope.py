@@ -1,7 +1,7 @@
 import pytest
 
+from llmcrawler.core.urls import Scope
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls import Scope
 
 START = "http://www.shop.example/"
 

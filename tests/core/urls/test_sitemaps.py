@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.urls import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
-from llmcrawler.urls.sitemaps import MAX_BODY_BYTES
+from llmcrawler.core.urls import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
+from llmcrawler.core.urls.sitemaps import MAX_BODY_BYTES
 
 URLSET = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -191,7 +191,7 @@ def test_a_sitemap_is_read_whatever_it_says_of_its_encoding(body: bytes) -> None
 
 
 _HOSTILE = r"""
-from llmcrawler.urls import parse_llms_txt, parse_sitemap
+from llmcrawler.core.urls import parse_llms_txt, parse_sitemap
 for text in (b"<loc>" + b" " * 2**20, b"<loc " * 200_000, b"<loc>aaaa" * 120_000, b"<loc>a]]>" + b" " * 2**20,
              b"<loc><![CDATA[" * 80_000, b"<a/>" * 250_000, b"<url>" + b"<x/>" * 250_000, b"<" * 2**20,
              b"<a>" * 300_000,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from llmcrawler.urls import TrapGuard, traps
+from llmcrawler.core.urls import TrapGuard, traps
 
 HOST = "http://h.example"
 TODAY = date(2024, 6, 15)

@@ -1,6 +1,6 @@
 import pytest
 
-from llmcrawler.urls import in_turns
+from llmcrawler.core.urls import in_turns
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmcrawler.urls import canonical_link, names_view, view_key
+from llmcrawler.core.urls import canonical_link, names_view, view_key
 
 HOME = "https://shop.test"
 

@@ -1,0 +1,179 @@
+"""Makes lines of all pages of web archives, in parts: each is a file that is there as a whole or not at all.
+
+A part is a range of bytes of an archive, or some entries of an index, which a process reads by itself: nothing of a
+page goes from process to process, and each has one page at a time.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice, zip_longest
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from filelock import FileLock, Timeout
+
+from llmcrawler.api.archive_parts import PartCounts, write_part
+from llmcrawler.core.storage import TemplatesFile, replace_file
+from llmcrawler.core.storage.archives.archive_files import open_archive
+from llmcrawler.core.storage.archives.archive_index import INDEXES
+from llmcrawler.core.storage.archives.archived_pages import ArchivedPage
+from llmcrawler.core.storage.archives.job_pages import is_jobdir, ranges_of_job
+from llmcrawler.core.storage.archives.warc_reader import part_starts
+from llmcrawler.core.understanding.page_extractor import LineRules, PageExtractor
+from llmcrawler.crawl.archive_lists import archive_size, archived_pages, pages_between
+from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy, StorageFailed
+
+STATE: Final = "apply.json"
+_PART_BYTES: Final = 16 * 2**20
+_PART_ENTRIES: Final = 1_000  # of an index, or of a job
+
+
+class ArchivePart(NamedTuple):
+    """Pages of one archive that a process makes lines of: those between two offsets, of a job two of its lines; or the
+    `entries` of an index.
+    """
+
+    name: str
+    file: str
+    start: int = 0
+    end: int | None = None
+    entries: tuple[ArchivedPage, ...] | None = None
+
+    def pages(self) -> Iterator[ArchivedPage]:
+        return pages_between(self.file, self.start, self.end) if self.entries is None else iter(self.entries)
+
+
+@dataclass(frozen=True)
+class Application:
+    """What is to be done: the lines of `archives` by `templates`, written into the folder `out` in this `form` (jsonl
+    or parquet). The files of an index are below `root`.
+    """
+
+    templates: TemplatesFile
+    archives: tuple[str, ...]
+    out: Path
+    rules: LineRules
+    form: str = "jsonl"
+    root: str = ""
+    part_bytes: int = _PART_BYTES
+
+    def parts(self) -> Iterator[ArchivePart]:
+        """Yield the parts of all archives in their order, the same each time. Raises ConfigError."""
+        for at, file in enumerate(self.archives):
+            if file.endswith(INDEXES):
+                pages = archived_pages((file,), self.root)
+                number = 0
+                while entries := tuple(islice(pages, _PART_ENTRIES)):
+                    yield ArchivePart(self._name(at, number), file, entries=entries)
+                    number += 1
+                continue
+            if is_jobdir(file):
+                for number, (after, until) in enumerate(ranges_of_job(file, _PART_ENTRIES)):
+                    yield ArchivePart(self._name(at, number), file, after, until)
+                continue
+            with open_archive(file) as opened:
+                starts = part_starts(opened, self.part_bytes, reads_heads="://" not in file)
+            for number, (start, end) in enumerate(zip_longest(starts, starts[1:])):
+                yield ArchivePart(self._name(at, number), file, start, end)
+
+    def _name(self, archive: int, number: int) -> str:
+        return f"part-{archive:05}-{number:05}.{self.form}"
+
+    def identity(self) -> dict[str, Any]:
+        """Return what two runs must have in common, as plain JSON."""
+        archives = [[file, archive_size(file)] for file in self.archives]
+        learned = blake2b(self.templates.path.read_bytes(), digest_size=8).hexdigest()
+        rules = blake2b(repr(self.rules).encode(), digest_size=8).hexdigest()
+        own = {"form": self.form, "root": self.root, "part_bytes": self.part_bytes}
+        return {"archives": archives, "templates": learned, "rules": rules, **own}
+
+
+def apply_archives(
+    work: Application, processes: int, on_part: Callable[[PartCounts, int, int], None] = lambda *_: None
+) -> PartCounts:
+    """Do what is not done yet, and return the counts of this run. `on_part` gets the counts so far, how many parts are
+    done, and of how many. Raises ConfigError for a folder of other work, JobBusy while another one works there,
+    StorageFailed where the disk takes no more, CrawlFailed where a process died; the same call goes on after each.
+    """
+    work.out.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(work.out / ".lock", timeout=0):
+            _claim(work)
+            return _apply(work, processes, on_part)
+    except Timeout:
+        raise JobBusy(f"{work.out}: another process writes there") from None
+    except OSError as error:
+        raise StorageFailed(f"{work.out}: {error.strerror or error}") from error
+
+
+def _claim(work: Application) -> None:
+    """Write down what the folder is for. Raises ConfigError where that is something else."""
+    state, identity = work.out / STATE, work.identity()
+    if not state.exists():
+        if any(work.out.glob("part-*")):
+            raise ConfigError(f"{work.out}: it has parts of something else; name another folder")
+        replace_file(state, json.dumps(identity, indent=1).encode())
+        return
+    try:
+        before = json.loads(state.read_text(encoding="utf-8"))
+    except ValueError:
+        before = {}
+    if before != identity:
+        changed = next((name for name, value in identity.items() if before.get(name) != value), "")
+        raise ConfigError(f"{work.out}: it has lines of other {changed}; name another folder, or remove it")
+
+
+def _apply(work: Application, processes: int, on_part: Callable[[PartCounts, int, int], None]) -> PartCounts:
+    parts = list(work.parts())
+    open_parts = [one for one in parts if not (work.out / one.name).exists()]
+    counts, done = PartCounts(), len(parts) - len(open_parts)
+    with closing(PageExtractor(work.templates, work.rules)) as extractor:
+        for found in _counts_of(work, extractor, open_parts, processes):
+            counts, done = counts + found, done + 1
+            on_part(counts, done, len(parts))
+    return counts
+
+
+def _counts_of(
+    work: Application, extractor: PageExtractor, parts: Sequence[ArchivePart], processes: int
+) -> Iterator[PartCounts]:
+    if processes == 1 or len(parts) < 2:
+        for part in parts:
+            yield write_part(extractor, part.pages(), part.file, work.out / part.name)
+        return
+    # What was read of the templates is shared with forked processes; elsewhere than on Linux a fork is not safe.
+    method = "fork" if sys.platform == "linux" else "spawn"
+    gc.freeze()
+    with ProcessPoolExecutor(
+        min(processes, len(parts)), get_context(method), _begin, (work, extractor if method == "fork" else None)
+    ) as pool:
+        try:
+            running: list[Future[PartCounts]] = [pool.submit(_work_on, part) for part in parts]
+            yield from (one.result() for one in as_completed(running))
+        except BrokenProcessPool as error:
+            raise CrawlFailed(1, "a process died, perhaps for want of memory; the same command goes on") from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+_ours: list[tuple[Application, PageExtractor]] = []  # of a process of the pool
+
+
+def _begin(work: Application, extractor: PageExtractor | None) -> None:
+    gc.set_threshold(20_000, 20, 20)
+    _ours[:] = [(work, extractor or PageExtractor(work.templates, work.rules))]
+
+
+def _work_on(part: ArchivePart) -> PartCounts:
+    ((work, extractor),) = _ours
+    return write_part(extractor, part.pages(), part.file, work.out / part.name)

@@ -1,0 +1,251 @@
+"""Explores a site from Python: in a process of its own, so that it runs in notebooks and under any event loop.
+
+import llmcrawler
+
+for page in llmcrawler.explore("https://shop.example", max_pages=40):
+    print(page["url"], page["page_type"])
+products = llmcrawler.explore("https://shop.example", goal="product", fields=["title", "price:number"]).to_pandas()
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.progress_output import progress_output
+from llmcrawler.core.storage.feeds.tables import Kind, columns_of
+from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
+from llmcrawler.crawl.crawl_log import CrawlLog, WholeLines
+from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy
+from llmcrawler.items import Page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from llmcrawler.crawl.arguments import ExploreOptions
+
+_CHILD: Final = "llmcrawler.commands.python_crawl_process"
+_LINES, _LOG = "lines.jsonl", "log"
+_POLL_SECONDS: Final = 0.1
+_STOP_SECONDS: Final = 60.0  # for pages that are under way and what was learned; then the process is killed
+_SETTINGS: Final = {"PROGRESS": "log", "PROGRESS_LOG_SECONDS": 5, "LOG_FORMAT": "json", "LOG_FILE": ""}
+_DTYPES: Final[Mapping[Kind, str]] = {"number": "float64", "integer": "Int64", "flag": "boolean"}
+_MOST_CHARS: Final = 500  # of a cause
+
+logger = logging.getLogger(__name__)
+
+
+def explore(  # noqa: PLR0913 - the arguments that most crawls have
+    url: str | Sequence[str],
+    *,
+    fields: str | Sequence[str] | None = None,
+    goal: str | Sequence[str] | None = None,
+    max_pages: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    progress: bool | Callable[[str], None] = True,
+    **arguments: Any,
+) -> RunningCrawl:
+    """Start a crawl in a process of its own, and return it: an iterable of its page lines, as dicts.
+
+    `fields` are the records' ("price:number", "tags[]"), `settings` those of Scrapy and of llmcrawler.settings by name,
+    `arguments` all others that `llmcrawler explore --help` shows, with "_" in the place of "-". `progress`: shown on
+    stderr, or under a notebook's cell; a function gets its texts; False shows none.
+
+    Raises llmcrawler.errors.ConfigError for a wrong argument, at once; all else is raised by the iteration.
+    """
+    from llmcrawler.crawl.arguments import ExploreOptions  # noqa: PLC0415 - it loads Scrapy
+
+    given = {"url": url, "fields": fields, "goal": goal, "max_pages": max_pages, **arguments}
+    texts = {name: _text(value) for name, value in given.items() if value is not None}
+    options = ExploreOptions.of(texts)
+    return RunningCrawl(options, _command_line(texts, settings or {}), progress_output(progress))
+
+
+class RunningCrawl:
+    """A crawl in another process. Iterating gives its page lines as they come, and when it has ended those that came:
+    they are kept on disk for as long as this object lives. An iteration that is left (break, Ctrl-C, an error) ends the
+    crawl; so does the end of this process, of any kind.
+
+    The first iteration that meets the crawl's end raises what was wrong with it: ConfigError for a wrong setting,
+    JobBusy for a JOBDIR in use, and CrawlFailed with its `exit_status` for all else that is not 0. A budget that was
+    reached is only said in the log.
+    """
+
+    def __init__(self, options: ExploreOptions, argv: Sequence[str], show: Callable[[str], None]) -> None:
+        self._options = options
+        self._show = show
+        self._folder = Path(tempfile.mkdtemp(prefix="llmcrawler-"))
+        self._log = CrawlLog(self._folder / _LOG)
+        self._is_told = False
+        self._first_error = ""
+        self._process = _start([*argv, "-O", f"{self._folder / _LINES}:jsonlines"], self._folder / _LOG)
+        self._end = weakref.finalize(self, _clean_up, self._process, self._folder, self._log)
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of the crawl, as of `scrapy crawl`; None while it runs."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """End the crawl and wait for that: pages under way are finished. The lines that came are kept."""
+        self._is_told = True
+        _end(self._process, _STOP_SECONDS)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Wait for the crawl's end and return a DataFrame: where fields were asked for a row for each record, with a
+        typed column for each field (with a goal, of its page types), else a row for each page.
+
+        Raises ImportError without pandas, and what the iteration raises.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - it is optional, and slow to load
+        except ImportError as error:
+            self.stop()
+            raise ImportError("to_pandas needs pandas: pip install pandas") from error
+        wanted, goal = self._options.wanted, self._options.goal
+        if wanted is None:
+            return pd.DataFrame(list(self), columns=[one.name for one in columns_of(Page) if one.name != "kind"])
+        table = RecordTable(wanted.fields)
+        rows = [
+            (table.row_of(line), line["lang"] or "")
+            for line in self
+            if isinstance(line["record"], dict) and (not goal or line["page_type"] in goal)
+        ]
+        return pd.DataFrame(
+            {
+                column.name: pd.Series(
+                    [typed_cell(column, row.get(column.name), lang) for row, lang in rows],
+                    dtype="object" if column.many else _DTYPES.get(column.kind, "object"),
+                )
+                for column in table.columns
+            }
+        )
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        try:
+            yield from self._lines()
+        finally:
+            if self.exit_status is None:
+                self.stop()
+        self._raise_failure()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        has_ended = False
+        with closing(WholeLines(self._folder / _LINES)) as feed:
+            while not has_ended:
+                has_ended = self.exit_status is not None  # asked before reading: what is read after it is all there is
+                for line in map(json.loads, feed.more()):
+                    if line["kind"] == "page":
+                        if line["error"] and not self._first_error:
+                            self._first_error = f"{line['url']}: {line['error']['message']}"
+                        yield line
+                for text in self._log.progress():
+                    self._show(text)
+                if not has_ended:
+                    with suppress(subprocess.TimeoutExpired):
+                        self._process.wait(_POLL_SECONDS)
+
+    def _raise_failure(self) -> None:
+        status = self.exit_status
+        if self._is_told or status in (None, ExitStatus.FINISHED):
+            return
+        self._is_told = True
+        cause = self._log.cause
+        if status == ExitStatus.UNREACHABLE and self._first_error:
+            cause = f"{cause} ({self._first_error})"
+        cause = cause[:_MOST_CHARS]
+        if status == ExitStatus.BUDGET:
+            logger.warning("%s", cause)
+            return
+        if status == ExitStatus.USAGE:
+            raise ConfigError(cause)
+        if status == ExitStatus.BUSY:
+            raise JobBusy(cause)
+        raise CrawlFailed(status, cause or f"the crawl's process ended with {status}, and its log is elsewhere")
+
+
+def _text(value: Any) -> str:
+    """Return an argument as the command line has it."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{kind}" for name, kind in value.items())
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _command_line(arguments: Mapping[str, str], settings: Mapping[str, Any]) -> list[str]:
+    parts = ["explore"]
+    for name, value in arguments.items():
+        parts += ["-a", f"{name}={value}"]
+    for name, given in {**_SETTINGS, **settings}.items():
+        if given is None:
+            continue
+        try:
+            value = json.dumps(given) if isinstance(given, (dict, list, tuple)) else str(given)
+        except TypeError as error:
+            raise ConfigError(f"settings: {name} has a value that another process cannot get: {error}") from error
+        parts += ["-s", f"{name}={value}"]
+    return parts
+
+
+def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start the crawl's process. What it is to do comes by stdin, as every user of the machine can read a command line,
+    which may have a key in it; that stdin ends is its sign to stop.
+    """
+    around = str(Path(__file__).parents[2])
+    paths = [around, *filter(None, [os.environ.get("PYTHONPATH")])]
+    with log.open("wb") as file:
+        process = subprocess.Popen(  # noqa: S603 - this Python, and a module of ours
+            [sys.executable, "-m", _CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            # Ctrl-C in a terminal or a notebook is for this process, which then tells the crawl to end, once.
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+    assert process.stdin is not None
+    with suppress(OSError):  # it has ended already, and its log says why
+        process.stdin.write(json.dumps(argv).encode() + b"\n")
+        process.stdin.flush()
+    return process
+
+
+def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+    finally:  # it takes too long, or Ctrl-C again
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _clean_up(process: subprocess.Popen[bytes], folder: Path, log: CrawlLog) -> None:
+    _end(process, _STOP_SECONDS)
+    log.close()
+    shutil.rmtree(folder, ignore_errors=True)

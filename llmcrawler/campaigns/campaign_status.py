@@ -1,0 +1,125 @@
+"""Tells how far a campaign is: for people, for its manifest, and also while it runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+
+from llmcrawler.campaigns.campaign_file import bundle_rows, open_to_read, site_rows
+from llmcrawler.core.storage.job_file import is_locked
+from llmcrawler.core.storage.job_status import open_snapshot
+from llmcrawler.core.storage.replacing import replace_file
+from llmcrawler.errors import ConfigError, JobBusy
+
+MANIFEST: Final = "manifest.json"
+_LOCK: Final = "campaign.lock"
+_MANIFEST_VERSION: Final = 1
+_PATIENCE_SECONDS: Final = 0.3
+_OUTCOMES: Final = ("done", "unreachable", "failed")
+
+
+def bundle_folder(folder: Path, number: int) -> Path:
+    """Return the JOBDIR of a bundle."""
+    return folder / "bundles" / f"{number:05}"
+
+
+def bundle_log(folder: Path, number: int) -> Path:
+    return bundle_folder(folder, number) / "crawl.log"
+
+
+def lock_campaign(folder: Path) -> FileLock:
+    """Lock the campaign until the lock is released. Raises JobBusy where another process runs it."""
+    lock = FileLock(folder / _LOCK)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=_PATIENCE_SECONDS)
+    except Timeout:
+        raise JobBusy(
+            f"{folder}: this campaign is running already; `scrapy campaign status {folder}` shows it"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be written: {error.strerror or error}") from error
+    return lock
+
+
+def _is_running(folder: Path) -> bool:
+    """Tell whether a process runs the campaign now."""
+    if not (folder / _LOCK).exists():
+        return False
+    try:
+        with FileLock(folder / _LOCK, timeout=0):  # for a moment, which `lock_campaign` waits for
+            return False
+    except (Timeout, OSError):
+        return True
+
+
+def campaign_status(folder: Path, *, is_live: bool = True, is_running: bool | None = None) -> dict[str, Any]:
+    """Return what is known of the campaign, its sites and bundles, as JSON has it. With `is_live` sites of bundles that
+    are not over have their figures so far. `is_running` is given where the campaign's process is not of this machine.
+    Raises ConfigError where there is none.
+    """
+    with open_to_read(folder) as connection:
+        sites, bundles = site_rows(connection), bundle_rows(connection)
+        form = dict(connection.execute("SELECT name, value FROM campaign").fetchall()).get("form")
+    begun = [one["number"] for one in bundles if not one["is_over"] and one["starts"]]
+    running = {number for number in begun if is_locked(bundle_folder(folder, number)) or is_running}
+    for one in bundles:
+        one["state"] = "over" if one["is_over"] else "running" if one["number"] in running else "waiting"
+    for site in sites:
+        site["state"] = site["outcome"] or ("running" if site["bundle"] in running else "waiting")
+    if is_live:
+        _add_live(folder, sites, {*begun})
+    totals: Counter[str] = Counter()
+    for site in sites:
+        totals.update({name: site[name] for name in ("pages", "records", "errors", "calls")})
+    costs = [site["cost_usd"] for site in sites if site["cost_usd"] is not None]
+    return {
+        "folder": str(folder),
+        "form": form,
+        "is_over": all(one["is_over"] for one in bundles),
+        "is_running": _is_running(folder) if is_running is None else is_running,
+        "states": dict(Counter(site["state"] for site in sites).most_common()),
+        "totals": {
+            **{name: totals[name] for name in ("pages", "records", "errors")},
+            "calls": round(totals["calls"], 3),
+        }
+        | {"cost_usd": round(sum(costs), 9) if costs else None},
+        "started": min((one["started"] for one in bundles if one["started"]), default=None),
+        "ended": max((one["ended"] for one in bundles if one["ended"]), default=None),
+        "sites": [_public(site) for site in sites],
+        "bundles": [_public(one) for one in bundles],
+    }
+
+
+def write_manifest(folder: Path, now: float) -> None:
+    """Write the manifest: what stands in it is in the data set already."""
+    status = campaign_status(folder, is_live=False)
+    del status["folder"], status["is_running"]
+    written = {"version": _MANIFEST_VERSION, "written": now, **status}
+    replace_file(folder / MANIFEST, json.dumps(written, indent=1, ensure_ascii=False).encode() + b"\n")
+
+
+def _public(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("addresses", "outcome", "is_over")}
+
+
+def _add_live(folder: Path, sites: list[dict[str, Any]], numbers: set[int]) -> None:
+    """Count the pages so far of sites whose bundles are under way, by hosts."""
+    for number in numbers:
+        found: dict[str, tuple[int, int]] = {}
+        with suppress(ConfigError), open_snapshot(bundle_folder(folder, number)) as connection:
+            found = {
+                host.removeprefix("www."): (done, dead)
+                for host, done, dead in connection.execute(
+                    "SELECT h.name, sum(u.state = 2), sum(u.state = 3) FROM urls u JOIN hosts h ON h.id = u.host"
+                    " GROUP BY u.host"
+                )
+            }
+        for site in sites:
+            if site["bundle"] == number and site["name"] in found:
+                site["pages"], site["errors"] = found[site["name"]]

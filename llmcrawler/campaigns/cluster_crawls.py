@@ -1,0 +1,263 @@
+"""Crawls bundles on the machines of a cluster: a place on each, which the campaign's process asks turn by turn.
+
+In a turn a place carries out orders, waits for a moment, and tells what has happened. Lines are put into the data set
+in a turn only: a place that is cut off does not do so any more, and what it says later is not listened to. The jobs
+that it saves by itself do not replace those of others that are further.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Final, Protocol
+
+from llmcrawler.campaigns.bundle_crawls import CrawlEnded, CrawlEvent, CrawlLost, Crawls, LinesTaken
+from llmcrawler.campaigns.campaign_file import StoredBundle
+from llmcrawler.campaigns.place import KILLED
+from llmcrawler.errors import ConfigError
+
+_TURN_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 1.0  # between two looks at which machines there are
+_DOUBT_SECONDS: Final = 30.0  # after which a machine whose place has died, and that is still there, is not to blame
+_CLOSE_SECONDS: Final = 10.0
+
+Need = tuple[bool, bool]  # of a crawl: needs_browser, may_need_browser
+Order = tuple[str, tuple[Any, ...]]  # a method of the crawls, and what it gets
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a place tells of a turn; `room` is for what was asked about, `told` are lines for people."""
+
+    events: tuple[CrawlEvent, ...]
+    room: Mapping[Need, bool]
+    told: tuple[str, ...] = ()
+
+
+class PlaceLost(Exception):
+    """A place has died, or cannot be reached."""
+
+
+class Cluster(Protocol):
+    """Machines, by their names, and the places on them. A call is any object that tells it from others."""
+
+    def machines(self) -> Mapping[str, int]:
+        """Return the cores of each machine that is there and has some."""
+        ...
+
+    def open(self, machine: str, cores: int) -> Any:
+        """Begin to make a place on a machine; return what stands for it."""
+        ...
+
+    def ask(self, place: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
+        """Begin a turn of a place; return the call."""
+        ...
+
+    def answered(self, calls: Sequence[Any], seconds: float) -> Sequence[Any]:
+        """Wait until one of the calls is answered, so long at most; return all that are."""
+        ...
+
+    def answer(self, call: Any) -> Turn:
+        """Return the answer to a call. Raises PlaceLost, and what the turn has raised."""
+        ...
+
+    def end(self, place: Any) -> None:
+        """End a place at once, if it can be reached, and with it its crawls."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class NodePlace:
+    """The crawls of one machine of a cluster, in a process there. `make` gets what takes lines for people."""
+
+    def __init__(self, make: Callable[[Callable[[str], None]], Crawls]) -> None:
+        self._told: SimpleQueue[str] = SimpleQueue()
+        self._crawls = make(self._told.put)
+
+    def turn(self, orders: Sequence[Order], needs: Sequence[Need]) -> Turn:
+        for name, given in orders:
+            getattr(self._crawls, name)(*given)
+        events = tuple(self._crawls.wait(_TURN_SECONDS))
+        room = {
+            (needs_browser, may): self._crawls.has_room(needs_browser=needs_browser, may_need_browser=may)
+            for needs_browser, may in needs
+        }
+        return Turn(events, room, tuple(self._told.get() for _ in range(self._told.qsize())))
+
+
+@dataclass
+class _Member:
+    """A machine's place: the call of the turn that it is in, orders for the next one, and starts of bundles by their
+    numbers.
+    """
+
+    name: str
+    place: Any
+    call: Any = None
+    orders: list[Order] = field(default_factory=list)
+    starts: dict[int, int] = field(default_factory=dict)
+    room: Mapping[Need, bool] = field(default_factory=dict)
+    has_answered: bool = False
+
+    def order(self, name: str, *given: Any) -> None:
+        if (name, given) not in self.orders:
+            self.orders.append((name, given))
+
+
+@dataclass
+class ClusterCrawls:
+    """Crawls on the machines of a cluster, as these come and go. `tell` gets lines for people."""
+
+    cluster: Cluster
+    tell: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _members: dict[str, _Member] = field(default_factory=dict)
+    _doubted: list[tuple[float, _Member]] = field(default_factory=list)  # dead places, and since when
+    _faulty: set[str] = field(default_factory=set)  # machines on which no place could be made
+    _orphans: list[tuple[StoredBundle, str]] = field(
+        default_factory=list
+    )  # given up, for any place to take their lines
+    _needs: set[Need] = field(default_factory=set)
+    _looked: float | None = None
+
+    def has_room(self, *, needs_browser: bool, may_need_browser: bool) -> bool:
+        """Tell whether a place has said so, and nothing was started there since."""
+        need = (needs_browser, may_need_browser)
+        self._needs.add(need)
+        return self._with_room(need) is not None
+
+    def start(self, one: StoredBundle) -> None:
+        needs_browser = one.bundle.is_rendered
+        found = self._with_room((needs_browser, one.bundle.may_render))
+        assert found is not None
+        found.room = {}
+        for member in self._members.values():  # where it ended badly before
+            member.starts.pop(one.number, None)
+        found.starts[one.number] = one.starts
+        found.order("start", one)
+
+    def finish(self, one: StoredBundle, failure: str) -> None:
+        for member in self._members.values():
+            if member.starts.get(one.number) == one.starts:
+                member.order("finish", one, failure)
+                return
+        # Else its machine may have gone since it told of the end, which `wait` is about to say.
+        if all(member.starts.get(one.number) != one.starts for _since, member in self._doubted):
+            self._orphans.append((one, failure))
+
+    def wait(self, seconds: float) -> list[CrawlEvent]:
+        events = self._look()
+        for member in self._members.values():
+            if self._orphans and member.has_answered:
+                one, failure = self._orphans.pop()
+                member.starts[one.number] = one.starts
+                member.order("finish", one, failure)
+            self._ask(member)
+        self._needs.clear()
+        for member in self._answered(0.0 if events else min(seconds, _LOOK_SECONDS)):
+            events += self._take(member)
+        return events
+
+    def stop(self) -> None:
+        for member in self._members.values():
+            member.order("stop")
+
+    def kill(self) -> None:
+        for member in self._members.values():
+            member.order("kill")
+
+    def close(self) -> None:
+        """End all places: orderly where they answer."""
+        deadline = self.clock() + _CLOSE_SECONDS
+        waited = [member for member in self._members.values() if member.has_answered]
+        for member in waited:
+            member.order("close")
+        while waited and self.clock() < deadline:
+            for member in waited:
+                self._ask(member)
+            for member in self._answered(_TURN_SECONDS):
+                member.call = None
+            waited = [member for member in waited if member.call is not None or member.orders]
+        for member in self._members.values():
+            self.cluster.end(member.place)
+        self.cluster.close()
+
+    def _ask(self, member: _Member) -> None:
+        """Begin a turn, if there is none."""
+        if member.call is None:
+            member.call = self.cluster.ask(member.place, member.orders, sorted(self._needs))
+            member.orders = []
+
+    def _answered(self, seconds: float) -> list[_Member]:
+        calls = {member.call: member for member in self._members.values() if member.call is not None}
+        return [calls[call] for call in self.cluster.answered([*calls], seconds)]
+
+    def _with_room(self, need: Need) -> _Member | None:
+        """Return the place with the fewest bundles of those that have room."""
+        found = [member for member in self._members.values() if member.room.get(need)]
+        return min(found, key=lambda member: len(member.starts), default=None)
+
+    def _look(self) -> list[CrawlEvent]:
+        """Make places on new machines; tell what was lost on those that have gone."""
+        now = self.clock()
+        if self._looked is not None and now - self._looked < _LOOK_SECONDS:
+            return []
+        self._looked = now
+        machines = self.cluster.machines()
+        if not machines and self._members:
+            self.tell("The cluster has no machine left with a processor for crawls: one that comes gets a place")
+        events: list[CrawlEvent] = []
+        for member in [*self._members.values()]:
+            if member.name not in machines:
+                self._lose(member, "has gone")
+        for since, member in [*self._doubted]:
+            if member.name not in machines:
+                events += [CrawlLost(number, start) for number, start in member.starts.items()]
+            elif now - since > _DOUBT_SECONDS or not member.starts:
+                reason = "the process of its place has ended"
+                events += [CrawlEnded(number, start, KILLED, reason) for number, start in member.starts.items()]
+            else:
+                continue
+            self._doubted.remove((since, member))
+        known = self._members.keys() | self._faulty | {member.name for _since, member in self._doubted}
+        for name, cores in machines.items():
+            if name not in known:
+                self._members[name] = _Member(name, self.cluster.open(name, cores))
+        return events
+
+    def _take(self, member: _Member) -> list[CrawlEvent]:
+        call, member.call = member.call, None
+        try:
+            turn = self.cluster.answer(call)
+        except PlaceLost as error:
+            self._lose(member, f"has lost its place: {error}")
+            if not member.has_answered:
+                self._give_up(member, error)
+            return []
+        if not member.has_answered:
+            member.has_answered = True
+            self.tell(f"Machine {member.name} crawls")
+        for line in turn.told:
+            self.tell(f"{line} (machine {member.name})")
+        # What was ordered since it answered may take the room.
+        member.room = {} if member.orders else turn.room
+        for event in turn.events:
+            if isinstance(event, LinesTaken):
+                del member.starts[event.number]
+        return [*turn.events]
+
+    def _lose(self, member: _Member, why: str) -> None:
+        """Listen no more to a place. What it crawled is told of when it is known whether its machine has gone."""
+        del self._members[member.name]
+        self._doubted.append((self.clock(), member))
+        self.cluster.end(member.place)
+        self.tell(f"Machine {member.name} {why}")
+
+    def _give_up(self, member: _Member, error: PlaceLost) -> None:
+        if member.name in self.cluster.machines():
+            self._faulty.add(member.name)
+            if not self._members:
+                raise ConfigError(f"no machine of the cluster can crawl: {error}")

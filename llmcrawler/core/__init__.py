@@ -1,0 +1,1 @@
+"""What understands pages and keeps crawls, without Scrapy and Twisted: programs of other kinds use these parts too."""

@@ -1,0 +1,158 @@
+"""Reads blocks of code as their page shows them: line by line, without numbers and buttons, with their language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from llmcrawler.core.content.code_languages import language_in
+from llmcrawler.core.content.markup import VOID, Token, plain
+
+# Elements that begin a line of their own within a block of code.
+_LINES: Final = frozenset("div li p tr ol ul table pre blockquote dd dt h1 h2 h3 h4 h5 h6".split())
+_LINE_SPAN: Final = re.compile(r' class="(?:[^"]* )?(?:token-|code-|view-|highlight-)?line[ "]')
+# White space behind their tags is that of the page's source.
+_BETWEEN_CELLS: Final = frozenset("table thead tbody tfoot tr colgroup".split())
+_CONTROLS: Final = frozenset("button clipboard-copy select textarea svg template".split())
+_NUMBERS: Final = re.compile(
+    r' class="(?:[^"]* )?(?:linenos?|linenodiv|lineno|ln|lnt|gutter|line-?numbers?(?:-rows|-wrapper)?|rouge-gutter'
+    r"|blob-num|hljs-ln-n(?:umbers)?|ln-num|line-num|react-syntax-highlighter-line-number|CodeMirror-linenumber"
+    r'|viewcode-back|copy(?:-button|btn|-btn|-code)?)[ "]'
+    r'| aria-hidden="true"| hidden(?:=""|="hidden"|="true"|(?= |$))| style="[^"]*display: ?none'
+)
+_MAY_BE_NUMBERED: Final = frozenset("span td th div a i em pre p label".split())
+_CODE_TABLE: Final = re.compile(
+    r' class="(?:[^"]* )?(?:highlight(?:table)?|codehilitetable|rouge-table|lntable|hljs-ln|js-file-line-container'
+    r'|processedcode|code|code-table|crayon-table)[ "]'
+)
+_CODE_CELL: Final = re.compile(r' class="(?:[^"]* )?(?:code|blob-code|rouge-code|lntd|hljs-ln-code|crayon-code)[ "]')
+_TICKS: Final = re.compile("`{3,}")
+_NO_BREAK: Final = {0xA0: " ", 0x200B: None, 0xFEFF: None}
+_ABOVE: Final = 3  # so many elements above may name the language
+_LOOKED_BACK: Final = 40  # tokens
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Text of a block of code without the line ends around it, its language ("" if unknown), and the links in it:
+    attributes and text of each.
+    """
+
+    text: str
+    language: str
+    links: list[tuple[str, str]]
+
+    def markdown(self) -> str:
+        """Return it fenced."""
+        fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(self.text)), default=0))
+        return f"{fence}{self.language}\n{self.text}\n{fence}"
+
+
+def read_code(page: list[Token], position: int) -> CodeBlock:  # noqa: C901, PLR0912 - one flat loop
+    """Read the element that begins at a token and holds nothing but code."""
+    lines = _Lines()
+    links: list[tuple[str, str]] = []
+    link: tuple[str, int] | None = None
+    open_lines: list[int] = []  # how deep each open line stands
+    depth = skipped = 0
+    for index in range(position, len(page)):
+        slash, tag, source, text = page[index]
+        if slash:
+            if skipped == depth:
+                skipped = 0
+            elif not skipped:
+                if open_lines and open_lines[-1] == depth:
+                    open_lines.pop()
+                    lines.end()
+                if tag == "a" and link is not None:
+                    links.append((link[0], " ".join("".join(lines.pieces[link[1] :]).split())))
+                    link = None
+            depth -= 1
+            if depth == 0:
+                break
+        elif tag == "br":
+            if not skipped:
+                lines.add("\n")
+        elif tag and tag not in VOID:
+            depth += 1
+            if not skipped:
+                if tag in _CONTROLS or (
+                    source and tag in _MAY_BE_NUMBERED and index > position and has_numbers(source)
+                ):
+                    skipped = depth
+                elif tag in _LINES or (tag == "span" and source and _LINE_SPAN.search(source)):
+                    open_lines.append(depth)
+                    lines.begin()
+                elif tag == "a":
+                    link = (source, len(lines.pieces))
+        if text and not skipped and not (text.isspace() and _is_between_cells(slash, tag)):
+            lines.add(plain(text) if "&" in text else text)
+    return CodeBlock(lines.text(), language_in(_sources(page, position)), links)
+
+
+def _is_between_cells(slash: str, tag: str) -> bool:
+    return tag in _BETWEEN_CELLS or (slash != "" and tag in {"td", "th"})
+
+
+class _Lines:
+    """Text in pieces; an element that is a line ends the one before it, with or without a line end in the text."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self._is_ended = False  # a line, and its end is not among the pieces yet
+
+    def add(self, text: str) -> None:
+        if self._is_ended and not text.startswith("\n"):
+            self.pieces.append("\n")
+        self._is_ended = False
+        self.pieces.append(text)
+
+    def begin(self) -> None:
+        if self._is_ended or (self.pieces and not self.pieces[-1].endswith("\n")):
+            self.pieces.append("\n")
+        self._is_ended = False
+
+    def end(self) -> None:
+        self._is_ended = self._is_ended or not self.pieces or not self.pieces[-1].endswith("\n")
+
+    def text(self) -> str:
+        return "".join(self.pieces).translate(_NO_BREAK).strip("\n").rstrip()
+
+
+def has_numbers(source: str) -> bool:
+    """Tell whether an element's names are those of the numbers of lines of code, or of its buttons."""
+    return _NUMBERS.search(source) is not None
+
+
+def is_code_table(source: str) -> bool:
+    """Tell whether a table's names are those of a block of code with numbered lines."""
+    return _CODE_TABLE.search(source) is not None
+
+
+def is_code_cell(source: str) -> bool:
+    """Tell whether a cell's names are those of lines of code, which are in no other table than one of code."""
+    return _CODE_CELL.search(source) is not None
+
+
+def _sources(page: list[Token], position: int) -> Iterator[tuple[str, str]]:
+    """Yield tag and attributes of the elements that may name a block's language, the one that says it best first."""
+    for slash, tag, source, _ in page[position + 1 : position + 4]:
+        if tag == "code" and not slash:
+            yield tag, source
+        if tag in {"code", "pre"}:
+            break
+    yield page[position][1], page[position][2]
+    inside = above = 0
+    for slash, tag, source, _ in reversed(page[max(0, position - _LOOKED_BACK) : position]):
+        if slash:
+            inside += 1
+        elif tag and tag not in VOID:
+            if inside:
+                inside -= 1
+                continue
+            yield tag, source
+            above += 1
+            if above == _ABOVE:
+                return

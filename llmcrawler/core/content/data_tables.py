@@ -1,0 +1,236 @@
+"""Tells tables of data from tables that lay a page out, and writes the former as Markdown.
+
+A row of a table is a row of its Markdown. A cell that spans several places stands in each of them, as it holds for
+each, but for one that spans the whole row, or is long: that stands in its first place, and the others are blank. A
+table within a cell is flattened: its rows are lines of the cell, its cells have commas between. The header is the
+first row if it is in `thead`, or if its cells are `th` or bold; GitHub's Markdown needs one, so it is blank elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from llmcrawler.core.content.code_blocks import has_numbers, is_code_cell, is_code_table
+from llmcrawler.core.content.markup import Token
+
+LAYOUT, DATA, CODE = range(3)
+
+_PARTS: Final = frozenset("article section nav header footer iframe main aside".split())
+_HEADINGS: Final = frozenset("h1 h2 h3".split())
+_LISTS: Final = frozenset("ul ol pre blockquote form".split())
+_PRESENTATION: Final = re.compile(r' role="(?:presentation|none)"')
+_LONG_CELL: Final = 1500  # characters of a cell that make a table without headers one of layout
+_LONG_HEADED_CELL: Final = 8000  # of one with headers
+_LONG_TABLED_CELL: Final = 400  # of one with headers, and other tables in its cells
+
+_SPANS: Final = re.compile(r' (col|row)span="\s*+(\d{1,5})')
+_MAX_SPAN: Final = 1000
+_MAX_ROWS: Final = 65_534  # so many has a cell of 0 rows: all that are left
+_MAX_COLUMNS: Final = 200
+_LONG_REPEATED: Final = 200  # characters
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was seen of a table so far."""
+
+    position: int
+    rows: int = 0
+    cells: int = 0  # of the row that is read
+    most_cells: int = 0
+    headers: int = 0
+    chars: int = 0  # of the cell that is read
+    most_chars: int = 0
+    is_named_code: bool = False
+    has_code: bool = False  # a cell that is named so
+    has_numbers: bool = False  # a cell that is named for numbers of lines
+    is_laid_out: bool = False
+    has_lists: bool = False
+    has_tables: bool = False
+    is_in_header: bool = False
+
+    def cell_ends(self) -> None:
+        self.most_chars = max(self.most_chars, self.chars)
+        self.chars = 0
+
+    def kind(self) -> int:
+        if self.has_code and (self.has_numbers or self.is_named_code):
+            return CODE
+        if self.is_laid_out or not self.rows:
+            return LAYOUT
+        if not self.headers and (self.most_cells < 2 or self.has_tables or self.has_lists):
+            return LAYOUT
+        longest = _LONG_TABLED_CELL if self.has_tables else _LONG_HEADED_CELL if self.headers else _LONG_CELL
+        return DATA if self.most_chars <= longest else LAYOUT
+
+
+def table_kinds(page: list[Token], position: int) -> dict[int, int]:  # noqa: C901, PLR0912 - one flat loop
+    """Return what the table that begins at a token is (LAYOUT, DATA or CODE), and the tables in it, by their places."""
+    kinds: dict[int, int] = {}
+    stack: list[_Found] = []
+    for index in range(position, len(page)):
+        slash, tag, source, text = page[index]
+        if tag == "table":
+            if slash:
+                done = stack.pop()
+                done.cell_ends()
+                kinds[done.position] = done.kind()
+                if not stack:
+                    return kinds
+                stack[-1].has_tables = True
+                stack[-1].chars += done.most_chars * done.rows
+                stack[-1].is_laid_out = stack[-1].is_laid_out or done.is_laid_out
+            else:
+                stack.append(
+                    _Found(
+                        index, is_named_code=is_code_table(source), is_laid_out=_PRESENTATION.search(source) is not None
+                    )
+                )
+        elif tag and not slash:
+            found = stack[-1]
+            if tag in {"td", "th"}:
+                found.cells += 1
+                found.most_cells = max(found.most_cells, found.cells)
+                found.is_in_header = tag == "th"
+                found.headers += found.is_in_header
+                found.cell_ends()
+                if source:
+                    found.has_code = found.has_code or is_code_cell(source)
+                    found.has_numbers = found.has_numbers or has_numbers(source)
+            elif tag == "tr":
+                found.rows += 1
+                found.cells = 0
+            elif tag in {"thead", "caption"}:
+                found.headers += 1
+            elif tag in _LISTS:
+                found.has_lists = True
+            elif tag in _PARTS or (tag in _HEADINGS and not found.is_in_header):
+                found.is_laid_out = True
+        if text and stack and not text.isspace():
+            stack[-1].chars += len(text)
+    for left in stack:
+        kinds[left.position] = LAYOUT
+    return kinds
+
+
+@dataclass(slots=True)
+class Cell:
+    """A cell as it stands in the page."""
+
+    is_header: bool
+    columns: int = 1
+    rows: int = 1
+    text: str = ""
+    image: str = ""  # what its image shows
+
+    @classmethod
+    def of(cls, tag: str, source: str) -> Cell:
+        cell = cls(tag == "th")
+        if "span=" in source:
+            for name, number in _SPANS.findall(source):
+                if name == "col":
+                    cell.columns = min(_MAX_SPAN, int(number)) or 1
+                else:
+                    cell.rows = int(number) or _MAX_ROWS
+        return cell
+
+
+@dataclass(slots=True)
+class Row:
+    """A row; `block` is the number of the page's block that has its text, -1 where it has none."""
+
+    cells: list[Cell]
+    block: int
+    is_in_head: bool
+
+    def is_header(self) -> bool:
+        filled = [cell for cell in self.cells if cell.text]
+        return bool(filled) and (self.is_in_head or all(cell.is_header for cell in filled))
+
+    def is_bold(self) -> bool:
+        filled = [cell.text for cell in self.cells if cell.text]
+        return len(filled) > 1 and all(text.startswith("**") and text.endswith("**") for text in filled)
+
+    def is_blank(self) -> bool:
+        return not any(cell.text for cell in self.cells)
+
+
+@dataclass(slots=True)
+class Table:
+    """A table of data that is being read."""
+
+    rows: list[Row] = field(default_factory=list)
+    is_in_head: bool = False
+
+    def lines(self) -> list[tuple[int, str]]:
+        """Return the Markdown of each row that is not blank, with the number of the row's block."""
+        rows = self.rows
+        places = _places(rows)
+        shown = [index for index, row in enumerate(rows) if not row.is_blank() or any(places[index])]
+        if not shown:
+            return []
+        width = max(len(places[index]) for index in shown)
+        if width * len(shown) > 4 * sum(len(row.cells) for row in rows) + 2000:
+            width = 0  # blanks would be far more than what the table says
+        found: list[tuple[int, str]] = []
+        first = shown[0]
+        if len(shown) > 1 and rows[shown[1]].is_header() and _is_title(rows[first], width):
+            found.append((rows[first].block, next(text for text in places[first] if text)))
+            shown = shown[1:]
+        head = rows[shown[0]]
+        is_headed = head.is_header() or (
+            len(shown) > 1 and head.is_bold() and not any(rows[index].is_bold() for index in shown[1:])
+        )
+        rule = "|" + " --- |" * max(1, width or len(places[shown[0]]))
+        for index in shown:
+            line = _line(places[index], width)
+            if index == shown[0]:
+                line = f"{line}\n{rule}" if is_headed else f"{_line([], width or len(places[index]))}\n{rule}\n{line}"
+            found.append((rows[index].block, line))
+        return found
+
+
+def _is_title(row: Row, width: int) -> bool:
+    return len(row.cells) == 1 and row.cells[0].columns > 1 and row.cells[0].columns >= width
+
+
+def _line(texts: list[str], width: int) -> str:
+    return "| " + " | ".join([*texts, *[""] * (width - len(texts))]) + " |"
+
+
+def _places(rows: list[Row]) -> list[list[str]]:
+    """Return the texts of each row by column, spans filled, while that takes no more room than the table itself."""
+    width = min(_MAX_COLUMNS, max((sum(cell.columns for cell in row.cells) for row in rows), default=0))
+    left = 2000 + sum(2 + len(cell.text) for row in rows for cell in row.cells)
+    waiting: dict[int, tuple[int, str]] = {}  # column -> rows that its cell still spans, its text
+    found = []
+    for row in rows:
+        line: list[str] = []
+        for cell in row.cells:
+            left = _fill(line, waiting, left)
+            is_repeated = cell.columns < width and len(cell.text) <= min(_LONG_REPEATED, left)
+            repeated = cell.text if is_repeated else ""
+            for at in range(min(cell.columns, width - len(line)) if left > 0 else 1):
+                line.append(repeated if at else cell.text)
+                left -= len(repeated) + 1 if at else 0
+                if cell.rows > 1:
+                    waiting[len(line) - 1] = (cell.rows - 1, repeated)
+        left = _fill(line, waiting, left)
+        found.append(line)
+    return found
+
+
+def _fill(line: list[str], waiting: dict[int, tuple[int, str]], left: int) -> int:
+    """Add to a row what spans its next places from rows above; return the room that is left for that."""
+    while (column := len(line)) in waiting:
+        count, text = waiting.pop(column)
+        if left <= 0:
+            waiting.clear()
+            break
+        if count > 1:
+            waiting[column] = (count - 1, text)
+        line.append(text)
+        left -= len(text) + 1
+    return left

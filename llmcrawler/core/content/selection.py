@@ -1,0 +1,222 @@
+"""Chooses the main text of a page from its scored blocks."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from itertools import compress
+from math import inf
+from operator import mul
+from typing import Final
+
+from llmcrawler.core.content.boilerplate import Boilerplate
+from llmcrawler.core.content.line_marks import is_code
+from llmcrawler.items import TextBlock
+
+# A block of the site's frame must reach the page's limit with its score to this power.
+_FRAME_POWER: Final = 3
+TRUST: Final = 1.2
+_ROUNDING: Final = 1e-9
+_PIECE_CHARS: Final = 100_000
+_SPACE: Final = re.compile(r"\s")
+# How many words a change between main and other blocks costs, at most such a share of the main ones that are expected;
+# and to what share of that it falls with each level between them, and before a heading. From the word F1 on pages of
+# sites that the scores have not learned from.
+_CHANGE: Final = 7
+_CHANGE_SHARE: Final = 0.05
+_NEARNESS: Final = 0.5
+_SIBLINGS: Final = 2  # from an element up to what it stands in, and down again
+_BEFORE_HEADING: Final = 0.25
+# Code and cells are short, and a low score tells the less of them.
+_NO_PROSE: Final = 0.3
+_HEADING: Final = re.compile(r"[ >]*+#{1,6} ")
+_PART: Final = re.compile(r"[ >]*+(?:#{1,6} |- |\d+\. |\$\$)")
+_LIST_ITEM: Final = re.compile(r"[ >]*+(?:- |\d+\. )")
+_ROW: Final = re.compile(r"\n?[ >]*+\|")
+_NOTE: Final = re.compile(r"\[\^[^\]]{1,20}\](?=: )")
+_REFERENCE: Final = re.compile(r"\[\^[^\]]{1,20}\](?!: )")
+_DEFINITION: Final = re.compile(r"[ >]*+: ")
+
+
+def unit_scores(scores: Sequence[float], words: Sequence[int], units: Sequence[int]) -> list[float]:
+    """Return the score of each block, and for those of a unit the mean of theirs, weighted by words: so any limit keeps
+    or leaves all of it.
+    """
+    if not any(units):
+        return list(scores)
+    hits, counts = dict.fromkeys(units, 0.0), dict.fromkeys(units, 0)
+    for score, count, unit in zip(scores, words, units, strict=True):
+        hits[unit] += score * count
+        counts[unit] += count
+    means = {unit: hits[unit] / max(1, counts[unit]) for unit in hits}
+    return [means[unit] if unit else score for score, unit in zip(scores, units, strict=True)]
+
+
+def limit_score(trusted: Sequence[float], words: Sequence[int]) -> float:
+    """Return the score from which on blocks are taken, so that the expected word F1 is highest.
+
+    With p_i the chance that block i is main content and w_i its words, the expected F1 of a choice S is about
+    2 sum_S p_i w_i / (sum_S w_i + sum_all p_i w_i); its maximum takes all blocks above one score
+    (Lewis 1995, "Evaluating and optimizing autonomous text classification systems"). `trusted` are the scores to the
+    power of TRUST: blocks of a page are right or wrong together, so that a middling one is worth less than it says.
+    """
+    expected_total = sum(map(mul, trusted, words))
+    taken = hit = best = 0.0
+    limit = 2.0
+    for score, count in sorted(zip(trusted, words, strict=True), reverse=True):
+        taken += count
+        hit += score * count
+        quality = 2 * hit / (taken + expected_total) if taken else 0.0
+        if quality >= best:
+            best, limit = quality, score
+    return float(limit ** (1 / TRUST)) - _ROUNDING
+
+
+def main_text(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> str:
+    """Return the main content as Markdown."""
+    return joined(main_blocks(blocks, boilerplate))
+
+
+def main_blocks(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> list[TextBlock]:
+    """Return the blocks of the main content. Units are kept or left as a whole.
+
+    With `boilerplate` the site's other pages count too: what repeats around the main region must be surer than the
+    rest. A page whose chosen text is all repeated keeps it: it is never emptied.
+    """
+    words = [block.word_count for block in blocks]
+    own, frame = [block.score for block in blocks], [False] * len(blocks)
+    if boilerplate is not None:
+        own, frame = boilerplate.judge(blocks)
+    scores = unit_scores(own, words, [block.unit for block in blocks])
+    trusted = [score**TRUST for score in scores]
+    limit = limit_score(trusted, words)
+    taken = [score >= limit for score in scores]
+    if any(taken):
+        even = _even_score(trusted, words, taken)
+        taken = _with_parts(blocks, scores, limit, taken, _smoothed(blocks, words, scores, even))
+    if any(frame):
+        rest = [
+            take and (not is_frame or score**_FRAME_POWER >= limit)
+            for take, score, is_frame in zip(taken, scores, frame, strict=True)
+        ]
+        taken = rest if any(rest) else taken
+    return [block for block, take in zip(blocks, taken, strict=True) if take]
+
+
+def _with_parts(
+    blocks: Sequence[TextBlock], scores: Sequence[float], limit: float, taken: list[bool], around: list[bool]
+) -> list[bool]:
+    """Tell which blocks are main. Text is if it reaches the limit, and a heading as what stands around it. What has few
+    words to score by (an item, code, a formula, a unit) is if either is, and a note to which main text refers if it
+    reaches a quarter of the limit.
+    """
+    notes = {}
+    for index, block in enumerate(blocks):
+        markdown = block.markdown
+        if taken[index] != around[index]:
+            can_join = block.unit or _PART.match(markdown) or is_code(markdown)
+            if can_join if around[index] else _HEADING.match(markdown):
+                taken[index] = around[index]
+        if markdown.startswith("[^") and (match := _NOTE.match(markdown)):
+            notes[index] = match[0]
+    if notes:
+        main = [block.markdown for block, take in zip(blocks, taken, strict=True) if take]
+        known = {match for markdown in main for match in _REFERENCE.findall(markdown)}
+        for index, label in notes.items():
+            taken[index] = taken[index] or (label in known and scores[index] >= limit / 4)
+    return taken
+
+
+def _even_score(trusted: Sequence[float], words: Sequence[int], taken: Sequence[bool]) -> float:
+    """Return the score of a block that would leave the expected F1 as it is: half of that (see `limit_score`). It lies
+    between those that reach the limit, which are taken, and the others.
+    """
+    parts = list(map(mul, trusted, words))
+    hit, count = sum(compress(parts, taken)), sum(compress(words, taken))
+    return float((hit / max(1, count + sum(parts))) ** (1 / TRUST))
+
+
+def _smoothed(blocks: Sequence[TextBlock], words: Sequence[int], scores: Sequence[float], even: float) -> list[bool]:
+    """Tell which blocks are main if their neighbours count too: of all ways to take some, the one that gains most.
+
+    A block that is taken gains its words times what its score has above `even`. Each change from main to other
+    blocks or back costs words too: most between blocks that stand in the same element, half as much with each level
+    that lies between them, and little before a heading, which begins something new. Before and behind the page is
+    nothing main. The best way ends in a main block or in another; both are known for each block from the one before it
+    (Viterbi's algorithm), so the time is linear.
+    """
+    price = min(_CHANGE, _CHANGE_SHARE * sum(map(mul, words, scores)))
+    main, other = -inf, 0.0  # what the best way gains that ends so
+    ways: list[tuple[bool, bool]] = []  # whether the block before was main, if this one is and if it is not
+    before: tuple[int, ...] = ()
+    last_unit, is_heading = 0, False
+    for block, count, score in zip(blocks, words, scores, strict=True):
+        markdown, unit, region = block.markdown, block.unit, block.region
+        if unit and unit == last_unit:
+            cost = inf
+        else:
+            cost = price if before is region else price * _nearness(before, region)
+            was_heading, is_heading = is_heading, "# " in markdown and _HEADING.match(markdown) is not None
+            if is_heading and not was_heading:
+                cost *= _BEFORE_HEADING
+        gain = count * (score - even)
+        if gain < 0 and (unit or is_code(markdown)):
+            gain *= _NO_PROSE
+        ways.append((main >= other - cost, main - cost > other))
+        main, other = max(main, other - cost) + gain, max(other, main - cost)
+        before, last_unit = region, unit
+    is_main = main - price * _nearness(before, ()) > other
+    found = []
+    for stays, leaves in reversed(ways):
+        found.append(is_main)
+        is_main = stays if is_main else leaves
+    return found[::-1]
+
+
+def _nearness(before: tuple[int, ...], region: tuple[int, ...]) -> float:
+    """Return 1 for two places in the same element, and less the more elements lie between them."""
+    shared = min(len(before), len(region))
+    while shared and before[shared - 1] != region[shared - 1]:  # a region tells all that are around it
+        shared -= 1
+    return float(_NEARNESS ** max(0, len(before) + len(region) - 2 * shared - _SIBLINGS))
+
+
+def joined(blocks: Sequence[TextBlock]) -> str:
+    text: list[str] = []
+    before, unit = "", 0
+    for block in blocks:
+        part = block.markdown
+        if not part:
+            continue
+        if before:
+            is_tight = (unit and unit == block.unit and _is_next_line(before, part)) or (
+                _LIST_ITEM.match(before) and _LIST_ITEM.match(part)
+            )
+            is_quoted = part.startswith("> ") and before.startswith("> ")
+            text.append("\n" if is_tight else "\n>\n" if is_quoted else "\n\n")
+        part = part.lstrip("\n")
+        text.append(part)
+        before, unit = part, block.unit
+    return "".join(text)
+
+
+def _is_next_line(before: str, part: str) -> bool:
+    """Tell whether a block of a unit goes on right below the one before it: a row of a table, a definition."""
+    return (_ROW.match(before) and _ROW.match(part)) is not None or _DEFINITION.match(part) is not None
+
+
+def content_hash(text: str) -> str:
+    """Return the SHA-256 in hex of the text with white space folded: the same words are the same content."""
+    digest = hashlib.sha256()
+    between = b""
+    start = 0
+    # In pieces, cut at white space: a call into C on megabytes of text would hold up all threads.
+    while start < len(text):
+        space = _SPACE.search(text, start + _PIECE_CHARS)
+        end = len(text) if space is None else space.start()
+        if folded := " ".join(text[start:end].split()).encode("utf-8", "replace"):
+            digest.update(between + folded)
+            between = b" "
+        start = end
+    return digest.hexdigest()

@@ -1,0 +1,291 @@
+"""The frontier of a crawl with a job directory: its urls are in the job's file, not in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from typing import Any
+
+from llmcrawler.core.frontier.host_turns import HostTurns
+from llmcrawler.core.frontier.name_table import NameTable
+from llmcrawler.core.frontier.protocol import Counts, Lease, UrlTask
+from llmcrawler.core.storage import Database, JobConnection, Outcome, State, id_of, read_value, url_key, write_outcome
+from llmcrawler.core.storage.job_file import count_duplicates
+from llmcrawler.items import SOURCES, PageError, UrlSource
+
+_Queue = tuple[int, int]  # host, group
+_FIRST_ID = 0
+
+_INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?)'
+# As in Found.merged; a source is its place in SOURCES.
+_FOUND = (
+    "INSERT INTO found VALUES (?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET source = min(source, excluded.source), "
+    "lastmod = coalesce(lastmod, excluded.lastmod), title = coalesce(title, excluded.title)"
+)
+_JOINS = (
+    "urls u LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id LEFT JOIN found f "
+    "ON f.url = u.id"
+)
+_NEXT = (
+    "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "  # noqa: S608 - a constant is put in
+    "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
+    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), t.payload, f.source, f.lastmod, f.title "
+    f'FROM {_JOINS} WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index
+    "ORDER BY u.rank, u.id LIMIT ?"
+)
+
+
+class SqliteFrontier:
+    """Keeps a job's urls in its file; in memory only the place of the first url of each host and group.
+
+    One process at a time has the file (see job.py), so what was leased when it was opened is free again.
+    `lease_seconds` and `max_leases` as in Frontier.
+    """
+
+    def __init__(
+        self, database: Database, *, lease_seconds: float, max_leases: int, clock: Callable[[], float]
+    ) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+        self._max_leases = max_leases
+        self._clock = clock
+        self._hosts = NameTable("hosts")
+        self._groups = NameTable("groups")
+        self._groups.note(0, "")
+        self._turns: HostTurns[int, int] = HostTurns()  # by places no later than those of the first urls
+        self._deadlines: dict[str, float] = {}
+        self._first_deadline = inf  # or before it
+        self._counts = dict.fromkeys(State, 0)
+        self._duplicates = 0
+        self._referer: tuple[str, int] = ("", 0)
+        self._generation = 0
+
+    async def open(self) -> None:
+        await self._database.run(self._open)
+
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        given = list(tasks)
+        return await self._database.run(lambda connection: self._add(connection, given)) if given else 0
+
+    async def set_priorities(self, priorities: Mapping[str, int]) -> None:
+        given = dict(priorities)
+        if given:
+            await self._database.run(lambda connection: self._set_priorities(connection, given))
+
+    async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
+        busy = dict(held)
+        return await self._database.run(lambda connection: self._lease(connection, limit, busy, per_host, worst))
+
+    async def start(self, url: str) -> None:
+        query = "UPDATE urls SET attempts = attempts + 1 WHERE id = ?"
+        await self._database.run(lambda connection: connection.execute(query, (id_of(connection, url),)))
+
+    def mark_survived(self, url: str) -> None:
+        query = "UPDATE urls SET attempts = 0 WHERE id = ?"
+        self._database.post(lambda connection: connection.execute(query, (id_of(connection, url),)))
+
+    async def renew(self, urls: Iterable[str]) -> None:
+        deadline = self._clock() + self._lease_seconds
+        self._deadlines |= {url: deadline for url in urls if url in self._deadlines}
+
+    async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
+        return await self._database.run(lambda connection: self._ack(connection, url, outcome))
+
+    async def release(self, url: str) -> bool:
+        return await self._database.run(lambda connection: self._release(connection, url))
+
+    async def reserve_target(self, url: str, by: str) -> bool:
+        return await self._database.run(lambda connection: self._reserve(connection, url, by))
+
+    def counts(self) -> Counts:
+        queued, leased, done, dead = (self._counts[one] for one in (State.QUEUED, State.LEASED, State.DONE, State.DEAD))
+        return Counts(queued, leased, done, dead, self._duplicates)
+
+    def queued_hosts(self) -> list[str]:
+        """Return the hosts that have queued urls."""
+        return [self._hosts.name_of[host] for host in self._turns.hosts()]
+
+    # Everything below runs on the database's thread.
+
+    def _open(self, connection: JobConnection) -> None:
+        self._generation = read_value(connection, "generation", 0)
+        for row in connection.execute("SELECT id, name FROM hosts"):
+            self._hosts.note(*row)
+        leased = connection.execute("SELECT url FROM urls WHERE state = ?", (State.LEASED,)).fetchall()
+        self._counts |= {
+            State(state): count
+            for state, count in connection.execute("SELECT state, count(*) FROM urls GROUP BY state")
+        }
+        self._duplicates = count_duplicates(connection)
+        for number, name, self._turns.priorities[number] in connection.execute("SELECT id, name, rank FROM groups"):
+            self._groups.note(number, name)
+        queued = connection.execute(
+            'SELECT host, "group", min(rank) FROM urls WHERE state = 0 GROUP BY host, "group"'  # 0: State.QUEUED
+        )
+        for host, group, priority in queued:
+            self._turns.put(host, group, (priority, _FIRST_ID))
+        for (url,) in leased:
+            self._give_back(connection, url)
+
+    def _add(self, connection: JobConnection, tasks: list[UrlTask]) -> int:
+        keys, rows, payloads, sources = connection.keys, [], [], []
+        new: dict[int, int] = {}
+        for task in tasks:
+            key = url_key(task.url)
+            known = new.get(key) or keys.find(key)
+            number = known or keys.next_number + len(new)
+            if task.found is not None:
+                found = task.found
+                sources.append((number, SOURCES.index(found.source), found.lastmod, found.title))
+            if known is not None:
+                continue
+            new[key] = number
+            host, referer = self._hosts.number(connection, task.host), self._referer_id(connection, task.referer)
+            group = self._groups.number(connection, task.group)
+            rows.append((number, task.url, host, task.depth, referer, task.priority, group))
+            self._turns.note(host, group, (task.priority, _FIRST_ID))
+            if task.payload is not None:
+                payloads.append((number, task.details().get("key"), task.payload))
+        connection.executemany(_INSERT, rows)
+        if payloads:
+            connection.executemany("INSERT INTO tasks VALUES (?, ?, ?)", payloads)
+        if sources:
+            connection.executemany(_FOUND, sources)
+        keys.add(new)
+        self._counts[State.QUEUED] += len(new)
+        return len(new)
+
+    def _set_priorities(self, connection: JobConnection, priorities: Mapping[str, int]) -> None:
+        numbered = {self._groups.number(connection, name): priority for name, priority in priorities.items()}
+        connection.executemany(
+            "UPDATE groups SET rank = ? WHERE id = ?", [(priority, number) for number, priority in numbered.items()]
+        )
+        self._turns.set_priorities(numbered)
+
+    def _referer_id(self, connection: JobConnection, url: str | None) -> int | None:
+        if url is None:
+            return None
+        if url != self._referer[0]:
+            connection.execute("INSERT OR IGNORE INTO referers (url) VALUES (?)", (url,))
+            (number,) = connection.execute("SELECT id FROM referers WHERE url = ?", (url,)).fetchone()
+            self._referer = (url, number)
+        return self._referer[1]
+
+    def _lease(
+        self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int, worst: int | None
+    ) -> list[Lease]:
+        self._expire(connection)
+        names = self._hosts.name_of
+        rows = self._best(connection, limit, lambda host: per_host - held.get(names[host], 0), worst)
+        deadline = self._clock() + self._lease_seconds
+        self._first_deadline = min(self._first_deadline, deadline)
+        leases = []
+        for (host, group), (
+            priority,
+            _id,
+            url,
+            depth,
+            referer,
+            attempts,
+            generation,
+            is_known,
+            payload,
+            *found,
+        ) in rows:
+            name = self._groups.name_of[group]
+            task = UrlTask(url, names[host], depth, referer, priority, name, payload, _found(*found))
+            leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
+            self._deadlines[url] = deadline
+        self._move(connection, [row[1] for _queue, row in rows], State.QUEUED, State.LEASED)
+        return leases
+
+    def _best(
+        self, connection: JobConnection, limit: int, room: Callable[[int], int], worst: int | None
+    ) -> list[tuple[_Queue, Any]]:
+        """Choose the first urls of all queues whose hosts have room. A queue's urls are read when its turn comes."""
+        look = self._turns.look(room, worst)
+        ahead: dict[_Queue, deque[Any]] = {}
+        rows: list[tuple[_Queue, Any]] = []
+        while len(rows) < limit and (turn := look.next()) is not None:
+            host, group, free = turn
+            queue = (host, group)
+            if queue in ahead:
+                rows.append((queue, ahead[queue].popleft()))
+                look.took(host)
+            else:  # one more than may be taken tells where the queue goes on
+                ahead[queue] = deque(connection.execute(_NEXT, (*queue, min(free, limit) + 1)))
+            self._turns.put(host, group, ahead[queue][0][:2] if ahead[queue] else None)
+        return rows
+
+    def _move(self, connection: JobConnection, ids: list[int], old: State, new: State) -> None:
+        connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in
+        self._counts[old] -= len(ids)
+        self._counts[new] += len(ids)
+
+    def _leased(self, connection: JobConnection, url: str) -> Any | None:
+        """Return (id, host, priority, attempts, group) of a url that is leased."""
+        query = 'SELECT id, host, rank, attempts, "group" FROM urls WHERE id = ? AND state = ?'
+        return connection.execute(query, (id_of(connection, url), State.LEASED)).fetchone()
+
+    def _ack(self, connection: JobConnection, url: str, outcome: Outcome | None) -> bool:
+        number = id_of(connection, url) or 0  # which no url has
+        state = State.DEAD if outcome is not None and outcome.is_dead else State.DONE
+        query = "UPDATE urls SET state = ? WHERE id = ? AND state = ?"
+        if not connection.execute(query, (state, number, State.LEASED)).rowcount:
+            return False
+        self._counts |= {State.LEASED: self._counts[State.LEASED] - 1, state: self._counts[state] + 1}
+        self._deadlines.pop(url, None)
+        if outcome is not None:
+            write_outcome(connection, number, outcome)
+            self._duplicates += outcome.is_duplicate
+        return True
+
+    def _release(self, connection: JobConnection, url: str) -> bool:
+        if (row := self._leased(connection, url)) is not None:
+            number, host, priority, _attempts, group = row
+            self._move(connection, [number], State.LEASED, State.QUEUED)
+            self._turns.note(host, group, (priority, number))
+        self._deadlines.pop(url, None)
+        return row is not None
+
+    def _reserve(self, connection: JobConnection, url: str, by: str) -> bool:
+        key, referer = url_key(url), self._referer_id(connection, by)
+        number = connection.keys.find(key)
+        if number is None:
+            number = connection.keys.next_number
+            row = (number, url, referer, State.SEEN)
+            connection.execute("INSERT INTO urls (id, url, host, referer, state) VALUES (?, ?, 0, ?, ?)", row)
+            connection.keys.add({key: number})
+            self._counts[State.SEEN] += 1
+            return True
+        query = "SELECT 1 FROM urls WHERE id = ? AND state = ? AND referer = ?"
+        return connection.execute(query, (number, State.SEEN, referer)).fetchone() is not None
+
+    def _expire(self, connection: JobConnection) -> None:
+        now = self._clock()
+        if now < self._first_deadline:
+            return
+        for url in [url for url, deadline in self._deadlines.items() if deadline <= now]:
+            self._give_back(connection, url)
+        self._first_deadline = min(self._deadlines.values(), default=inf)
+
+    def _give_back(self, connection: JobConnection, url: str) -> None:
+        """Queue a url again whose holder is gone, or make it a dead letter when that happened too often."""
+        row = self._leased(connection, url)
+        if row is None or row[3] < self._max_leases:
+            self._release(connection, url)
+        else:
+            self._ack(connection, url, self._lost(connection, url, row[3]))
+
+    def _lost(self, connection: JobConnection, url: str, attempts: int) -> Outcome:
+        query = f"SELECT u.depth, r.url, t.payload, f.source, f.lastmod, f.title FROM {_JOINS} WHERE u.id = ?"  # noqa: S608 - a constant is put in
+        depth, referer, payload, *found = connection.execute(query, (id_of(connection, url),)).fetchone()
+        line = UrlTask(url, "", depth, referer, payload=payload, found=_found(*found)).line()
+        message = f"the crawl was taken down {attempts} times while it was read"
+        line.error = PageError("fetch", "lost", message, attempts)
+        return Outcome(line.as_line(), {}, is_dead=True)
+
+
+def _found(source: int | None, lastmod: str | None, title: str | None) -> UrlSource | None:
+    return None if source is None else UrlSource(SOURCES[source], lastmod, title)

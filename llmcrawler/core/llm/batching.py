@@ -1,0 +1,263 @@
+"""Sends questions in batches; each gets its answer, or an error of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Generic, TypeVar
+
+from llmcrawler.core.llm.waiting import BatchRules, WaitingQuestion, WaitingRoom
+from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, StorageFailed
+
+logger = logging.getLogger(__name__)
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+# A question is given up when it has failed alone, but not before it was asked so often: any one call may be unlucky
+# (at one answer in ten, as faulty as the shared oracle gets, three asks still lose one question in a thousand).
+_MIN_ASKS = 4
+# A question is asked so often in a full batch, then in ever smaller ones, at last alone.
+_FULL_COMPANY_ASKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """Report on one call of the worker. `reason` is full, tokens, waited, patience, ending, halved or what
+    `pressure` said; `outcome` is ok, partial or the error's name.
+    """
+
+    number: int
+    size: int
+    reason: str
+    tokens: int
+    seconds: float
+    answered: int
+    outcome: str
+
+
+def call_bound(size: int) -> int:
+    """Return the most calls that a batch of `size` may cause when whole answers are bad: 1 + 4 ceil(log2 size).
+
+    To find one bad question takes two calls a level; twice that leaves room for two of them. A model that
+    answers nothing right stops at the bound instead of at the 2 size - 1 calls of halving all the way.
+    """
+    return 1 + 4 * max(1, (size - 1).bit_length())
+
+
+class Batcher(Generic[Q, A]):
+    """Collects questions into batches. `worker` asks a list of them and returns the answers by their position in it; a
+    position left out, or with BadAnswer, is asked again. It raises BadAnswer when the whole answer is useless (the
+    batch is then halved), LLMFailed or LLMUnavailable when asking again would not help (all its questions get that
+    error).
+
+    What is asked again:
+    - what an answer leaves out rides along with the next batch, so that it mostly costs no call of its own; what is
+      left out again shares calls of ever smaller size, and is at last asked alone;
+    - a useless answer: both halves at once, down to single questions, within `call_bound`.
+
+    Questions of different groups (`group_of`) never share a call: what one holds cannot change the other's answer.
+
+    `pressure` is polled while something waits. It returns a reason (a word for the log) to send all that waits at once,
+    or None. `is_ending` as in `WaitingRoom`. Must be used within one event loop.
+    """
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        worker: Callable[[Sequence[Q]], Awaitable[Mapping[int, A | Exception]]],
+        *,
+        rules: BatchRules | None = None,
+        tokens_of: Callable[[Q], int] = lambda _: 0,
+        group_of: Callable[[Q], Hashable] = lambda _: None,
+        pressure: Callable[[], str | None] = lambda: None,
+        is_ending: Callable[[], bool] = lambda: False,
+        on_batch: Callable[[BatchReport], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    ) -> None:
+        self._worker = worker
+        self._rules = rules or BatchRules()
+        self._tokens_of = tokens_of
+        self._group_of = group_of
+        self._pressure = pressure
+        self._on_batch = on_batch
+        self._clock = clock
+        self._sleep = sleep
+        self._waiting: WaitingRoom[Q, A] = WaitingRoom(self._rules, is_ending)
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._poller: asyncio.Task[None] | None = None
+        self._numbers = 0
+
+    async def submit(self, question: Q, *, patient: bool = False) -> A:
+        """Wait for the answer. A patient question does not start the wait: it rides along with others, or goes after
+        `patient_seconds`, or at pressure. Raises the error of this question alone.
+        """
+        future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        company = max(1, self._rules.max_questions)
+        tokens, group = self._tokens_of(question), self._group_of(question)
+        entry = WaitingQuestion(question, tokens, patient, self._clock(), company, future, group)
+        self._waiting.add(entry)
+        self._send_due()
+        self._keep_polling()
+        try:
+            return await future
+        finally:
+            # Its submitter is gone: nobody waits for the answer. A batch that is out goes on for its mates.
+            self._waiting.discard(entry)
+
+    async def close(self) -> None:
+        """Send what still waits and wait for all that is out."""
+        while self._waiting or self._in_flight:
+            self._send_due("closing")
+            if self._in_flight:
+                await asyncio.wait(self._in_flight)
+        if self._poller is not None:
+            self._poller.cancel()
+            self._poller = None
+
+    def _keep_polling(self) -> None:
+        if self._waiting and self._poller is None:
+            self._poller = asyncio.get_running_loop().create_task(self._poll())
+
+    async def _poll(self) -> None:
+        try:
+            while self._waiting:
+                await self._sleep(self._rules.poll_seconds)
+                self._send_due(self._pressure() if self._waiting else None)
+        except Exception as error:
+            # `pressure` is the adapter's: if it breaks, those who wait must hear of it, not hang.
+            logger.exception("The LLM batches cannot be watched any longer")
+            while self._waiting:
+                for entry in self._waiting.take(self._waiting.oldest()):
+                    entry.fail(error)
+        finally:
+            self._poller = None
+
+    def _send_due(self, pressure: str | None = None) -> None:
+        while self._waiting and len(self._in_flight) < self._rules.max_in_flight:
+            due = (self._waiting.oldest(), pressure) if pressure else self._waiting.due(self._clock())
+            if due is None:
+                return
+            group, reason = due
+            self._send(self._waiting.take(group), reason)
+
+    def _send(self, batch: list[WaitingQuestion[Q, A]], reason: str) -> None:
+        for entry in batch:
+            entry.holder = batch
+        task = asyncio.get_running_loop().create_task(self._see_through(batch, reason))
+        self._in_flight.add(task)
+        task.add_done_callback(self._landed)
+
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        self._send_due()
+        self._keep_polling()
+
+    async def _see_through(self, batch: list[WaitingQuestion[Q, A]], reason: str) -> None:
+        """Ask a batch, then its halves, by levels, until each question has an answer or an error, or another turn."""
+        try:
+            await self._ask_by_halves(batch, reason)
+        except Exception:
+            logger.exception("LLM: a batch broke off")
+        finally:
+            # Broken off or cancelled: nobody may wait for an answer that does not come.
+            for entry in batch:
+                if entry.holder is batch:
+                    entry.fail(LLMFailed("the batch was broken off"))
+
+    async def _ask_by_halves(self, batch: list[WaitingQuestion[Q, A]], reason: str) -> None:
+        groups = [batch]
+        calls_left = call_bound(len(batch))
+        while groups:
+            now, over = groups[:calls_left], groups[calls_left:]
+            for entry in (entry for group in over for entry in group):
+                entry.fail(entry.error)  # its batch may cause no more calls
+            calls_left -= len(now)
+            unanswered = await asyncio.gather(*(self._ask(group, reason) for group in now))
+            groups = [half for group in unanswered for half in _halves(group)]
+            reason = "halved"
+
+    async def _ask(self, group: list[WaitingQuestion[Q, A]], reason: str) -> list[WaitingQuestion[Q, A]]:
+        """Call the worker once. Return those to be asked again in halves, as the whole answer was bad."""
+        group = [entry for entry in group if not entry.future.done()]
+        if not group:
+            return []
+        for entry in group:
+            entry.asks += 1
+        self._numbers += 1
+        number, started = self._numbers, self._clock()
+        try:
+            answers = await self._worker([entry.question for entry in group])
+        except BadAnswer as error:
+            for entry in group:
+                entry.error = error
+            again, answered, outcome = self._ask_again_or_fail(group, len(group)), 0, f"BadAnswer: {error}"
+        except Exception as error:  # handed on to everyone who waits for this answer
+            for entry in group:
+                entry.fail(error)
+            if not isinstance(error, (LLMError, StorageFailed)):
+                logger.exception("LLM batch %d: the worker broke", number)
+            again, answered, outcome = [], 0, f"{type(error).__name__}: {error}"
+        else:
+            again = []
+            answered, missing = self._hand_out(group, answers)
+            if answered:
+                self._requeue(missing, group)
+            else:  # as useless as one that can't be read
+                again = self._ask_again_or_fail(missing, len(group))
+            outcome = "ok" if answered == len(group) else "partial"
+        tokens = sum(entry.tokens for entry in group)
+        self._report(BatchReport(number, len(group), reason, tokens, self._clock() - started, answered, outcome))
+        return again
+
+    def _hand_out(
+        self, group: list[WaitingQuestion[Q, A]], answers: Mapping[int, A | Exception]
+    ) -> tuple[int, list[WaitingQuestion[Q, A]]]:
+        """Give each its answer, or the error that asking again would not cure. Return the number of answers, and the
+        entries without one.
+        """
+        missing = []
+        answered = 0
+        for position, entry in enumerate(group):
+            answer = answers[position] if position in answers else BadAnswer("the model's answer leaves this out")
+            if isinstance(answer, BadAnswer):
+                entry.error = answer
+                missing.append(entry)
+            elif isinstance(answer, Exception):
+                entry.fail(answer)
+            else:
+                answered += 1
+                if not entry.future.done():
+                    entry.future.set_result(answer)
+        return answered, missing
+
+    def _requeue(self, missing: list[WaitingQuestion[Q, A]], group: list[WaitingQuestion[Q, A]]) -> None:
+        """Let questions that a batch had no room for wait for the next one."""
+        for entry in self._ask_again_or_fail(missing, len(group)):
+            if entry.asks >= _FULL_COMPANY_ASKS:
+                entry.company = max(1, min(entry.company, len(group)) // 2)
+            entry.since = self._clock()
+            entry.holder = None
+            self._waiting.add(entry)
+        self._keep_polling()
+
+    @staticmethod
+    def _ask_again_or_fail(entries: list[WaitingQuestion[Q, A]], group_size: int) -> list[WaitingQuestion[Q, A]]:
+        """Return the questions that are asked again; one that has failed alone, and often enough, gets its error."""
+        if group_size == 1:
+            for entry in entries:
+                if entry.asks >= _MIN_ASKS:
+                    entry.fail(entry.error)
+        return [entry for entry in entries if not entry.future.done()]
+
+    def _report(self, report: BatchReport) -> None:
+        logger.info("LLM batch %d: %d questions (%s), %d tokens, %.2f s, %d answered, %s", *astuple(report))
+        self._on_batch(report)
+
+
+def _halves(group: list[WaitingQuestion[Q, A]]) -> list[list[WaitingQuestion[Q, A]]]:
+    middle = (len(group) + 1) // 2
+    return [half for half in (group[:middle], group[middle:]) if half]

@@ -1,0 +1,238 @@
+"""Limits what the model costs over a whole crawl, in tokens and money, which are held before each call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from llmcrawler.core.llm.tokens import BYTES_PER_TOKEN
+from llmcrawler.core.llm.usage import Price, Tokens
+from llmcrawler.errors import BudgetSpent
+
+logger = logging.getLogger(__name__)
+
+# An estimate gives a token four bytes. Dense text (JSON, digits, scripts of their own) has two to three, so a call
+# holds twice its estimate until answers have shown how this model counts, and then a quarter more than the worst.
+_UNKNOWN_MARGIN = 2.0
+_LEAST_MARGIN = 1.25
+_ROOM = 1.25
+# No tokeniser that works on bytes makes more tokens than there are bytes.
+_MOST_MARGIN = float(BYTES_PER_TOKEN)
+_ENOUGH_ANSWERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens, US dollars and calls that were paid, or are held."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    calls: int = 0
+
+    def plus(self, other: Spent, sign: int = 1) -> Spent:
+        return Spent(
+            self.tokens + sign * other.tokens,
+            self.cost_usd + sign * other.cost_usd,
+            self.calls + sign * other.calls,
+        )
+
+
+class Account(Protocol):
+    """Stores what a job has spent, as plain values. `keep` returns once it outlasts the end of the process; `note` need
+    not.
+    """
+
+    async def keep(self, spent: Mapping[str, float]) -> None: ...
+
+    def note(self, spent: Mapping[str, float]) -> None: ...
+
+
+class CommonBudget(Protocol):
+    """Limits what several processes spend together. `take` returns whether so much was left, and the totals."""
+
+    async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]: ...
+
+    async def give_back(self, tokens: int, cost_usd: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimits:
+    """Limits over all calls; 0 means none. A limit in money needs a `price`, which holds where a call has no other."""
+
+    max_tokens: int = 0
+    max_cost_usd: float = 0.0
+    price: Price | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.max_tokens or self.max_cost_usd)
+
+    def most(self, prompt_tokens: int, answer_tokens: int, price: Price | None = None) -> Spent:
+        """Return the most that a call may cost: the provider may charge more for tokens that it puts into its cache."""
+        price = price or self.price or Price(0, 0, 0)
+        return Spent(prompt_tokens + answer_tokens, price.most_usd(prompt_tokens, answer_tokens), 1)
+
+    def cost(self, tokens: Tokens, price: Price | None = None) -> Spent:
+        price = price or self.price or Price(0, 0, 0)
+        return Spent(tokens.prompt + tokens.completion, price.cost_usd(tokens.plausible()), 1)
+
+    def allow(self, spent: Spent) -> bool:
+        within_tokens = not self.max_tokens or spent.tokens <= self.max_tokens
+        # A millionth of a cent: sums of floats are not exact.
+        return within_tokens and (not self.max_cost_usd or spent.cost_usd <= self.max_cost_usd + 1e-8)
+
+
+class Call:
+    """Request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
+    answered and be on the bill: all that was held for it counts as spent.
+    """
+
+    def __init__(self, budget: Budget, estimated_prompt_tokens: int, held: Spent, price: Price | None = None) -> None:
+        self._budget = budget
+        self._price = price
+        self._estimated_prompt_tokens = estimated_prompt_tokens
+        self.held = held
+        self.paid = held
+
+    def settle(self, tokens: Tokens, price: Price | None = None) -> None:
+        """Pay for the tokens that the server counted; `price` where it is lower than what the call was held at."""
+        self.paid = self._budget.limits.cost(tokens, price or self._price)
+        self._budget.learn_margin(tokens.prompt, self._estimated_prompt_tokens)
+
+    def release(self) -> None:
+        """Pay nothing, as the server did not answer the question."""
+        self.paid = Spent()
+
+
+class Budget:
+    """Budget of one crawl. What calls under way may cost at most is held: spent and held never exceed the limits.
+
+    That rests on two bounds: the prompt has no more tokens than the margin over its estimate allows, and the server
+    keeps to the length of an answer that it was asked for. Where a server counts more than was held, that is what is
+    spent, and the margin grows.
+    """
+
+    def __init__(self, limits: BudgetLimits) -> None:
+        self.limits = limits
+        self.spent = Spent()
+        self.is_reached = False
+        self.refused_calls = 0
+        self._held = Spent()
+        self._worst_ratio = 0.0
+        self._answers = 0
+        self._changed = asyncio.Event()
+        self._account: Account | None = None
+        self._common: CommonBudget | None = None
+        self._of_all = Spent()  # as all processes had it last, with what is held
+
+    def share(self, common: CommonBudget) -> None:
+        """Count the calls of other processes too. `spent`, and the stats, are still of this one."""
+        self._common = common
+
+    def go_on(self, earlier: Mapping[str, float], account: Account) -> None:
+        """Start from what earlier runs have spent. Before each call `account` gets what is spent if that call and all
+        others under way are paid in full: a process that is killed leaves no call behind that is not counted.
+        """
+        self.spent = Spent(
+            int(earlier.get("tokens", 0)), float(earlier.get("cost_usd", 0)), int(earlier.get("calls", 0))
+        )
+        self._account = account
+
+    @asynccontextmanager
+    async def call(self, prompt_tokens: int, answer_tokens: int, price: Price | None = None) -> AsyncIterator[Call]:
+        """Hold what a call may cost; `prompt_tokens` is an estimate, `answer_tokens` the most that is asked for. Waits
+        while calls under way may leave enough. Raises BudgetSpent.
+        """
+        held = await self._hold(prompt_tokens, answer_tokens, price)
+        call = Call(self, prompt_tokens, held, price)
+        try:
+            if self._account is not None:
+                await self._account.keep(self._committed())
+            yield call
+        finally:
+            try:  # first, as calls that wait for this one look there next
+                if self._common is not None and self.limits:
+                    await self._common.give_back(held.tokens - call.paid.tokens, held.cost_usd - call.paid.cost_usd)
+            finally:
+                self._held = self._held.plus(held, -1)
+                self.spent = self.spent.plus(call.paid)
+                self._changed.set()
+                if self._account is not None:
+                    self._account.note(self._committed())
+
+    def correct(self, held: Mapping[str, float], paid: Spent) -> None:
+        """Put what a call of an earlier run has cost in the place of what was held for it, which counted as spent."""
+        spent = self.spent.plus(Spent(int(held["tokens"]), held["cost_usd"], int(held["calls"])), -1).plus(paid)
+        self.spent = Spent(max(0, spent.tokens), max(0.0, spent.cost_usd), max(0, spent.calls))
+        self._changed.set()
+        if self._account is not None:
+            self._account.note(self._committed())
+
+    def learn_margin(self, prompt_tokens: int, estimated: int) -> None:
+        self._answers += 1
+        self._worst_ratio = max(self._worst_ratio, prompt_tokens / max(1, estimated))
+
+    def as_dict(self) -> dict[str, int | float]:
+        """Return figures for stats, over all runs of the crawl but for `budget_refused`; none without limits."""
+        if not self.limits:
+            return {}
+        figures: dict[str, int | float] = {
+            "budget_tokens": self.spent.tokens,
+            "budget_refused": self.refused_calls,
+            "budget_max_tokens": self.limits.max_tokens,
+            "budget_max_cost_usd": self.limits.max_cost_usd,
+        }
+        if self.limits.price is not None:
+            figures["budget_cost_usd"] = round(self.spent.cost_usd, 6)
+        return figures | ({"budget_reached": True} if self.is_reached else {})
+
+    async def _hold(self, prompt_tokens: int, answer_tokens: int, price: Price | None) -> Spent:
+        while True:
+            need = self.limits.most(int(prompt_tokens * self._margin) + 1, answer_tokens, price)
+            if await self._takes(need):
+                return need
+            if not self._held.calls or not self.limits.allow(self.spent.plus(need)):
+                raise self._refusal(need)
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _takes(self, need: Spent) -> bool:
+        if not self.limits.allow(self.spent.plus(self._held).plus(need)):
+            return False
+        self._held = self._held.plus(need)
+        if self._common is None or not self.limits:
+            return True
+        is_taken, tokens, cost_usd = False, 0, 0.0
+        try:
+            is_taken, tokens, cost_usd = await self._common.take(need.tokens, need.cost_usd)
+        finally:
+            if not is_taken:
+                self._held = self._held.plus(need, -1)
+                self._changed.set()  # a call may wait for what this one held
+        self._of_all = Spent(tokens, cost_usd)
+        return is_taken
+
+    @property
+    def _margin(self) -> float:
+        shown = min(_MOST_MARGIN, max(_LEAST_MARGIN, _ROOM * self._worst_ratio))
+        return shown if self._answers >= _ENOUGH_ANSWERS else max(_UNKNOWN_MARGIN, shown)
+
+    def _refusal(self, need: Spent) -> BudgetSpent:
+        self.refused_calls += 1
+        limits, spent = self.limits, self.spent if self._common is None else self._of_all
+        what = f"{spent.tokens:,} of LLM_MAX_TOKENS={limits.max_tokens:,}" if limits.max_tokens else ""
+        if limits.max_cost_usd and (not what or limits.allow(Spent(spent.tokens + need.tokens))):
+            what = f"${spent.cost_usd:.4f} of LLM_MAX_COST_USD={limits.max_cost_usd:g}"
+        reason = f"the budget is spent: {what}, which leaves too little for another call"
+        if not self.is_reached:
+            self.is_reached = True
+            logger.warning("%s. What is learned goes on to serve, else rules and structured data decide", reason)
+        return BudgetSpent(reason)
+
+    def _committed(self) -> dict[str, float]:
+        committed = self.spent.plus(self._held)
+        kept: dict[str, float] = {"tokens": committed.tokens, "calls": committed.calls}
+        return kept | ({} if self.limits.price is None else {"cost_usd": round(committed.cost_usd, 9)})

@@ -1,0 +1,213 @@
+"""Asks each question once: answers of earlier runs are kept in a SQLite file that several processes may share."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from llmcrawler.core.llm.usage import Usage
+from llmcrawler.core.storage.shared_file import connect_shared
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BUSY_SECONDS = 5.0
+_PRUNE_EVERY = 1000
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, used_at REAL NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS answers_by_use ON answers (used_at);
+"""
+
+
+def cache_key(model: str, prompt_version: str, form: Any, content: Any) -> str:
+    """Return the SHA-256 in hex of all that decides an answer. `form` is the labels or the schema asked for; it and
+    `content` are JSON values.
+    """
+    parts = json.dumps([model, prompt_version, form, content], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class AnswerStore(Protocol):
+    """Keeps answers: an AnswerCache, or what other machines share."""
+
+    async def get(self, key: str) -> Any | None: ...
+
+    async def put(self, key: str, value: Any) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class AnswerCache:
+    """Holds JSON values. Put in only what has been checked: an entry is trusted when it is read.
+
+    All disk work is done on one thread of its own. Nothing raises for the disk's sake: a damaged file is moved
+    aside and a fresh one started, and what can't be read or written is a miss with one warning.
+    """
+
+    def __init__(self, path: Path, *, max_entries: int = 200_000, wall_clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._max_entries = max_entries
+        self._wall_clock = wall_clock
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llm-cache")
+        self._connection: sqlite3.Connection | None = None
+        self._puts_since_prune = 0
+        self._is_off = False
+
+    async def get(self, key: str) -> Any | None:
+        """Return the value, or None. A value of None can't be told from a miss: do not put one."""
+        return await self._run(lambda connection: self._read(connection, key), None)
+
+    async def put(self, key: str, value: Any) -> None:
+        row = (key, json.dumps(value, ensure_ascii=False), self._wall_clock())
+        await self._run(lambda connection: self._write(connection, row), None)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, otherwise)
+
+    # Everything below runs on the cache's own thread.
+
+    def _work(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        if self._is_off:
+            return otherwise
+        for last_chance in (False, True):
+            try:
+                if self._connection is None:
+                    self._connection = connect_shared(self._path, _SCHEMA, _BUSY_SECONDS)
+                    self._prune(self._connection)
+                return work(self._connection)
+            except (sqlite3.OperationalError, OSError) as error:  # locked for long, full or read-only disk
+                return self._switch_off(error, otherwise)
+            except sqlite3.DatabaseError as error:
+                if last_chance:
+                    return self._switch_off(error, otherwise)
+                self._move_aside(error)
+        return otherwise
+
+    def _switch_off(self, error: Exception, otherwise: T) -> T:
+        logger.warning("The LLM answer cache %s is off for this run: %s", self._path, error)
+        self._is_off = True
+        self._disconnect()
+        return otherwise
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _move_aside(self, error: Exception) -> None:
+        self._disconnect()
+        aside = self._path.with_name(f"{self._path.name}.damaged-{self._wall_clock():.0f}")
+        logger.warning("The LLM answer cache %s is damaged (%s): moved to %s", self._path, error, aside.name)
+        self._path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    def _read(self, connection: sqlite3.Connection, key: str) -> Any | None:
+        found = connection.execute("SELECT value FROM answers WHERE key = ?", (key,)).fetchone()
+        if found is None:
+            return None
+        value = json.loads(found[0])
+        with connection:
+            connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._wall_clock(), key))
+        return value
+
+    def _write(self, connection: sqlite3.Connection, row: tuple[str, str, float]) -> None:
+        with connection:
+            connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
+        self._puts_since_prune += 1
+        if self._puts_since_prune >= _PRUNE_EVERY:
+            self._prune(connection)
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        """Forget the answers not used for longest, down to nine tenths of the limit, so that this is seldom due."""
+        self._puts_since_prune = 0
+        (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        if count > self._max_entries:
+            surplus = count - self._max_entries * 9 // 10
+            oldest = "SELECT key FROM answers ORDER BY used_at LIMIT ?"
+            with connection:
+                connection.execute(f"DELETE FROM answers WHERE key IN ({oldest})", (surplus,))  # noqa: S608 - a constant is put in
+
+
+Q = TypeVar("Q")
+Q_contra = TypeVar("Q_contra", contravariant=True)
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Asker(Protocol[Q_contra, A_co]):
+    """Takes questions and answers them: a Batcher, or what stands before one."""
+
+    def submit(self, question: Q_contra, *, patient: bool = False) -> Awaitable[A_co]: ...
+
+
+class CachedAsker(Generic[Q, A]):
+    """Answers from the cache what it can, and the rest from a Batcher. Entries are per question, so it does not matter
+    which questions shared a batch.
+
+    `key_of` gives the cache key of a question (see `cache_key`). `to_json` and `from_json` turn an answer into JSON
+    and back; `from_json` raises ValueError for an entry that does not fit any more, which is then asked anew.
+    """
+
+    def __init__(  # noqa: PLR0913 - what to ask, what to keep, and how to turn the one into the other
+        self,
+        asker: Asker[Q, A],
+        cache: AnswerStore,
+        *,
+        key_of: Callable[[Q], str],
+        to_json: Callable[[A], Any],
+        from_json: Callable[[Any], A],
+        usage: Usage,
+    ) -> None:
+        self._asker = asker
+        self._cache = cache
+        self._key_of = key_of
+        self._to_json = to_json
+        self._from_json = from_json
+        self._usage = usage
+        self._under_way: dict[str, asyncio.Future[A]] = {}
+
+    async def submit(self, question: Q, *, patient: bool = False) -> A:
+        """Do what Batcher.submit does, with its errors."""
+        key = self._key_of(question)
+        stored = await self._cache.get(key)
+        if stored is not None:
+            try:
+                answer = self._from_json(stored)
+            except ValueError:
+                pass  # of an older form: ask anew and overwrite it
+            else:
+                self._usage.cached_answers += 1
+                return answer
+        same = self._under_way.get(key)
+        if same is not None:
+            return await asyncio.shield(same)
+        future = asyncio.ensure_future(self._ask(key, question, patient))
+        self._under_way[key] = future
+        future.add_done_callback(lambda done: self._finish(key, done))
+        # Shielded: others may wait for the same answer, and what was paid for is kept.
+        return await asyncio.shield(future)
+
+    def _finish(self, key: str, done: asyncio.Future[A]) -> None:
+        del self._under_way[key]
+        if not done.cancelled():
+            done.exception()  # seen: where every submitter is gone, nobody else looks at it
+
+    async def _ask(self, key: str, question: Q, patient: bool) -> A:
+        answer = await self._asker.submit(question, patient=patient)
+        await self._cache.put(key, self._to_json(answer))
+        return answer

@@ -1,0 +1,187 @@
+"""Tells the kinds of failed calls apart, and says how often to try each again, and what to do about a refusal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from llmcrawler.core.politeness.throttling import retry_after_seconds
+
+# Kinds of failure, as they stand in stats and log lines.
+RATE_LIMIT = "rate_limit"
+SERVER_ERROR = "server_error"
+TIMEOUT = "timeout"
+NO_CAPACITY = "no_capacity"  # the service tier that was asked for has no room just now; nothing was charged
+UNREACHED = "unreached"  # no connection, and there has been none in this session
+AWAY = "away"  # a gateway answers for a server that is down, starting or overloaded (502, 503, 504)
+LOST = "lost"  # no connection to a server that was there before: it restarts, or the network is down
+NO_BATCH = "no_batch"  # the Batch API has brought no answer, for whatever reason
+REFUSED = "refused"  # the key, the account or the address is wrong: no call can work
+UNKNOWN_FORMAT = "unknown_format"  # the server does not know json_schema or json_object
+UNKNOWN_PARAMETER = "unknown_parameter"
+BAD_REQUEST = "bad_request"  # these questions are refused (too long, filtered): fewer may pass
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRule:
+    """Allows up to `attempts` tries, after waits of `first_seconds`, then twice as long each, up to `cap_seconds`."""
+
+    attempts: int
+    first_seconds: float
+    cap_seconds: float
+
+    def delay_seconds(self, failures: int, jitter: float) -> float:
+        """Return the wait after the nth failure (from 1). `jitter` in 0..1 takes off up to a half, so calls which
+        failed together do not come back together ("Exponential Backoff And Jitter", AWS Architecture Blog, equal
+        jitter).
+        """
+        return min(self.cap_seconds, self.first_seconds * 2.0 ** (failures - 1)) * (1 - jitter / 2)
+
+
+# A timeout is tried once more only: the same question is likely to take as long again, a smaller one is not.
+# AWAY and LOST wait 40 to 80 s in all, which outlasts the restart of a server; UNREACHED, 22 to 44 s, may be a wrong
+# address, or a server that is restarted just when the crawl begins.
+RETRY_RULES: Mapping[str, RetryRule] = {
+    RATE_LIMIT: RetryRule(6, 1.0, 30.0),
+    SERVER_ERROR: RetryRule(5, 0.5, 8.0),
+    TIMEOUT: RetryRule(2, 0.5, 2.0),
+    NO_CAPACITY: RetryRule(6, 1.0, 30.0),
+    UNREACHED: RetryRule(14, 0.5, 4.0),
+    AWAY: RetryRule(14, 0.5, 8.0),
+    LOST: RetryRule(14, 0.5, 8.0),
+}
+# Before the first request of a crawl somebody may be looking on, and nothing is lost yet.
+FIRST_CONTACT = RetryRule(4, 0.5, 2.0)
+
+
+def rules_with(max_attempts: int) -> dict[str, RetryRule]:
+    """Return RETRY_RULES, with at most `max_attempts` where the server answered."""
+    answered = {RATE_LIMIT, SERVER_ERROR, TIMEOUT, NO_CAPACITY}
+    return {
+        kind: replace(rule, attempts=min(rule.attempts, max_attempts)) if kind in answered else rule
+        for kind, rule in RETRY_RULES.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Failure of one request. `message` is the server's own, with no secret in it. `may_be_billed`: the question may
+    have been answered.
+    """
+
+    kind: str
+    message: str
+    status: int | None = None
+    retry_after_seconds: float | None = None
+    may_be_billed: bool = False
+
+
+_FORMAT = re.compile(r"response_format|json_schema|json_object|structured.?output|guided|grammar", re.IGNORECASE)
+_NO_CAPACITY = re.compile(r"resource.?unavailable|capacity.?exceeded", re.IGNORECASE)
+_TOO_LONG = re.compile(r"context.?length|context window|context size|too long|too many tokens", re.IGNORECASE)
+# Options of a call, and bounds in its schema, that a server may not know and that can be left out.
+SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
+CACHE_PARAMETERS = ("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key")
+PARAMETERS = (
+    "reasoning_effort",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "service_tier",
+    *CACHE_PARAMETERS,
+)
+
+
+def fault_of_status(
+    status: int, message: str, code: str | None, headers: Mapping[str, str], wall_seconds: float
+) -> Fault:
+    """Tell the kind of failure from an HTTP status; `wall_seconds` is Unix time, for a Retry-After date."""
+    text = f"{code or ''} {message}"
+    # OpenAI answers 429 to an account without credit too, and waiting does not help there.
+    # A redirect is not followed: the key and the pages are for no other address than the one that the user gave.
+    if status in {401, 402, 403, 404} or 300 <= status < 400 or "insufficient_quota" in text:
+        return Fault(REFUSED, message, status)
+    if status in {429, 498}:  # 498 is Groq's
+        kind = NO_CAPACITY if status == 498 or _NO_CAPACITY.search(text) else RATE_LIMIT
+        return Fault(kind, message, status, _wait_seconds(headers, wall_seconds))
+    if status in {502, 503, 504, 529}:
+        # A gateway that has waited in vain (504) knows nothing of what the server behind it has done.
+        return Fault(AWAY, message, status, _wait_seconds(headers, wall_seconds), may_be_billed=status == 504)
+    if status in {408, 409, 425} or status >= 500:
+        return Fault(SERVER_ERROR, message, status, _wait_seconds(headers, wall_seconds))
+    if status == 413 or _TOO_LONG.search(text):
+        return Fault(BAD_REQUEST, message, status)
+    if status in {400, 422} and any(name in text for name in PARAMETERS):
+        return Fault(UNKNOWN_PARAMETER, message, status)
+    if status in {400, 415, 422} and _FORMAT.search(text):
+        return Fault(UNKNOWN_FORMAT, message, status)
+    return Fault(BAD_REQUEST, message, status)
+
+
+def _wait_seconds(headers: Mapping[str, str], wall_seconds: float) -> float | None:
+    """Return what OpenAI's retry-after-ms or Retry-After asks for; None when absent or odd."""
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if re.fullmatch(r"\d+(\.\d*)?", milliseconds):
+        return float(milliseconds) / 1000
+    return retry_after_seconds(headers.get("retry-after"), datetime.fromtimestamp(wall_seconds, UTC))
+
+
+_LOOKED_AT_CHARS = 10_000
+
+
+class Redactor:
+    """Removes secrets from the messages of servers and libraries, and cuts them to `limit` characters."""
+
+    # Keys of the usual providers and bearer tokens, also when a server echoes another one than ours.
+    _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|rk)[-_][A-Za-z0-9_*.\-]{6,}|(?<=Bearer )[^\s'\",}]+")
+
+    def __init__(self, api_key: str) -> None:
+        # A word such as "no-key" or "ollama" guards nothing, and would be cut out of plain sentences.
+        self._secret = api_key if len(api_key) >= 8 else ""
+
+    def __call__(self, text: Any, limit: int = 300) -> str:
+        clean = str(text)
+        if len(clean) > _LOOKED_AT_CHARS:
+            # The last word may be a part of a key, which nobody would know for one.
+            words = clean[:_LOOKED_AT_CHARS].rsplit(None, 1)
+            clean = words[0] if len(words) > 1 else "…"
+        if self._secret:
+            clean = clean.replace(self._secret, "***")
+        clean = " ".join(self._KEY_LIKE.sub("***", clean).split())
+        return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+
+# What is to be set for a server of LLM_FALLBACKS, by what it is for the first one.
+_FALLBACK_KEYS = {"LLM_API_KEY": "the key of api_key_env", "LLM_BASE_URL": "base_url", "LLM_MODEL": "model"}
+
+
+def cure_of(fault: Fault, host: str, model: str, *, is_fallback: bool = False) -> str:
+    """Return what a refusal means, and what to set. The words of the server stand in it, cleaned of secrets."""
+    what, cure = _refusal(fault, host, model)
+    said = f"({fault.status}: {fault.message})"
+    return f"{for_fallback(what, is_fallback)} {said}; {for_fallback(cure, is_fallback)}"
+
+
+def for_fallback(advice: str, is_fallback: bool) -> str:
+    """Return an advice with the names that hold in LLM_FALLBACKS, where it is about a server of that."""
+    for setting, key in _FALLBACK_KEYS.items() if is_fallback else ():
+        advice = advice.replace(setting, f"{key} (LLM_FALLBACKS)")
+    return advice
+
+
+def _refusal(fault: Fault, host: str, model: str) -> tuple[str, str]:
+    if "insufficient_quota" in fault.message or "quota" in fault.message or fault.status == 402:
+        return f"the account of LLM_API_KEY has no credit left at {host}", "add credit or set another key"
+    if fault.status in {401, 403}:
+        return f"LLM_API_KEY was refused by {host}", "set a key that is valid there"
+    if fault.status is not None and 300 <= fault.status < 400:
+        return f"LLM_BASE_URL leads elsewhere: {host} redirects", "set the address that it leads to"
+    if "model" in fault.message.lower():
+        return f"LLM_MODEL {model!r} is not to be had at {host}", "set one that the server lists"
+    return f"LLM_BASE_URL leads to no chat completions at {host}", "it mostly ends in /v1"

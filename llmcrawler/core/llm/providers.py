@@ -1,0 +1,162 @@
+"""Chooses the model to ask by the settings and the environment, without a look at the network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from llmcrawler.core.llm.usage import FLEX, OwnPrices
+from llmcrawler.errors import ConfigError
+
+PROVIDERS = ("auto", "openai", "embedded", "none")
+SERVICE_TIERS = ("", "default", FLEX)
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+# The cheapest of OpenAI's models with structured outputs that has no announced end (November 2026).
+OPENAI_DEFAULT_MODEL = "gpt-6-luna"
+# The page type of a page needs no long thoughts, and thoughts are paid as output.
+_OPENAI_EFFORT = "low"
+_OPENAI_THINKERS = ("gpt-5", "gpt-6", "o3", "o4")
+
+# The openai package refuses an empty key; servers of one's own mostly want none.
+PLACEHOLDER_KEY = "no-key"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice:
+    """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists.
+    One that is not `is_chosen` is what is left without a key: a crawl goes on where it cannot be had.
+    """
+
+    kind: str
+    base_url: str = ""
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    reasoning_effort: str | None = None
+    service_tier: str | None = None
+    is_chosen: bool = True
+    is_fallback: bool = False
+
+
+def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProviderChoice:
+    """Choose by LLM_PROVIDER, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, each from the settings or the environment.
+
+    OPENAI_API_KEY and OPENAI_BASE_URL count too. A key of OpenAI's goes to OpenAI and to OPENAI_BASE_URL, never to
+    the host of LLM_BASE_URL. Raises ConfigError, which names the setting and its value (a key's value never).
+    """
+    provider = _text("LLM_PROVIDER", settings, environ).lower() or "auto"
+    if provider not in PROVIDERS:
+        raise ConfigError(f"LLM_PROVIDER is {provider!r}; it can be {', '.join(PROVIDERS)}")
+    own_url = _base_url("LLM_BASE_URL", settings, environ)
+    base_url = own_url or _base_url("OPENAI_BASE_URL", settings, environ)
+    api_key = _api_key(own_url, settings, environ)
+    if provider == "auto" and not base_url and not api_key:
+        return ProviderChoice("embedded", is_chosen=False)
+    model = _text("LLM_MODEL", settings, environ)
+    if provider in {"embedded", "none"}:
+        return ProviderChoice(provider, model=model if provider == "embedded" else "")
+    if not base_url and not api_key:
+        raise ConfigError(
+            "LLM_PROVIDER is 'openai', but neither LLM_API_KEY (or OPENAI_API_KEY) nor LLM_BASE_URL is set: "
+            "set a key, or the address of a server of your own"
+        )
+    choice = _openai_choice(
+        base_url or OPENAI_BASE_URL, model, api_key, _text("LLM_REASONING_EFFORT", settings, environ)
+    )
+    return replace(choice, service_tier=_tier(settings, environ))
+
+
+def _tier(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str | None:
+    tier = _text("LLM_SERVICE_TIER", settings, environ).lower()
+    if tier not in SERVICE_TIERS:
+        # The faster tiers cost more than the prices that a budget reckons with.
+        raise ConfigError(f"LLM_SERVICE_TIER is {tier!r}; it can be {', '.join(filter(None, SERVICE_TIERS))}, or empty")
+    return tier or None
+
+
+def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPrices:
+    """Return LLM_PRICE_INPUT, LLM_PRICE_OUTPUT, LLM_PRICE_CACHED_INPUT and LLM_PRICE_CACHE_WRITE, as far as they are
+    set. Raises ConfigError for what is no price.
+    """
+    names = ("INPUT", "OUTPUT", "CACHED_INPUT", "CACHE_WRITE")
+    return OwnPrices(*(_price(f"LLM_PRICE_{name}", settings, environ) for name in names))
+
+
+def _price(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> float | None:
+    text = _text(name, settings, environ)
+    if not text:
+        return None
+    try:
+        price = float(text)
+    except ValueError:
+        price = math.nan
+    if not 0 <= price < math.inf:
+        raise ConfigError(f"{name} is {text!r}; it has to be US dollars per million tokens, such as 0.25")
+    return price
+
+
+def other_choice(  # noqa: PLR0913, PLR0917 - what an entry of LLM_FALLBACKS may have
+    first: ProviderChoice, base_url: str, model: str, api_key: str, reasoning_effort: str, environ: Mapping[str, str]
+) -> ProviderChoice:
+    """Return another choice beside the first. Without an address it is the first one's, with its key. A key of OpenAI's
+    in the environment goes to OpenAI only.
+    """
+    url = base_url or first.base_url
+    key = api_key or (first.api_key if url == first.base_url else "")
+    if not key and _is_openai(url):
+        key = _api_key("", {}, environ)
+    return replace(_openai_choice(url, model, key, reasoning_effort), is_fallback=True)
+
+
+def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> ProviderChoice:
+    if _is_openai(base_url):
+        model = model or OPENAI_DEFAULT_MODEL
+        effort = effort or _OPENAI_EFFORT * model.startswith(_OPENAI_THINKERS)
+    return ProviderChoice("openai", base_url, model, api_key or PLACEHOLDER_KEY, effort or None)
+
+
+def _api_key(own_url: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
+    name = "LLM_API_KEY"
+    key = _text(name, settings, environ)
+    if not key and (not own_url or _is_openai(own_url)):
+        name = "OPENAI_API_KEY"
+        key = _text(name, settings, environ)
+    return checked_key(name, key)
+
+
+def checked_key(name: str, key: str) -> str:
+    """Refuse a key that can't stand in a header: the error that says so would show it. Raises ConfigError."""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(f"{name} holds a space, a line break or a character that no key has; copy it again")
+    return key
+
+
+def _is_openai(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    return host == "openai.com" or host.endswith(".openai.com")
+
+
+def _text(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
+    value = settings.get(name)
+    return ("" if value is None else str(value).strip()) or environ.get(name, "").strip()
+
+
+def _base_url(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
+    url = _text(name, settings, environ)
+    return checked_url(name, url) if url else ""
+
+
+def checked_url(name: str, url: str) -> str:
+    """Return the address of an API; `name` is what gives it. Raises ConfigError for what is none."""
+    parts = urlsplit(url)
+    try:
+        well_formed = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # urlsplit checks a port only when it is asked for it
+        well_formed = False
+    if not well_formed:
+        raise ConfigError(f"{name} is {url!r}; it has to be an address such as http://127.0.0.1:11434/v1")
+    # Ollama, vLLM, LM Studio and llama.cpp all serve the API under /v1, and their users give the bare address.
+    return url.rstrip("/") + ("/v1" if parts.path in {"", "/"} else "")

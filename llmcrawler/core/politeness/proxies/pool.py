@@ -1,0 +1,251 @@
+"""Chooses the proxy of each request, and drops proxies that fail.
+
+Blame. A proxy that cannot be reached, or refuses our credentials, is at fault for certain. An answer that looks like a
+ban is not: the page may be forbidden to everyone. So it makes the proxy a suspect only, until another proxy gets the
+page: then it was a ban. A page that proxies refuse which have served other pages is as it is, and nobody's fault.
+
+Patience. A proxy that never gave a page is dropped at its first fault. One that did cools down, twice as long each
+time, and is dropped when `max_faults` follow on each other. So is the last one, as there is nothing to be had without
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from llmcrawler.core.politeness.proxies.proxy import ANYWHERE, Proxy, ProxyProvider
+from llmcrawler.errors import NoProxy
+
+logger = logging.getLogger(__name__)
+
+_WITNESSES = 3  # proxies that served other pages and refuse this one
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRules:
+    """Limits of a pool. `countries` are those of requests that name none; empty: the proxies of "*", else all."""
+
+    max_faults: int = 3
+    cooldown_seconds: float = 10.0
+    max_switches: int = 10
+    sticky: bool = False
+    countries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedProxy:
+    """A proxy for one request. `label` names it without its credentials."""
+
+    label: str
+    proxy: Proxy
+
+
+@dataclass(slots=True, eq=False)
+class _Record:
+    proxy: Proxy
+    label: str
+    requests: int = 0
+    pages: int = 0
+    failures: Counter[str] = field(default_factory=Counter)  # by kind, the suspected too
+    faults: int = 0  # since its last page
+    suspicions: int = 0  # likewise
+    suspected_of: str = ""
+    in_flight: int = 0
+    cools_down_until: float = 0.0
+    dropped: str = ""  # why
+    last_used: int = 0
+
+    @property
+    def account(self) -> str:
+        parts = [f"{self.requests} requests", f"{self.pages} pages"]
+        parts += [f"{count} {kind}" for kind, count in sorted(self.failures.items())]
+        return ", ".join(parts) + (f"; dropped: {self.dropped}" if self.dropped else "")
+
+
+class ProxyPool:
+    """The proxies of one provider, for one event loop. `clock` is monotonic, in seconds."""
+
+    def __init__(self, provider: ProxyProvider, rules: PoolRules, *, clock: Callable[[], float]) -> None:
+        self.rules = rules
+        self._provider = provider
+        self._clock = clock
+        self._opening = asyncio.Lock()
+        self._records: dict[str, _Record] = {}
+        self._failure: NoProxy | None = None
+        self._turn = 0
+        self._sessions: dict[str, str] = {}
+        self.hosts: frozenset[str] = frozenset()
+
+    async def open(self) -> None:
+        """Ask the provider, once. Raises NoProxy."""
+        async with self._opening:
+            if self._failure is not None:
+                raise self._failure
+            if self._records:
+                return
+            try:
+                proxies = await self._provider.load()
+                if not proxies:
+                    raise NoProxy("the provider gave no proxies")
+            except NoProxy as error:
+                self._failure = error
+                raise
+            self._records = _labelled(proxies)
+            self.hosts = frozenset(proxy.host.strip("[]") for proxy in proxies)
+            logger.info("%d proxies", len(self._records))
+
+    def take(
+        self, tried: Sequence[str] = (), countries: Sequence[str] = (), session: str | None = None
+    ) -> AssignedProxy | None:
+        """Return a proxy for a request that `tried` others (labels), None while all cool down. Proxies take turns; the
+        requests of a `session` keep theirs while it works. Raises NoProxy when none is left.
+        """
+        now = self._clock()
+        awake = [record for record in self._alive(countries) if record.cools_down_until <= now]
+        if not awake:
+            return None
+        kept = None if session is None else self._sessions.get(session)
+        chosen = next((record for record in awake if record.label == kept and kept not in tried), None)
+        if chosen is None:
+            # A request that was unlucky twice gets a proxy that is known to work, where there is one.
+            careful = len(tried) >= 2
+            chosen = min(
+                awake,
+                key=lambda one: (
+                    tried.count(one.label),
+                    careful and not one.pages,
+                    not one.pages and (one.suspicions > 0 or one.in_flight > 0),  # one trial at a time
+                    one.last_used,
+                ),
+            )
+        if session is not None:
+            self._sessions[session] = chosen.label
+        self._turn += 1
+        chosen.last_used = self._turn
+        chosen.requests += 1
+        chosen.in_flight += 1
+        return AssignedProxy(chosen.label, chosen.proxy)
+
+    def seconds_to_wait(self, countries: Sequence[str] = ()) -> float:
+        """Return how long until a proxy has cooled down. Raises NoProxy when none is left."""
+        return max(0.0, min(record.cools_down_until for record in self._alive(countries)) - self._clock())
+
+    def give_back(self, label: str) -> None:
+        """Note that a request of the proxy is over, whatever came of it."""
+        self._records[label].in_flight -= 1
+
+    def is_proven(self, label: str) -> bool:
+        """Tell whether the proxy has given a page."""
+        return self._records[label].pages > 0
+
+    def fail(self, label: str, kind: str) -> None:
+        """Note a failure that is the proxy's fault for certain."""
+        record = self._records[label]
+        record.failures[kind] += 1
+        self._fault(record, kind)
+
+    def suspect(self, label: str, kind: str, suspects: Sequence[str] = ()) -> bool:
+        """Note that the proxy or the page is at fault; `suspects` are the proxies of earlier tries of the page. Tell
+        whether to ask for the page through another proxy; else it is to be believed as it is.
+        """
+        record = self._records[label]
+        record.failures[kind] += 1
+        record.suspected_of = kind
+        if label not in suspects:
+            record.suspicions += 1
+            # Nothing but suspicions, one after the other, on different pages: then the site refuses all of us.
+            if record.suspicions >= self.rules.max_faults * _WITNESSES:
+                record.suspicions = 0
+                self._fault(record, kind)
+        suspects = [*suspects, label]
+        proven = sum(self.is_proven(one) for one in suspects)
+        if proven < _WITNESSES and len(suspects) < self.rules.max_switches:
+            return True
+        if proven:  # the page is forbidden to proxies that work: the others are no worse for that
+            for one in map(self._records.__getitem__, set(suspects)):
+                one.suspicions = one.suspicions if one.pages else max(0, one.suspicions - 1)
+        return False
+
+    def succeed(self, label: str, suspects: Iterable[str] = (), *, is_page: bool = True) -> None:
+        """Note that the proxy got what the suspects did not: they are at fault. Only a page, which was looked at more
+        closely than a robots.txt, shows that it works itself.
+        """
+        if is_page:
+            record = self._records[label]
+            record.pages += 1
+            record.faults = record.suspicions = 0
+            record.cools_down_until = 0.0
+        for convicted in map(self._records.__getitem__, set(suspects) - {label}):
+            self._fault(convicted, convicted.suspected_of)
+
+    def figures(self) -> dict[str, int]:
+        """Count the proxies: all, and by what became of them."""
+        records = self._records.values()
+        dropped = Counter(record.dropped for record in records if record.dropped)
+        now = self._clock()
+        return {
+            "total": len(records),
+            "used": sum(record.requests > 0 for record in records),
+            "resting": sum(not record.dropped and record.cools_down_until > now for record in records),
+            "dropped": dropped.total(),
+            **{f"dropped/{kind}": count for kind, count in sorted(dropped.items())},
+        }
+
+    def accounts(self) -> dict[str, str]:
+        """Return a line about each proxy that was used, by its label."""
+        return {record.label: record.account for record in self._records.values() if record.requests}
+
+    def _alive(self, countries: Sequence[str]) -> list[_Record]:
+        """Return the proxies for these countries that are not dropped. Raises NoProxy when there are none."""
+        allowed = countries or self.rules.countries
+        alive = [record for record in self._records.values() if not record.dropped]
+        if not alive:
+            raise NoProxy(f"no proxy is left: {self._losses()}")
+        there = {record.proxy.country for record in self._records.values()}
+        if not there.intersection(allowed):
+            # A country that has none of its own takes the default ones; so does a request that names no country.
+            if ANYWHERE not in there and allowed:
+                raise NoProxy(f"there is no proxy in {' or '.join(allowed)}", is_final=not countries)
+            allowed = (ANYWHERE,) if ANYWHERE in there else ()
+        fit = [record for record in alive if not allowed or record.proxy.country in allowed]
+        if not fit:
+            raise NoProxy(f"no proxy is left in {' or '.join(allowed)}: {self._losses()}", is_final=not countries)
+        return fit
+
+    def _losses(self) -> str:
+        figures = self.figures()
+        kinds = [f"{count} {name.removeprefix('dropped/')}" for name, count in figures.items() if "/" in name]
+        return f"{figures['dropped']} of {figures['total']} dropped ({', '.join(kinds)})"
+
+    def _fault(self, record: _Record, kind: str) -> None:
+        now = self._clock()
+        if record.dropped or record.cools_down_until > now:
+            return  # several requests were on their way; one fault is one
+        record.faults += 1
+        country = record.proxy.country
+        alive = [one for one in self._records.values() if not one.dropped and one.proxy.country == country]
+        is_last = alive == [record]
+        patience = self.rules.max_faults if record.pages or is_last else 1
+        if record.faults >= patience:
+            record.dropped = kind
+            logger.info("Proxy %s is dropped: %s", record.label, kind)
+        else:
+            seconds = self.rules.cooldown_seconds * 2 ** (record.faults - 1)
+            record.cools_down_until = now + seconds
+            logger.info("Proxy %s cools down for %g s: %s", record.label, seconds, kind)
+
+
+def _labelled(proxies: Iterable[Proxy]) -> dict[str, _Record]:
+    """Label proxies by their addresses, and by numbers where a rotating service has one address for many accounts."""
+    records: dict[str, _Record] = {}
+    seen: Counter[str] = Counter()
+    for proxy in dict.fromkeys(proxies):
+        seen[proxy.address] += 1
+        number = seen[proxy.address]
+        label = proxy.address + (f" #{number}" if number > 1 else "")
+        records[label] = _Record(proxy, label)
+    return records

@@ -1,0 +1,293 @@
+"""Decides how many requests a host may have in flight, how far apart they start, and when it is left alone.
+
+The window (requests in flight) opens from 1 by one for each answer, up to the ceiling (ceiling.py). A refusal, 429 or
+503, shows where that is, and halves the window. Latency over the baseline (latency.py, as TCP Vegas does: L. Brakmo,
+L. Peterson, 1995) is tried before it counts as our load: fewer in flight must make the host faster, and more of them
+slower again. Starts are paced by Little's law, L = lambda * W: a window of L in flight at latency W is L / W starts a
+second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from llmcrawler.core.politeness.throttling.breaker import HostBreaker
+from llmcrawler.core.politeness.throttling.ceiling import Ceiling
+from llmcrawler.core.politeness.throttling.latency import LatencyWatch, LoadTrial, RoundResult
+from llmcrawler.core.politeness.throttling.meter import HostMeter
+from llmcrawler.core.politeness.throttling.start_gap import StartGap
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleRules:
+    """The user's limits for one host. With `is_adaptive` False they are used as they are, but for cooldowns.
+
+    `max_concurrency` may be under 1: a request in flight that share of the time. Gaps are start to start, each
+    `min_gap_seconds` (and more) times 1 +- `jitter`.
+    """
+
+    max_concurrency: float = 5.0
+    min_gap_seconds: float = 0.2
+    start_gap_seconds: float = 0.2
+    max_gap_seconds: float = 60.0
+    jitter: float = 0.5
+    is_adaptive: bool = True
+    breaker_failures: int = 5
+    breaker_cooldown_seconds: float = 5.0
+    breaker_probes: int = 3
+    max_cooldown_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleDecision:
+    """A change of what a host gets. `reason` groups decisions, `details` give the figures of this one."""
+
+    reason: str
+    details: str
+    concurrency: float
+    cooldown_seconds: float = 0.0
+
+
+# A start: five requests a second, and at most twice as many each time that so many seconds are over.
+_FIRST_GAP = StartGap(0.2, 0.05)
+_DOUBLING_SECONDS = 0.3
+# Starts come that much faster than the window lets them end, so that the window is what limits them.
+_PACE_GAIN = 2.0
+_CLOCK_JITTER = 0.1  # for a host that counts by the clock: a short gap is one too many a second
+_FIRST_BACKOFF_SECONDS = 0.5
+# After a trial of a latency that was not our load; twice as long after the next one.
+_TRIAL_HOLD_SECONDS, _MAX_TRIAL_HOLD_SECONDS = 4.0, 30.0
+
+
+class HostPolicy:
+    """The state of one host. Events return the decision that they led to. What is in flight counts the request that an
+    event is about. `clock` gives seconds and never goes back; `cools_down_until` is a time of it.
+    """
+
+    def __init__(self, rules: ThrottleRules, clock: Callable[[], float]) -> None:
+        self.rules = rules
+        self._clock = clock
+        self.meter = HostMeter(clock)
+        self.breaker = HostBreaker(rules.breaker_failures, rules.breaker_cooldown_seconds)
+        self.robots = HostBreaker(1, rules.breaker_cooldown_seconds)  # open while the host's robots.txt cannot be had
+        self.latency = LatencyWatch()
+        self.ceiling = Ceiling(rules.max_concurrency, clock)
+        self.window = min(1.0, rules.max_concurrency) if rules.is_adaptive else rules.max_concurrency
+        self.floor_gap_seconds = 0.0
+        self.cools_down_until = 0.0
+        self._backed_off_at = self._changed_at = -1.0
+        self._next_trial_at, self._trial_hold_seconds = 0.0, _TRIAL_HOLD_SECONDS
+        self._episodes = 0  # of refusals, with no healthy answer between
+
+    @property
+    def concurrency(self) -> int:
+        # A host that counts by the clock is held by the gap: to round down would be another pace.
+        up = 1.0 if self.ceiling.is_rate and 2 <= self.window <= self.rules.max_concurrency - 1 else 1e-6
+        return 1 if self.breaker.is_open else max(1, int(self.window + up))
+
+    @property
+    def cooldown_seconds(self) -> float:
+        """Return how long the host is still left alone."""
+        return max(0.0, self.cools_down_until - self._clock())
+
+    def gap(self) -> StartGap:
+        """Return the gap between two starts that holds now."""
+        gap = self._adapted_gap() if self.rules.is_adaptive else StartGap(self.rules.min_gap_seconds, self.rules.jitter)
+        return gap.over(self.floor_gap_seconds)
+
+    def reason_to_give_up(self) -> str | None:
+        """Return why not to wait for this host when nothing else is left to do; None while it is worth it."""
+        reason, robots = self._reason_of_host(), self.robots
+        if not robots.is_open or (reason is None and robots.failed_probes < self.rules.breaker_probes):
+            return reason
+        times = f"{robots.failures} times" if robots.failures > 1 else "once"
+        return f"its robots.txt cannot be had, which forbids everything; it was asked for {times}: {robots.reason}"
+
+    def _reason_of_host(self) -> str | None:
+        probes, failures = self.breaker.failed_probes, self.breaker.failures
+        if self.breaker.is_open and (probes >= self.rules.breaker_probes or not self.breaker.has_ever_answered):
+            return f"the host failed {failures} times in a row, the last time with: {self.breaker.reason}"
+        if self.cooldown_seconds > self.rules.max_cooldown_seconds:
+            return f"the host asks to be left alone for {self.cooldown_seconds:.0f} s more"
+        return None
+
+    def manners(self) -> dict[str, float]:
+        """Return what another process that goes on with the host is to know, for `take_over`."""
+        known = {"window": float(int(self.window)) if self.window >= 1 else self.window, "level": self.ceiling.level}
+        return {**known, "floor": self.floor_gap_seconds, "cooldown": round(self.cooldown_seconds, 1)}
+
+    def take_over(self, manners: Mapping[str, float], age_seconds: float) -> None:
+        """Go on where another process was with the host so long ago."""
+        self.floor_gap_seconds = manners.get("floor", 0.0)
+        self._cool_down(manners.get("cooldown", 0.0) - age_seconds)
+        if self.rules.is_adaptive and "level" in manners:
+            self.ceiling.begin_at(manners["level"])
+            self.window = min(manners["window"], self.ceiling.level)
+
+    def started(self) -> None:
+        self.meter.started()
+
+    def answered(self, latency_seconds: float | None, at_start: int, at_end: int) -> ThrottleDecision | None:
+        """Note a healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages.
+
+        `at_start` and `at_end` are the numbers in flight then.
+        """
+        self.meter.answered(latency_seconds)
+        closes = self.breaker.answered()
+        is_old = self._is_old(latency_seconds)
+        if not is_old:
+            self._episodes = 0
+        elif self._episodes:
+            self.ceiling.flight_served(at_end)
+        if closes:
+            return self._decision("recovered", "the host answers again")
+        if not self.rules.is_adaptive:
+            return None
+        self.ceiling.served(at_start, at_end, self.window)
+        is_used = 2 * max(at_start, at_end) >= self.window
+        if self.latency.trial is None and is_used and not is_old and not self.latency.is_slow(latency_seconds):
+            self.window = min(self.ceiling.level, self.window + min(1.0, self.window))
+        if latency_seconds is None or self._clock() - latency_seconds < self._changed_at:
+            return None
+        result = self.latency.add(latency_seconds, at_start, self.window)
+        return None if result is None else self._weigh(result, is_used=is_used)
+
+    def refused(
+        self, reason: str, retry_after_seconds: float | None, latency_seconds: float | None, in_flight: int
+    ) -> ThrottleDecision | None:
+        """Note a 429 or 503 with so many in flight, at its start or end: some hosts count when a request comes in, some
+        when they are about to answer it. What was sent before the last step back was known of is part of the same one.
+        """
+        self.meter.answered(latency_seconds, refused=True)
+        now = self._clock()
+        if retry_after_seconds is not None:
+            self.cools_down_until = max(self.cools_down_until, now + retry_after_seconds)
+        if self._is_old(latency_seconds):
+            self.ceiling.flight_refused(self.window)
+            return None
+        self._episodes += 1
+        self.breaker.failed(reason)
+        doublings = 0 if self.ceiling.is_noise else min(self._episodes - 1, 20)
+        backoff = _FIRST_BACKOFF_SECONDS * 2.0**doublings
+        asked = min(backoff, self.rules.max_gap_seconds) if retry_after_seconds is None else retry_after_seconds
+        cooldown = max(asked, self.breaker.cooldown_seconds)
+        self._cool_down(cooldown)
+        self._backed_off_at = now
+        # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
+        if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
+            self._yield_to_refusal(in_flight, now + cooldown, latency_seconds)
+        header = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
+        return self._decision("refused", f"{reason}{header} with {in_flight} in flight")
+
+    def failed(self, reason: str, seconds: float | None) -> ThrottleDecision | None:
+        """Note no answer at all, or a gateway's word that the host is not there, after so many seconds."""
+        if self._is_old(seconds):
+            return None
+        self.breaker.failed(reason)
+        self._cool_down(self.breaker.cooldown_seconds)
+        self._backed_off_at = self._clock()
+        if self.rules.is_adaptive:
+            self.latency.trial = None
+            self._set_window(max(self.window / 2, min(1.0, self.ceiling.level)))
+        return self._decision("failing", f"{reason}, {self.breaker.failures} in a row")
+
+    def server_error(self, latency_seconds: float | None) -> None:
+        """Note an error of the application on this page: the host is there, and in no better health than before."""
+        self.meter.answered(latency_seconds)
+        self.breaker.answered()
+
+    def robots_failed(self, reason: str) -> ThrottleDecision:
+        """Note that the host's robots.txt cannot be had. It is left alone, each time for longer."""
+        self.robots.failed(reason)
+        self._cool_down(self.robots.cooldown_seconds)
+        return self._decision("robots-unreachable", f"its robots.txt cannot be had: {reason}")
+
+    def robots_came(self, gap_seconds: float) -> ThrottleDecision | None:
+        """Let no gap be shorter than robots.txt's Crawl-delay or Request-rate."""
+        self.robots.answered()
+        most = self.rules.max_gap_seconds
+        if min(gap_seconds, most) == self.floor_gap_seconds:
+            return None
+        self.floor_gap_seconds = min(gap_seconds, most)
+        capped = f" and gets {most:g} s (AUTOTHROTTLE_MAX_DELAY)" if gap_seconds > most else ""
+        return self._decision("robots", f"robots.txt asks for a gap of {gap_seconds:g} s{capped}")
+
+    def _adapted_gap(self) -> StartGap:
+        rules, latency, start = self.rules, self.latency.typical, self.meter.first_start
+        if start is None or latency is None:
+            seconds = max(rules.min_gap_seconds, rules.start_gap_seconds, _FIRST_GAP.seconds)
+            return StartGap(seconds, min(rules.jitter, _FIRST_GAP.jitter))
+        first = _FIRST_GAP.seconds * 0.5 ** ((self._clock() - start) / _DOUBLING_SECONDS)
+        by_clock = self.ceiling.is_rate
+        pace = latency / (self.window * (1.0 if by_clock or self.window < 1 else _PACE_GAIN))
+        seconds = max(rules.min_gap_seconds, first, min(pace, rules.max_gap_seconds))
+        return StartGap(seconds, min(rules.jitter, _CLOCK_JITTER) if by_clock else rules.jitter)
+
+    def _weigh(self, result: RoundResult, *, is_used: bool) -> ThrottleDecision | None:
+        """Go down for latency at the end of a round, up after a hold in good health."""
+        if self.latency.trial is not None:
+            return self._go_on(self.latency.trial, result)
+        if result.is_raised:
+            return self._try_fewer(result)
+        # A window that is not used need not grow.
+        if self.window < self.ceiling.level or not is_used or not self.ceiling.is_due():
+            return None
+        if not result.is_steady:
+            self.ceiling.wait()
+            return None
+        self.ceiling.step_up()
+        self._set_window(self.ceiling.level)
+        return self._decision("healthy", "a step up after steady health")
+
+    def _try_fewer(self, result: RoundResult) -> ThrottleDecision | None:
+        if self.window <= 1:
+            self.latency.rebase(result.round)  # a single request makes no load: the host is that slow
+            return None
+        if self._clock() < self._next_trial_at:
+            return None
+        trial = self.latency.trial = LoadTrial(self.window, max(result.knee, 1.0), result.round)
+        self._set_window(trial.window_with_fewer)
+        return self._decision("latency", f"latency {result.seconds:.2f} s, {result.ratio - 1:.0%} over the baseline")
+
+    def _go_on(self, trial: LoadTrial, result: RoundResult) -> ThrottleDecision:
+        if not result.is_load:
+            self.latency.trial = None
+            if trial.fewer is None:
+                self.latency.was_not_load(result.round)
+            self._next_trial_at = self._clock() + self._trial_hold_seconds
+            self._trial_hold_seconds = min(2 * self._trial_hold_seconds, _MAX_TRIAL_HOLD_SECONDS)
+            self._set_window(trial.window)
+            return self._decision("latency-not-ours", f"latency {result.seconds:.2f} s is not for what is in flight")
+        if trial.fewer is None:
+            self._set_window(trial.window_again(result.round))
+            return self._decision("latency-again", f"latency {result.seconds:.2f} s with fewer in flight")
+        self.latency.trial = None
+        self._trial_hold_seconds = _TRIAL_HOLD_SECONDS
+        self.ceiling.slowed(trial.knee)
+        self._set_window(self.ceiling.level)
+        return self._decision("latency-ours", f"latency {result.seconds:.2f} s with more in flight again")
+
+    def _yield_to_refusal(self, in_flight: int, awake_at: float, seconds: float | None) -> None:
+        latency = self.latency.typical or 1.0
+        least, is_late = min(1.0, latency / self.rules.max_gap_seconds), 2 * (seconds or 0.0) > latency
+        self.ceiling.refused(in_flight, self.window, latency, least, awake_at, is_late=is_late)
+        if self.ceiling.is_noise:
+            return
+        self.latency.trial = None
+        self._set_window(max(min(self.window, self.ceiling.level) / 2, least))
+
+    def _set_window(self, window: float) -> None:
+        """Set the window, and leave answers to what was sent before out: they say nothing of it."""
+        self.window = window
+        self._changed_at = self._clock()
+        self.latency.restart(self.window)
+
+    def _is_old(self, seconds: float | None) -> bool:
+        return self._clock() - (seconds or 0.0) < self._backed_off_at
+
+    def _cool_down(self, seconds: float) -> None:
+        self.cools_down_until = max(self.cools_down_until, self._clock() + seconds)
+
+    def _decision(self, reason: str, details: str) -> ThrottleDecision:
+        return ThrottleDecision(reason, details, self.window, self.cooldown_seconds)

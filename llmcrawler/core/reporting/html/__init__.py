@@ -1,0 +1,29 @@
+"""Shows a crawl as one page of HTML that needs nothing else: no network, no other file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llmcrawler.core.reporting.html.comparison import compare
+from llmcrawler.core.reporting.html.comparison_view import comparison_view
+from llmcrawler.core.reporting.html.render import render, render_comparison
+from llmcrawler.core.reporting.html.sources import open_source
+from llmcrawler.core.reporting.html.view import build
+
+
+def make_report(path: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:
+    """Return the page, and how many pages or urls it is about, in words. Raises ConfigError where `path` is neither a
+    job nor a feed.
+    """
+    with open_source(path, now) as source:
+        view = build(source, max_listed)
+    return render(view, version, now), view["digest"].in_words
+
+
+def make_comparison(before: Path, after: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:
+    """Return the page that compares two crawls, and what it has found, in words. Raises ConfigError as `make_report`
+    does.
+    """
+    with open_source(before, now) as then, open_source(after, now) as later:
+        view = comparison_view(compare(then, later, max_listed), then, later)
+    return render_comparison(view, version, now), str(view["findings"][0]).rstrip(".")

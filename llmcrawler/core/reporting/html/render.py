@@ -1,0 +1,105 @@
+"""Fills the page of a report. What strangers have written is text in it: escaped, and kept from doing harm by a policy,
+too.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from llmcrawler.core.reporting.text import duration, moment, money, percent, plain
+
+_ASSETS = "llmcrawler.core.reporting.html.assets"
+# Only these scripts run, and nothing is fetched. The library sets styles of elements.
+_POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_REPORT = ("report.html", "echarts.min.js", "listing.js", "report.js")
+_CAMPAIGN = ("campaign.html",)
+_COMPARISON = ("comparison.html", "listing.js", "comparison.js")
+
+
+def render(view: dict[str, Any], version: str, now: float) -> bytes:
+    """Return the page of a report as a whole, in UTF-8."""
+    return _page(_REPORT, view, version, now)
+
+
+def render_comparison(view: dict[str, Any], version: str, now: float) -> bytes:
+    """Return the page of a comparison as a whole, in UTF-8."""
+    return _page(_COMPARISON, view, version, now)
+
+
+def render_campaign(view: dict[str, Any], version: str, now: float) -> bytes:
+    """Return the page of a campaign as a whole, in UTF-8."""
+    return _page(_CAMPAIGN, view, version, now)
+
+
+def _page(assets: tuple[str, ...], view: dict[str, Any], version: str, now: float) -> bytes:
+    template, *names = assets
+    scripts = [_asset(name) for name in names]
+    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts) or "'none'"
+    page = (
+        _environment()
+        .get_template(template)
+        .render(
+            **view,
+            version=version,
+            now=now,
+            policy=_POLICY.format(hashes=hashes),
+            style=Markup(_asset("report.css")),  # noqa: S704 - ours
+            scripts=[Markup(one) for one in scripts],  # noqa: S704 - ours
+        )
+    )
+    return page.encode("utf-8", "replace")
+
+
+def embedded_json(value: Any) -> Markup:
+    """Return JSON that may stand in a <script>: nothing in it ends the script or starts a comment."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - the characters that matter are escaped
+
+
+def web_link(url: object) -> str:
+    """Return the url where it is one of the web, else "": javascript: and its like are never a link."""
+    try:
+        parts = urlsplit(str(url))
+    except ValueError:
+        return ""
+    return str(url) if parts.scheme in ("http", "https") and parts.netloc else ""
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files(_ASSETS) / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=DictLoader({name: _asset(name) for name in ("report.html", "comparison.html", "campaign.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "embedded_json": embedded_json,
+        "web_link": web_link,
+        "moment": moment,
+        "duration": duration,
+        "money": money,
+        "percent": percent,
+        "plain": plain,
+        "number": lambda value: "–" if value is None else f"{value:,.0f}",
+        "seconds": lambda value: "–" if value is None else f"{value:.2f} s",
+        "decimal": lambda value: "–" if value is None else f"{value:.1f}",
+    }
+    return environment

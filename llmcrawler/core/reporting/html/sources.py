@@ -1,0 +1,226 @@
+"""Opens what a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also with gzip) or those
+of several workers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import IO, Any
+
+from llmcrawler.core.content import decode_page
+from llmcrawler.core.reporting.html.learned_sites import FeedItem, LearnedSites, site_of
+from llmcrawler.core.storage import TemplatesFile
+from llmcrawler.core.storage.job_runs import Run, read_runs
+from llmcrawler.core.storage.job_status import JobStatus, job_status, open_snapshot
+from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.ledger import read_lines, read_page
+from llmcrawler.errors import ConfigError
+
+_ITEMS_AT_ONCE = 200
+_TEMPLATE = re.compile(r'"kind": ?"template"')
+_KINDS = ("page", "url")  # items of a crawl, and of a map
+
+_GAPS = (
+    "Requests in flight, 429 and 503 answers, and what bounded the crawl: a feed has only the pages that came of it.",
+    "Tokens and cost of the model: a feed has only the calls for learning a template.",
+    "What waits in the queue, and earlier runs.",
+    "The HTML of the pages: which element of a page each value comes from, and how often each selector gives one.",
+)
+_CURE = "With -s JOBDIR=FOLDER a crawl keeps these, and scrapy report FOLDER shows them."
+
+
+@dataclass(slots=True)
+class ReportSource:
+    """A job or a feed. `items` are those of pages, as in a feed but with the templates that they have now, to be gone
+    through once; `learned` has the templates. `html_of` a url gives the stored page, None where it is not kept.
+    `status` and `runs` are a job's. `gaps` says what is missing, and why; `cure` what to do about it.
+    """
+
+    name: str
+    items: Iterable[FeedItem]
+    learned: LearnedSites
+    html_of: Callable[[str], str | None] = lambda _url: None
+    status: JobStatus | None = None
+    runs: Sequence[Run] = ()
+    gaps: list[str] = field(default_factory=list)
+    cure: str = ""
+
+    @property
+    def is_job(self) -> bool:
+        return self.status is not None
+
+
+def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
+    """Open a JOBDIR or a feed. Raises ConfigError, also while its items are read, where it is none of ours."""
+    return job_source(path, now) if path.is_dir() else feed_source(path)
+
+
+@contextmanager
+def open_lines(path: Path) -> Iterator[tuple[Iterator[FeedItem], str]]:
+    """Give the lines of a JOBDIR or a feed as they are, to be gone through once, and the purpose that all runs of the
+    crawl declared; "" where that is not known. Raises ConfigError as `open_source` does.
+    """
+    if path.is_dir():
+        with open_snapshot(path) as connection:
+            purposes = {run.figures.get("settings", {}).get("CRAWL_PURPOSE") or "" for run in read_runs(connection)}
+            yield _job_items(connection), purposes.pop() if len(purposes) == 1 else ""
+        return
+    yield _lines_of(_feeds(path), has_templates=False), ""
+
+
+def _feeds(path: Path) -> list[Path]:
+    """Return a feed, or those that a pattern like pages-*.jsonl is of, the one that was written last at the end."""
+    found = [] if path.exists() else [one for one in path.parent.glob(path.name) if one.is_file()]
+    return sorted(found, key=lambda one: (one.stat().st_mtime, one)) or [path]
+
+
+def _lines_of(feeds: Sequence[Path], *, has_templates: bool) -> Iterator[FeedItem]:
+    """Yield the pages of feeds. Of several feeds some may be empty, and a url has one line: where a worker died another
+    one may have repeated it.
+    """
+    if len(feeds) == 1:
+        with _open_feed(feeds[0]) as file:
+            yield from _feed_items(file, feeds[0], may_be_empty=has_templates)
+        return
+    seen: set[int] = set()
+    for feed in feeds:
+        with _open_feed(feed) as file:
+            for item in _feed_items(file, feed, may_be_empty=True):
+                key = hash(item["url"])
+                if key not in seen:
+                    seen.add(key)
+                    yield item
+    if not seen and not has_templates:
+        raise ConfigError(f"{feeds[0]} and {len(feeds) - 1} more: there is no page in them")
+
+
+@contextmanager
+def job_source(folder: Path, now: float) -> Iterator[ReportSource]:
+    status = job_status(folder, now)
+    with open_snapshot(folder) as connection:
+        runs = read_runs(connection)
+        # Nothing is learned of a map's urls.
+        is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))
+        learned = LearnedSites() if is_map else _learned(folder, runs)
+        gaps = learned.problems
+        if not runs:
+            gaps.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
+
+        @lru_cache(maxsize=1)  # a page is looked at twice in a row
+        def html_of(url: str) -> str | None:
+            body = read_page(connection, url).body
+            return None if body is None or not body.body else decode_page(body.body, body.header("content-type"))
+
+        items = (learned.now(item, partial(html_of, str(item.get("url")))) for item in _job_items(connection))
+        yield ReportSource(str(folder), items, learned, html_of, status, runs, gaps)
+
+
+def _job_items(connection: JobConnection) -> Iterator[FeedItem]:
+    last = 0
+    while some := read_lines(connection, last, 2**62, _ITEMS_AT_ONCE):
+        last = some[-1][0]
+        yield from (item for _seq, item in some)
+
+
+def _learned(folder: Path, runs: list[Run]) -> LearnedSites:
+    named = runs[-1].figures.get("settings", {}).get("TEMPLATES_FILE") if runs else None
+    path = Path(named).expanduser() if named else folder / "templates.json"
+    learned = LearnedSites()
+    try:
+        sites = TemplatesFile(path, "TEMPLATES_FILE" if named else "JOBDIR").load()
+    except ConfigError as error:
+        learned.problems.append(f"What was learned of the templates cannot be read: {error}.")
+        return learned
+    if not sites:
+        what = f"No file of learned templates ({path.name}): there are no schemas and selectors to show."
+        learned.problems.append(what)
+    for site, stored in sites.items():
+        learned.add(site, stored.templates, stored)
+    return learned
+
+
+@contextmanager
+def feed_source(path: Path) -> Iterator[ReportSource]:
+    learned, feeds = LearnedSites(), _feeds(path)
+    for feed in feeds:
+        with _open_feed(feed) as file:
+            for site, template in _feed_templates(file):
+                learned.add(site, [template])
+    lines = _lines_of(feeds, has_templates=bool(learned.templates))
+    items = (learned.now(item, lambda: None) for item in lines)
+    yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
+
+
+@contextmanager
+def _open_feed(path: Path) -> Iterator[IO[str]]:
+    """Open a feed; raises ConfigError, also while it is read, where it cannot be."""
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such folder or file")
+    try:
+        with _open(path) as file:
+            yield file
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is damaged, or no feed in JSON Lines ({error})") from error
+
+
+def _open(path: Path) -> IO[str]:
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    if is_packed:
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
+
+
+def _feed_templates(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the templates of a feed with their sites; one comes again when it changes. Lines that are none are left to
+    `_feed_items`.
+    """
+    for text in file:
+        if _TEMPLATE.search(text) is None:
+            continue
+        try:
+            item = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(item, dict) and item.get("kind") == "template" and isinstance(item.get("template"), str):
+            examples = item.get("examples")
+            urls = examples if isinstance(examples, list) else []
+            yield next((site_of(url) for url in urls if isinstance(url, str)), ""), item
+
+
+def _feed_items(file: IO[str], path: Path, *, may_be_empty: bool) -> Iterator[FeedItem]:
+    found = 0
+    for number, text in enumerate(file, start=1):
+        if not text.strip():
+            continue
+        try:
+            item = _feed_item(text, path, number)
+        except ConfigError:
+            if (found or may_be_empty) and not text.endswith("\n"):  # the crawl is writing it, or was ended there
+                break
+            raise
+        if item.get("kind") in _KINDS and isinstance(item.get("url"), str):
+            found += 1
+            yield item
+    if not found and not may_be_empty:
+        raise ConfigError(f"{path}: there is no page in it; a report is made of a JOBDIR, or of a feed in JSON Lines")
+
+
+def _feed_item(text: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        item = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: line {number} is no JSON ({error}); a report needs a feed in JSON Lines") from error
+    if not isinstance(item, dict):
+        raise ConfigError(f"{path}: line {number} is no line of a feed")
+    return item

@@ -1,0 +1,35 @@
+"""Files that outlive a crawl: a job's database, its folder, and the file of learned templates."""
+
+from llmcrawler.core.storage.body_packer import unpack
+from llmcrawler.core.storage.database import Database
+from llmcrawler.core.storage.job_file import (
+    REQUEUED_PRIORITY,
+    REQUEUED_RANK,
+    State,
+    check_job_file,
+    holds_job,
+    open_job_file,
+    read_job_file,
+    refusal,
+)
+from llmcrawler.core.storage.keys import REQUEST_MARK, JobConnection, url_key
+from llmcrawler.core.storage.knowledge_file import KnowledgeFile
+from llmcrawler.core.storage.ledger import (
+    PLAN,
+    SPENT,
+    STAGES,
+    Ledger,
+    Outcome,
+    StoredBody,
+    StoredPage,
+    body_hash,
+    id_of,
+    read_value,
+    return_to_queue,
+    write_outcome,
+    write_value,
+)
+from llmcrawler.core.storage.replacing import replace_file
+from llmcrawler.core.storage.rights_marks import RightsCounts, marks_of
+from llmcrawler.core.storage.shared_file import SharedFile
+from llmcrawler.core.storage.templates_file import SiteState, StoredSite, TemplatesFile

@@ -1,0 +1,85 @@
+"""Tells what is wrong with a feed that was asked for, before the first request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from llmcrawler.core.storage.feeds.markdown_stores import check_folder
+from llmcrawler.errors import ConfigError
+
+RECORDS: Final = "records"
+WARC: Final = "warc"
+_WRITTEN_WHOLE: Final = ("parquet", "markdown")  # nothing can be added to these
+_RECORD_FORMS: Final = {"csv": "csv", "parquet": "parquet", "jsonl": "jsonl", "jl": "jsonl", "jsonlines": "jsonl"}
+_PACKED: Final = (".gz", ".bz2", ".xz", ".lzma", ".zst")
+
+
+def require(format_: str) -> None:
+    """Raises ConfigError when the library that the format needs is not installed."""
+    if format_ == "parquet" and find_spec("pyarrow") is None:
+        raise ConfigError('the parquet feed needs pyarrow, which is not installed: pip install "pyarrow>=17"')
+
+
+def record_form(uri: str) -> str:
+    """Return the form that the name of a feed of records asks for: csv, parquet or jsonl. Raises ConfigError."""
+    if uri.startswith("stdout:"):
+        return "csv"
+    name = PurePath((urlsplit(uri).path if "://" in uri else uri).lower())
+    ending = Path(name.stem if name.suffix in _PACKED else name).suffix.removeprefix(".")
+    if ending not in _RECORD_FORMS:
+        raise ConfigError(f"{uri}: records are a table whose form the name tells: end it with .csv, .parquet or .jsonl")
+    return _RECORD_FORMS[ending]
+
+
+def page_types_of_feed(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the page types whose records the option `page_type` of a feed asks for; none: no word of that."""
+    given = options.get("page_type") or ()
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+def with_archive_format(feed: str) -> str:
+    """Return a feed of the command line, URI or URI:FORMAT, with its format where its name is that of an archive: its
+    last ending alone says only how it is packed.
+    """
+    return f"{feed}:{WARC}" if feed.lower().endswith((".warc", ".warc.gz")) else feed
+
+
+def is_folder(path: str, format_: str | None) -> bool:
+    """Tell whether a feed is a folder, not a file."""
+    return format_ == "markdown" and not path.lower().endswith(".zip")
+
+
+def check_feed(uri: str, format_: str, *, overwrite: bool, goes_on: bool, is_processed: bool) -> None:
+    """Raises ConfigError. `goes_on`: the crawl may be one that wrote the file and takes it back. `is_processed`: by a
+    postprocessing plugin, as gzip. Of a name with placeholders little can be told.
+    """
+    if format_ == RECORDS:
+        format_ = record_form(uri)
+    require(format_)
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file"):
+        return
+    path = Path(unquote(parts.path) if parts.scheme else uri)
+    if is_folder(uri, format_):
+        if is_processed:
+            raise ConfigError(
+                f"postprocessing needs one file, and the markdown feed {uri} is a folder: {uri}.zip is one"
+            )
+        check_folder(path)
+    elif not overwrite and not goes_on:
+        check_addable(path, format_)
+
+
+def check_addable(path: Path, format_: str) -> None:
+    """Raises ConfigError for a file that would have to be written anew."""
+    if format_ == RECORDS:
+        format_ = record_form(str(path))
+    if format_ in _WRITTEN_WHOLE and path.is_file() and path.stat().st_size:
+        raise ConfigError(
+            f"{path}: nothing can be added to a {format_} file: write it anew with -O, name another file,"
+            " or put %(time)s or %(batch_id)d into its name"
+        )

@@ -1,0 +1,70 @@
+"""What sites say of the use of their pages, as a table for people who judge it: a row for each page, with a column for
+each use and for each signal, in which it stands literally.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from typing import IO, Any, Final
+from urllib.parse import urlsplit
+
+from llmcrawler.core.politeness.rights import SIGNALS, USES
+from llmcrawler.core.storage.feeds.clean_values import clean_text
+from llmcrawler.core.storage.feeds.tables import neutral
+from llmcrawler.core.storage.rights_marks import said_in, signals_of, uses_of
+
+RIGHTS: Final = "rights"
+_MAX_CHARS = 32_000  # of a cell: spreadsheets cut there, or go on in the next row
+_OF_PAGE = ("url", "final_url", "fetched_at", "status", "content_hash")
+RIGHTS_COLUMNS: Final = (
+    *("host", *_OF_PAGE, "error.kind", "error.message", "purpose", "verdict", "conflicts"),
+    *(*USES, *SIGNALS, "robots", "duplicate_of"),
+)
+
+
+def rights_row(line: Mapping[str, Any], purpose: str = "", *, neutralises: bool = True) -> dict[str, str]:
+    """Return the cells of a page's line, which may have come from anyone's file. A signal is `where: value`, a line of
+    the cell for each place. `purpose`: the one that the crawl declared, for which the verdict is.
+    """
+    rights, error = said_in(line), line.get("error")
+    values: dict[str, Any] = {**uses_of(line), **rights, **line, "host": _host(str(line.get("url")))}
+    values["purpose"] = purpose if rights.get("verdict") else None
+    if isinstance(error, dict):
+        values |= {f"error.{name}": error.get(name) for name in ("kind", "message")}
+    for name in SIGNALS:
+        values[name] = [_said(one) for one in signals_of(line) if one.get("name") == name]
+    cells = {name: _text(values.get(name)) for name in RIGHTS_COLUMNS}
+    return {name: neutral(cell) if neutralises else cell for name, cell in cells.items()}
+
+
+def write_rights(file: IO[str], lines: Iterable[Mapping[str, Any]], purpose: str, *, neutralises: bool) -> int:
+    """Write the lines of pages as CSV; return how many these were."""
+    out, count = csv.DictWriter(file, RIGHTS_COLUMNS), 0
+    out.writeheader()
+    for line in lines:
+        if line.get("kind") == "page":
+            out.writerow(rights_row(line, purpose, neutralises=neutralises))
+            count += 1
+    return count
+
+
+def _said(signal: Mapping[str, Any]) -> str:
+    return f"{_one_line(signal.get('where'))}: {_one_line(signal.get('value'))}"
+
+
+def _one_line(value: Any) -> str:
+    return " ".join(str("" if value is None else value).split())
+
+
+def _text(value: Any) -> str:
+    """Return a value as the text of a cell, with a line for each of a list."""
+    parts = value if isinstance(value, list) else [] if value is None else [value]
+    return clean_text("\n".join(map(_one_line, parts)))[:_MAX_CHARS]
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""

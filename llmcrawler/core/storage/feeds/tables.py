@@ -1,0 +1,134 @@
+"""Pages as rows of a table. Columns come from the item's class, so that every file of every crawl has the same."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from llmcrawler.core.storage.feeds.clean_values import as_json, clean, flatten
+
+RECORD: Final = "record"
+MAX_FOUND_COLUMNS: Final = 1000
+MAX_NAME_CHARS: Final = 300
+
+Kind = Literal["text", "integer", "number", "flag", "json", "struct"]
+_KINDS: Mapping[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "flag"}
+_INT64 = 2**63
+
+# Beginnings that spreadsheets take for a formula (OWASP, CSV Injection), and numbers that look so.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]([0-9][0-9.,]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Column of a table. `parts` are the columns of a struct; a json column holds JSON text. With `many` each cell is a
+    list of values of this kind.
+    """
+
+    name: str
+    kind: Kind
+    parts: tuple[Column, ...] = ()
+    many: bool = False
+
+
+def columns_of(item_class: type) -> tuple[Column, ...]:
+    """Return the columns of a dataclass, by its type hints."""
+    hints = get_type_hints(item_class)
+    return tuple(_column(one.name, hints[one.name]) for one in fields(item_class))
+
+
+def text_columns(names: Collection[str]) -> tuple[Column, ...]:
+    """Return columns for items that say nothing about their types."""
+    return tuple(Column(name, "text") for name in names)
+
+
+def _column(name: str, hint: Any) -> Column:
+    if get_origin(hint) in (Union, types.UnionType):
+        others = [one for one in get_args(hint) if one is not types.NoneType]
+        hint = others[0] if len(others) == 1 else object
+    if is_dataclass(hint) and isinstance(hint, type):
+        return Column(name, "struct", columns_of(hint))
+    return Column(name, _KINDS.get(hint, "json"))
+
+
+def fitted(column: Column, value: Any) -> Any:
+    """Return a clean value in the type of its column. Raises ValueError where the column cannot hold it."""
+    if value is None:
+        return None
+    if column.many and column.kind != "json" and isinstance(value, list):
+        return [fitted(replace(column, many=False), one) for one in value]
+    match column.kind:
+        case "json":
+            return as_json(value)
+        case "text":
+            return value if isinstance(value, str) else as_json(value)
+        case "flag" if isinstance(value, bool):
+            return value
+        case "integer" if isinstance(value, int) and not isinstance(value, bool) and -_INT64 <= value < _INT64:
+            return value
+        case "number" if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        case "struct" if isinstance(value, dict):
+            return {part.name: fitted(part, value.get(part.name)) for part in column.parts}
+    raise ValueError(f"{column.name} is no {column.kind}: {value!r:.100}")
+
+
+def neutral(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+class FlatTable:
+    """A flat table that gets its record columns as pages come. The columns of the item's class stand first, then those
+    of a record that was `asked` for, then other fields of records in the order they are met. Pages may make up names
+    without end: fields beyond `max_found`, and those with very long names, go as JSON into one column, `record`.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], asked: Mapping[str, Any] | None = None, *, max_found: int = MAX_FOUND_COLUMNS
+    ) -> None:
+        self._base = {
+            name: None
+            for column in columns
+            if column.name != RECORD
+            for name in ([f"{column.name}.{part.name}" for part in column.parts] or [column.name])
+        }
+        self._structs = frozenset(column.name for column in columns if column.parts)
+        self._found: dict[str, None] = dict.fromkeys(flatten(RECORD, asked) if asked else ())
+        self._max_found = max_found
+        self._has_rest = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self._base, *self._found, *([RECORD] if self._has_rest else []))
+
+    def row_of(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the cells of a page by the names of their columns; adds the columns that are new."""
+        cells: dict[str, Any] = {}
+        for name, value in line.items():
+            cleaned = clean(value)
+            if name in self._structs or (name == RECORD and isinstance(cleaned, dict)):
+                cells |= flatten(name, cleaned) if cleaned else {}
+            elif name != RECORD or cleaned is not None:
+                cells[name] = as_json(cleaned) if isinstance(cleaned, (dict, list)) else cleaned
+        row = {name: value for name, value in cells.items() if self._has_place(name)}
+        rest = {name.removeprefix(f"{RECORD}."): value for name, value in cells.items() if name not in row}
+        if rest:
+            self._has_rest = True
+            # A record that is no object has no fields to name.
+            row[RECORD] = rest[RECORD] if rest.keys() == {RECORD} else as_json(rest)
+        return row
+
+    def _has_place(self, name: str) -> bool:
+        if name in self._base or name in self._found:
+            return True
+        if name == RECORD or len(self._found) >= self._max_found or len(name) > MAX_NAME_CHARS:
+            return False
+        self._found[name] = None
+        return True

@@ -1,0 +1,280 @@
+"""The status of a job for people, read from its file: also while the crawl runs, and with a million urls in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from llmcrawler.core.storage.batched_calls import count_waiting
+from llmcrawler.core.storage.job_file import (
+    DUPLICATE,
+    JOB_FILE,
+    State,
+    count_duplicates,
+    is_locked,
+    read_job_file,
+    refusal,
+)
+from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.ledger import PLAN, SPENT, STAGES, read_value
+from llmcrawler.core.storage.rights_marks import RightsCounts, read_marks
+
+_LATELY_SECONDS = 60.0
+_MAX_HOSTS = 100
+_COUNTED = (State.QUEUED, State.LEASED, State.DONE, State.DEAD)
+
+# Hosts, most urls first; the states are numbers as in State. Queued urls, which may be all but a few, are counted by
+# the queue's own index.
+_HOSTS = """
+SELECT coalesce(h.name, ''), sum(n * (state = 0)), sum(n * (state = 1)), sum(n * (state = 2)), sum(n * (state = 3))
+FROM (
+    SELECT host, 0 AS state, count(*) AS n FROM urls WHERE state = 0 GROUP BY host
+    UNION ALL SELECT host, state, count(*) FROM urls WHERE state IN (1, 2, 3) GROUP BY host, state
+) LEFT JOIN hosts h ON h.id = host
+GROUP BY host ORDER BY sum(n) DESC, host
+"""
+# These two queries need not read the lines of the pages.
+_TYPES = (
+    "SELECT page_type, count(*) FROM pages INDEXED BY ends WHERE seq IS NOT NULL AND page_type IS NOT NULL "
+    "AND page_type != ? GROUP BY page_type"
+)
+_ERRORS = (
+    "SELECT error_stage, error_kind, count(*), max(rowid) FROM pages WHERE seq IS NOT NULL AND error_stage IS NOT NULL "
+    "GROUP BY error_stage, error_kind ORDER BY count(*) DESC, error_stage, error_kind LIMIT 100"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostUrls:
+    host: str
+    queued: int
+    leased: int
+    done: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageCounts:
+    """Runs of one stage: how often each status (success, failed, skipped), and the seconds of all together."""
+
+    statuses: Mapping[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """A kind of error; `url` and `message` are of one that has it."""
+
+    stage: str
+    kind: str
+    pages: int
+    url: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRate:
+    """Pages, seconds and pages a minute of the latest run, up to its last page when it is over; `lately` is its last
+    minute.
+    """
+
+    pages: int
+    seconds: float
+    pages_per_minute: float | None
+    pages_per_minute_lately: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """Moments are seconds since 1970. `state`: running, finished or interrupted; `reason` is Scrapy's finish_reason.
+
+    `spent` is what all runs have paid the model, `plan` what `scrapy plan` said of the crawl, as planning.Plan.to_json.
+    `calls_in_batches` of the model wait for the Batch API's answers, in `batches`.
+    `duplicates` are pages that repeat another one. `hosts` are the hundred with the most urls. What is leased while no
+    crawl runs was on its way when it ended.
+    """
+
+    jobdir: str
+    spider: str | None
+    arguments: Mapping[str, Any]
+    state: str
+    reason: str | None
+    runs: int
+    started: float | None
+    run_started: float | None
+    first_line: float | None
+    last_line: float | None
+    synced: float | None
+    urls: Mapping[str, int]
+    stages: Mapping[str, StageCounts]
+    errors: tuple[ErrorCount, ...]
+    page_types: Mapping[str, int]
+    rights: RightsCounts
+    duplicates: int
+    rate: CrawlRate
+    hosts: tuple[HostUrls, ...]
+    host_count: int
+    files: Mapping[str, int]
+    spent: Mapping[str, float]
+    plan: Mapping[str, Any] | None
+    calls_in_batches: int
+    batches: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the status in dicts, lists and plain values, as JSON has them."""
+        return {**asdict(self), "errors": [*map(asdict, self.errors)], "hosts": [*map(asdict, self.hosts)]}
+
+
+@contextmanager
+def open_snapshot(folder: Path) -> Iterator[JobConnection]:
+    """Give a connection to the job's file as it is at this moment. Raises ConfigError where there is no job."""
+    path = folder / JOB_FILE
+    connection = read_job_file(path)
+    try:
+        connection.execute("BEGIN")
+        yield connection
+    except sqlite3.DatabaseError as error:  # of a file that is too large to be checked beforehand
+        raise refusal(path, f"is damaged or cannot be read ({error})") from error
+    finally:
+        connection.close()
+
+
+def job_status(folder: Path, now: float) -> JobStatus:
+    """Return the status of a job. Raises ConfigError as `open_snapshot` does."""
+    with open_snapshot(folder) as connection:
+        values = {name: read_value(connection, name) for name in ("spider", "reason", "started", "run_started")}
+        state, was_killed = _state(folder, read_value(connection, "state"))
+        last_seq, last_line = _edge(connection, "DESC")
+        calls, batches = count_waiting(connection)
+        hosts = [HostUrls(*row) for row in connection.execute(_HOSTS)]
+        end = now if state == "running" else last_line or values["run_started"] or now
+        return JobStatus(
+            jobdir=str(folder),
+            spider=values["spider"],
+            arguments=read_value(connection, "arguments", {}),
+            state=state,
+            reason=None if was_killed or state == "running" else values["reason"],
+            runs=read_value(connection, "runs", 0),
+            started=values["started"],
+            run_started=values["run_started"],
+            first_line=_edge(connection, "ASC")[1],
+            last_line=last_line,
+            synced=read_value(connection, "synced"),
+            urls=_url_counts(connection, hosts),
+            stages=_stages(connection),
+            errors=_errors(connection),
+            page_types=_by_count(connection.execute(_TYPES, (DUPLICATE,))),
+            duplicates=count_duplicates(connection),
+            rights=RightsCounts.of(read_marks(connection)),
+            rate=_rate(connection, values["run_started"] or end, end, last_seq),
+            hosts=tuple(hosts[:_MAX_HOSTS]),
+            host_count=len(hosts),
+            files=_files(folder),
+            spent=read_value(connection, SPENT, {}),
+            plan=read_value(connection, PLAN),
+            calls_in_batches=calls,
+            batches=batches,
+        )
+
+
+def _state(folder: Path, noted: str | None) -> tuple[str, bool]:
+    """Return the state, and whether the crawl was killed."""
+    locked = is_locked(folder)
+    is_running = noted == "running" if locked is None else locked
+    if is_running:
+        return "running", False
+    return ("interrupted", True) if noted in (None, "running") else (noted, False)
+
+
+def _url_counts(connection: JobConnection, hosts: list[HostUrls]) -> dict[str, int]:
+    counts = {state.name.lower(): sum(getattr(one, state.name.lower()) for one in hosts) for state in _COUNTED}
+    (seen,) = connection.execute("SELECT count(*) FROM urls WHERE state = ?", (State.SEEN,)).fetchone()
+    return {**counts, "seen": seen}
+
+
+def _stages(connection: JobConnection) -> dict[str, StageCounts]:
+    """Count the runs of the stages, in the order in which a page goes through them."""
+    rows = connection.execute("SELECT stage, status, count(*), sum(seconds) FROM stages GROUP BY stage, status")
+    found: dict[str, StageCounts] = {}
+    for stage, status, count, seconds in rows:
+        before = found.get(stage, StageCounts({}, 0.0))
+        found[stage] = StageCounts({**before.statuses, status: count}, round(before.seconds + seconds, 3))
+    return {stage: found[stage] for stage in _stage_order(found)}
+
+
+def known_stages(connection: JobConnection) -> list[str]:
+    """Return the names of all stages: the built-in ones, and those that any page of the job has been through."""
+    return _stage_order({*STAGES, *(name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages"))})
+
+
+def _stage_order(names: Iterable[str]) -> list[str]:
+    """Sort names of stages: the built-in ones in their order, then the user's own."""
+    return sorted(names, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name))
+
+
+def _errors(connection: JobConnection) -> tuple[ErrorCount, ...]:
+    errors = []
+    for stage, kind, count, page in connection.execute(_ERRORS).fetchall():
+        url, message = connection.execute(
+            "SELECT u.url, p.error FROM pages p JOIN urls u ON u.id = p.url WHERE p.url = ?", (page,)
+        ).fetchone()
+        errors.append(ErrorCount(stage, kind, count, url, message or ""))
+    return tuple(errors)
+
+
+def _by_count(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+    return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
+
+
+def _edge(connection: JobConnection, order: str) -> tuple[int, float | None]:
+    row = connection.execute(
+        f"SELECT seq, finished FROM pages WHERE seq IS NOT NULL ORDER BY seq {order} LIMIT 1"  # noqa: S608 - ASC or DESC
+    ).fetchone()
+    return row or (0, None)
+
+
+def _rate(connection: JobConnection, start: float, end: float, last_seq: int) -> CrawlRate:
+    seconds = max(0.0, end - start)
+    pages = _ended_after(connection, start, last_seq)
+    window = min(seconds, _LATELY_SECONDS)
+    lately = _ended_after(connection, end - window, last_seq)
+    return CrawlRate(
+        pages=pages,
+        seconds=round(seconds, 1),
+        pages_per_minute=round(60 * pages / seconds, 1) if seconds else None,
+        pages_per_minute_lately=round(60 * lately / window, 1) if window else None,
+    )
+
+
+def _ended_after(connection: JobConnection, moment: float, last_seq: int) -> int:
+    """Count the pages that ended after a moment. They end in the order of `seq`, so the first is found by halving:
+    `finished` stands behind the long lines, and reading it for all pages is slow.
+    """
+    low, high = 0, last_seq
+    while low < high:
+        middle = (low + high + 1) // 2
+        row = connection.execute(
+            "SELECT seq, finished FROM pages WHERE seq > ? AND seq <= ? ORDER BY seq DESC LIMIT 1", (low, middle)
+        ).fetchone()
+        if row is None or row[1] <= moment:
+            low = middle
+        else:
+            high = row[0] - 1
+    (count,) = connection.execute("SELECT count(*) FROM pages WHERE seq > ?", (low,)).fetchone()
+    return int(count)
+
+
+def _files(folder: Path) -> dict[str, int]:
+    """Return the sizes of the folder's files in bytes. Files of SQLite come and go while a crawl runs."""
+    sizes = {}
+    for path in sorted(folder.iterdir()):
+        try:
+            if path.is_file():
+                sizes[path.name] = path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return sizes

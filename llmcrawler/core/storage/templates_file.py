@@ -1,0 +1,174 @@
+"""Reads and writes the file of learned templates: a part for people, then the state that the next crawl goes on with.
+
+{"format": "llmcrawler-templates", "version": 1,
+ "sites": {"example.com": [{"template": "t1", "page_type": "product", "selectors": ...}, ...]},
+ "state": {"example.com": "base64 of zlib of JSON"}}
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import stat
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from llmcrawler.core.storage.replacing import replace_file, temporary_of
+from llmcrawler.errors import ConfigError
+
+FORMAT = "llmcrawler-templates"
+VERSION = 1  # to be raised with the fingerprint of pages too: other features make every stored page a stranger
+
+_LOCK_SECONDS = 10.0
+_MAX_STATE_BYTES = 2**28  # unpacked; a site of 20,000 pages takes some 2 MB
+
+
+@dataclass(frozen=True, slots=True)
+class SiteState:
+    """The templates of one site that a crawl has learned, as plain JSON: `templates` for people, `state` for crawls."""
+
+    templates: list[dict[str, Any]]
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSite:
+    """The templates of one site as they stand in the file, with the state packed."""
+
+    templates: list[dict[str, Any]]
+    packed: str
+
+    def state(self) -> dict[str, Any]:
+        """Unpack the state. Raises ValueError where it is damaged."""
+        try:
+            unpacker = zlib.decompressobj()
+            text = unpacker.decompress(base64.b64decode(self.packed, validate=True), _MAX_STATE_BYTES)
+            value = json.loads(text) if unpacker.eof else None
+        except (binascii.Error, zlib.error, RecursionError) as error:
+            raise ValueError(str(error)) from error
+        if not isinstance(value, dict):
+            raise ValueError("it is cut off")
+        return value
+
+
+class TemplatesFile:
+    """A file that several crawls may use at the same time: each replaces its own sites. `setting` is named in
+    errors.
+    """
+
+    def __init__(self, path: Path, setting: str = "TEMPLATES_FILE") -> None:
+        self.path = path
+        self._setting = setting
+
+    def load(self) -> dict[str, StoredSite]:
+        """Return the sites of the file; none where it does not exist yet. Raises ConfigError for any other file."""
+        text = self._read()
+        if not text.strip():
+            return {}
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self.refusal(f"is damaged or no file of learned templates ({error})") from error
+        if not isinstance(value, dict) or value.get("format") != FORMAT:
+            raise self.refusal("is no file of learned templates")
+        if value.get("version") != VERSION:
+            cure = (
+                f"this release of llmcrawler reads version {VERSION}: use the one that wrote it, or name another file"
+            )
+            raise self.refusal(f"has version {value.get('version')!r} of the format", cure)
+        return self._sites_of(value)
+
+    def check_writable(self) -> None:
+        """Raise ConfigError where `save` could not write, so that a crawl does not fail with that at its end."""
+        target = self.path.resolve()
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with self._locked():
+                if target.exists() and not os.access(target, os.W_OK):
+                    raise PermissionError("the file may not be written")
+                temporary_of(self.path).write_bytes(b"")
+                temporary_of(self.path).unlink()
+        except (OSError, Timeout) as error:
+            raise self.refusal(f"cannot be written ({_reason(error)})", "name a file in a folder of yours") from error
+
+    def save(self, sites: Mapping[str, SiteState]) -> None:
+        """Put the sites into the file, beside those of other crawls. It is replaced as a whole or not at all.
+
+        Raises OSError where the disk does not let it, ConfigError where the file has become something else meanwhile.
+        """
+        packed = {name: StoredSite(site.templates, _pack(site.state)) for name, site in sites.items()}
+        with self._locked():
+            data = _text_of({**self.load(), **packed}).encode("utf-8", "backslashreplace")
+            if not self.path.exists() or self.path.read_bytes() != data:
+                replace_file(
+                    self.path, data
+                )  # it may overwrite what a killed crawl has left beside it, as the lock is held
+
+    def refusal(self, what: str, cure: str = "") -> ConfigError:
+        cure = cure or "it is left as it is: name another file, or remove it to learn anew"
+        return ConfigError(f"{self._setting}={self.path}: {what}; {cure}")
+
+    def _read(self) -> str:
+        try:
+            if not stat.S_ISREG(self.path.stat().st_mode):
+                raise self.refusal("is a folder or a device", "name a file")
+            return self.path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            return ""
+        except UnicodeDecodeError as error:
+            raise self.refusal("is no file of learned templates (it is no text)") from error
+        except OSError as error:
+            raise self.refusal(f"cannot be read ({_reason(error)})", "name a file that you may read") from error
+
+    def _sites_of(self, value: Mapping[str, Any]) -> dict[str, StoredSite]:
+        people, machine = value.get("sites"), value.get("state")
+        if not isinstance(people, dict) or not isinstance(machine, dict) or people.keys() != machine.keys():
+            raise self.refusal("is damaged (sites and state do not go together)")
+        for name, templates in people.items():
+            entries = templates if isinstance(templates, list) else [None]
+            named = all(isinstance(one, dict) and isinstance(one.get("template"), str) for one in entries)
+            if not named or not isinstance(machine[name], str):
+                raise self.refusal(f"is damaged (in the site {name})")
+        return {name: StoredSite(people[name], machine[name]) for name in people}
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        target = self.path.resolve()
+        lock = FileLock(target.with_name(f".{target.name}.lock"), timeout=_LOCK_SECONDS)
+        try:
+            lock.acquire()
+        except NotImplementedError as error:
+            raise OSError("its file system has no locks") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _pack(state: Mapping[str, Any]) -> str:
+    text = json.dumps(state, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+
+
+def _text_of(sites: Mapping[str, StoredSite]) -> str:
+    people = {name: sites[name].templates for name in sorted(sites)}
+    machine = {name: sites[name].packed for name in sorted(sites)}
+    parts = {
+        "format": json.dumps(FORMAT),
+        "version": json.dumps(VERSION),
+        "sites": json.dumps(people, indent=1, ensure_ascii=False, allow_nan=False),
+        "state": json.dumps(machine, indent=1, ensure_ascii=False),
+    }
+    return "{\n" + ",\n".join(f'"{name}": {text}' for name, text in parts.items()) + "\n}\n"
+
+
+def _reason(error: OSError | Timeout) -> str:
+    return "another crawl holds its lock" if isinstance(error, Timeout) else error.strerror or str(error)

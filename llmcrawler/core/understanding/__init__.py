@@ -1,0 +1,1 @@
+"""Tells what pages are, which template made them, and what their records say."""

@@ -1,0 +1,35 @@
+"""Page types of pages: structured data, rules, the model's verdicts, and how the pages of a template share them."""
+
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.classify_calls import (
+    ClassifyWorker,
+    PageView,
+    answer_from_json,
+    answer_to_json,
+    call_tokens,
+    check_question,
+    page_key,
+    site_of,
+    tokens_of,
+)
+from llmcrawler.core.understanding.classification.classify_prompt import TASK, Answer, describe_page, shown_url
+from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
+from llmcrawler.core.understanding.classification.page_types import (
+    DEFAULT_PAGE_TYPES,
+    PageType,
+    PageTypes,
+    load_page_types,
+)
+from llmcrawler.core.understanding.classification.question import (
+    CLASSIFIER,
+    LLM,
+    NO_CUE,
+    PLATFORM,
+    RULE,
+    STRUCTURED_DATA,
+    TEMPLATE,
+    UNSURE,
+    Question,
+    Verdict,
+)
+from llmcrawler.core.understanding.classification.site_verdicts import SiteVerdicts

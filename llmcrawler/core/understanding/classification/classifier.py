@@ -1,0 +1,300 @@
+"""Tells what a page is, by the first that knows: structured data, the template's verdict, the model, a guess."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from llmcrawler.core.understanding.classification.classify_calls import PageAsker
+from llmcrawler.core.understanding.classification.classify_prompt import Answer, describe_page
+from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
+from llmcrawler.core.understanding.classification.guess_votes import Guess, PageHint
+from llmcrawler.core.understanding.classification.page_guess import PageGuesser
+from llmcrawler.core.understanding.classification.page_types import PageTypes
+from llmcrawler.core.understanding.classification.question import (
+    LLM,
+    PLATFORM,
+    STRUCTURED_DATA,
+    TEMPLATE,
+    Question,
+    Verdict,
+)
+from llmcrawler.core.understanding.classification.shared_verdicts import SharedTemplate
+from llmcrawler.core.understanding.classification.site_verdicts import SiteVerdicts, TemplateGroup
+from llmcrawler.core.understanding.classification.template_samples import SampleStep
+from llmcrawler.core.understanding.classification.vote_verdicts import is_told_by_votes, judged, verdict_by_votes
+from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
+from llmcrawler.items import PageError
+
+if TYPE_CHECKING:
+    from llmcrawler.core.understanding.templates import Changes
+
+logger = logging.getLogger(__name__)
+
+# The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
+_MAX_LLM_CONFIDENCE = 0.95
+
+# Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
+Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
+
+
+class Classifier:
+    """Tells the page types of one crawl; verdicts are shared within a site. Without an `asker`, structured data, what
+    earlier crawls have learned, and rules decide. `was_asked` tells of a url whether the asker has its answer of an
+    earlier run of the crawl: such pages are samples, and may be waited for. `shared` gives the template of other
+    sites that made such a page.
+
+    The owner of the templates calls `regroup` with every change of the groups.
+    """
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        page_types: PageTypes,
+        asker: PageAsker | None,
+        *,
+        split: Splitter = lambda _site, _template, _labels: None,
+        on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
+        was_asked: Callable[[str], Awaitable[bool]] | None = None,
+        shared: Callable[[Question], Awaitable[SharedTemplate | None]] | None = None,
+    ) -> None:
+        self._shared = shared
+        self._page_types = page_types
+        self._structured = StructuredEvidence(page_types)
+        self._guesser = PageGuesser(page_types)
+        self._asker = asker
+        self._split = split
+        self._on_verdict = on_verdict
+        self._was_asked = was_asked
+        self._sites: dict[str, SiteVerdicts] = {}
+        self._unavailable: LLMUnavailable | None = None
+        self.waiting_count = 0  # pages whose verdict depends on an answer that has not come
+
+    async def classify(self, question: Question) -> Verdict:
+        """Return the page's verdict. It may wait for a batch of the model; no failure of the model raises."""
+        verdict = (
+            self._by_structured_data(question) or self._by_earlier_crawls(question) or await self._by_samples(question)
+        )
+        self._on_verdict(question, verdict)
+        return verdict
+
+    def known_verdict(self, question: Question) -> Verdict | None:
+        """Return the verdict by what the page states and earlier crawls have learned, without its text."""
+        return self._by_structured_data(question) or self._by_earlier_crawls(question) or self._by_template(question)
+
+    def looks(self, question: Question) -> Verdict:
+        """Return what a page without such a verdict looks like, or most of its template. Nothing is noted, so that the
+        same page has the same verdict whatever pages came before it.
+        """
+        group = self._site(question.site).group(question.template)
+        is_told = is_told_by_votes(group, question, is_model_asked=False)
+        return self._by_looks(group, question, None if is_told else self._guess(question))
+
+    def regroup(self, site: str, changes: Changes) -> None:
+        """Let samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
+        self._site(site).regroup(changes.aliases, changes.moved)
+
+    def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
+        """Return the template's page type and confidence: what the model said of its samples, else what its pages look
+        like."""
+        samples = self._site(site).group(template).samples
+        if samples.majority is not None:
+            return samples.majority, samples.confidence
+        votes = samples.votes
+        if votes.taught:
+            page_type, count = votes.taught.most_common(1)[0]
+            return page_type, (count + 1) / (votes.taught.total() + 2)
+        return None if votes.winner is None else (votes.winner, votes.sums[votes.winner] / votes.page_count)
+
+    def purity(self, site: str, template: str) -> float | None:
+        """Return the share of the template's pages that look like its page type, in 0..1; None where none of them looks
+        like anything."""
+        verdict = self.template_verdict(site, template)
+        return None if verdict is None else self._site(site).group(template).samples.votes.share_of(verdict[0])
+
+    def restore_verdict(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
+        """Note a verdict of an earlier run of the same crawl; what the model said speaks for its template."""
+        if decided_by == LLM and self._site(question.site).earlier(question.url) is None:
+            site = self._site(question.site)
+            site.enter(question.url, question.template)
+            fits = question.settled and site.speaks_for(question.url, question.rivals)
+            site.note_answer(question.url, Answer(page_type, confidence), fits=fits)
+            site.leave(question.url)
+
+    def to_json(self, site: str) -> dict[str, Any]:
+        """Return what the model has said of a site's pages, for `restore` in the next crawl."""
+        return {"page_types": sorted(self._page_types.names), **self._site(site).to_json()}
+
+    def restore(self, site: str, value: Mapping[str, Any], origin: str) -> None:
+        """Go on with the verdicts of an earlier crawl, for the site at `origin`, before its first page.
+
+        They hold for the same page types only: a page that was "other" may be of a type that is new. Raises ValueError
+        for anything else than `to_json` gives.
+        """
+        verdicts = SiteVerdicts.from_json(value, origin)
+        if sorted(self._page_types.names) == value.get("page_types"):
+            self._sites[site] = verdicts
+        else:
+            logger.warning("Page types are not those that %s was crawled with before: its pages are judged anew", site)
+
+    def judged(self, site: str, template: str) -> dict[str, tuple[str, str | None]]:
+        """Return what the model has said of each sample of a template, by url, and what that page surely looks like."""
+        return judged(self._site(site).group(template).samples)
+
+    def describe(self, site: str, template: str) -> dict[str, Any]:
+        """Return what a person may want to know of a template."""
+        verdict = self.template_verdict(site, template)
+        return {
+            "page_type": verdict[0] if verdict else None,
+            "confidence": round(verdict[1], 3) if verdict else None,
+        }
+
+    def _site(self, site: str) -> SiteVerdicts:
+        return self._sites.setdefault(site, SiteVerdicts())
+
+    def _by_structured_data(self, question: Question) -> Verdict | None:
+        found = self._structured.decide(question)
+        return Verdict(*found, STRUCTURED_DATA) if found else None
+
+    def _by_earlier_crawls(self, question: Question) -> Verdict | None:
+        """Return what earlier crawls know: the verdict of a page that was judged, so that the same page gives the same
+        line, or that of its template for a page that was only counted.
+        """
+        answer = self._site(question.site).earlier(question.url)
+        if answer is not None:
+            return _llm_verdict(answer)
+        return self._by_template(question) if question.is_known else None
+
+    def _by_template(self, question: Question) -> Verdict | None:
+        """Return the verdict that the template has, without asking or waiting for more."""
+        samples = self._site(question.site).group(question.template).samples
+        if samples.majority is None or not question.settled or (samples.is_mixed and not question.is_known):
+            return None  # of a page that was there before, enough was asked then
+        return Verdict(samples.majority, samples.confidence, TEMPLATE)
+
+    async def _by_samples(self, question: Question) -> Verdict:
+        taught = None if self._shared is None else await self._shared(question)
+        site = self._site(question.site)
+        group = site.group(question.template)
+        is_told = is_told_by_votes(group, question, is_model_asked=self._asker is not None)
+        guess = None if is_told else self._guess(question)
+        label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
+        if question.settled and guess is not None:
+            group.samples.votes.note(label)
+        if taught is not None and group.samples.majority in (None, taught.page_type) and not taught.contradicts(label):
+            group.samples.votes.taught[taught.page_type] += 1
+            return Verdict(taught.page_type, taught.confidence, PLATFORM)
+        if self._asker is None:
+            return self._by_template(question) or self._by_looks(group, question, guess)
+        site.enter(question.url, question.template, PageHint(label, question.words))
+        self.waiting_count += 1
+        try:
+            return await self._step_by_step(self._asker, site, question, guess)
+        finally:
+            self.waiting_count -= 1
+            site.leave(question.url)
+
+    def _guess(self, question: Question) -> Verdict:
+        return Verdict(*self._guesser.decide(question))
+
+    def _by_looks(self, group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict:
+        """Return what the page, or most of its template, looks like; it is looked at now where nobody has yet."""
+        return verdict_by_votes(group, question, guess) or guess or self._guess(question)
+
+    async def _step_by_step(
+        self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
+    ) -> Verdict:
+        """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
+        error: LLMError | None = None
+        is_own = False
+        try:
+            if self._was_asked is not None and await self._was_asked(question.url):
+                return await self._ask(asker, site, question, patient=False)
+        except LLMError as failure:
+            self._note_unavailable(failure)
+            error = failure
+        while True:
+            group = site.group_of(question.url)
+            # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
+            may_ask = error is None and not self._unavailable
+            step = group.samples.step(question.url, question.member, may_ask=may_ask)
+            rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
+            if may_ask and (rivalled or not question.settled):
+                is_trusted = self._guesser.knows_all_types and site.trusts_looks_of(question.url)
+                step, is_own = SampleStep.GUESS if is_trusted else SampleStep.ASK, True
+            if step is SampleStep.GUESS and guess is not None:
+                return guess
+            if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
+                try:
+                    return await self._ask(asker, site, question, patient=step is SampleStep.ASK_PATIENTLY)
+                except LLMError as failure:
+                    error = failure
+            elif step is SampleStep.WAIT:
+                await group.wait(question.url)
+            elif step is SampleStep.TAKE and (question.settled or error is not None):
+                group.samples.note_taken(question.url)
+                assert group.samples.majority is not None
+                # Nobody but itself could speak for it, had there been money to ask.
+                short = _page_error(error) if is_own and isinstance(error, BudgetSpent) else None
+                return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
+            else:
+                reason = error or self._unavailable or group.last_error
+                return replace(self._by_looks(group, question, guess), error=_page_error(reason))
+
+    async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
+        url = question.url
+        group = site.group_of(url)
+        group.samples.note_asked(url, patient=patient)
+        error: LLMError | None = None
+        try:
+            answer = await asker.submit(describe_page(question), patient=patient)
+        except LLMError as failure:
+            error = failure
+            self._note_unavailable(failure)
+            raise
+        else:
+            fits = question.settled and site.speaks_for(url, question.rivals)
+            site.note_answer(url, answer, fits=fits)
+            return _llm_verdict(answer)
+        finally:
+            group = site.group_of(url)
+            if url in group.samples.asked:  # no answer came, for whatever reason: somebody else has to be the sample
+                group.samples.note_failure(url)
+                group.last_error = error or group.last_error
+            self._settle_doubt(site, question.site, group)
+            group.wake()
+
+    def _settle_doubt(self, site: SiteVerdicts, name: str, group: TemplateGroup) -> None:
+        labels = group.samples.take_settled_doubt()
+        if labels is None:
+            return
+        changes = self._split(name, group.template, labels)
+        logger.info(
+            "Template %s of %s holds several kinds of page (%s): %s",
+            group.template,
+            name,
+            ", ".join(sorted(set(labels.values()))),
+            "split" if changes else "nothing separates them yet, its pages are judged one by one",
+        )
+        if changes:
+            site.regroup(changes.aliases, changes.moved)
+
+    def _note_unavailable(self, error: LLMError) -> None:
+        # A budget that is spent does not end the asking: answers that are known cost nothing.
+        if isinstance(error, LLMUnavailable) and not isinstance(error, BudgetSpent) and self._unavailable is None:
+            self._unavailable = error
+            level = logging.DEBUG if isinstance(error, LLMStopped) else logging.WARNING
+            logger.log(
+                level, "The model cannot be had any more; rules and what is known decide from here on: %s", error
+            )
+
+
+def _llm_verdict(answer: Answer) -> Verdict:
+    return Verdict(answer.label, min(answer.confidence, _MAX_LLM_CONFIDENCE), LLM)
+
+
+def _page_error(error: LLMError | None) -> PageError:
+    if error is None:
+        return PageError("classify", LLMError.kind, "no sample of this template could be judged")
+    return PageError("classify", error.kind, str(error))

@@ -1,0 +1,239 @@
+"""Cuts a page into numbered blocks, which the model is shown and points at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice, takewhile
+from typing import Final
+
+from lxml import etree
+
+from llmcrawler.core.content import block_key
+from llmcrawler.core.understanding.extraction.queries import PageSource, json_leaves
+from llmcrawler.core.understanding.extraction.selector_memory import SelectorMemory
+from llmcrawler.core.understanding.extraction.tree import (
+    BLOCK_STEPS,
+    INLINE_TAGS,
+    SILENT_TAGS,
+    TRAINING_STEPS,
+    Work,
+    fold,
+    line_up,
+    parse_tree,
+    text_of,
+)
+from llmcrawler.errors import TooCostly
+
+# Attributes that carry data of their own, by tag; "" stands for any tag.
+_DATA_ATTRIBUTES: Final = {
+    "": ("datetime", "content"),
+    "a": ("href",),
+    "img": ("src",),
+    "source": (),
+    "data": ("value",),
+    "meter": ("value",),
+    "meta": ("content",),
+}
+_META_NOISE: Final = (
+    "viewport generator theme-color robots referrer format-detection csrf-token msapplication color-scheme googlebot"
+    " google-site-verification apple-mobile handheldfriendly mobile-web-app twitter:card og:locale fb:app_id verify"
+).split()
+_DIGITS: Final = re.compile(r"\d+")
+_LABEL_TAGS: Final = frozenset("th dt b strong label legend h2 h3 h4 h5 h6".split())
+_SMALL_WHOLE_CHARS: Final = 300
+_TEXT_NODE_CHARS: Final = 200
+_MAX_BLOCKS: Final = 3_000
+_MAX_HINT_CHARS: Final = 200
+_UNKNOWN_SCORE: Final = 0.5
+_INLINE_LEVELS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Numbered block as the model sees it. `hint` tells where it stands: "p.price", "a@href"; mostly empty."""
+
+    n: int
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The source of a block's text: an element's text, one of its non-blank text nodes (`text_index`, from 1),
+    one of its attributes, or a value of the page's JSON-LD (`json_path`, then there is no element).
+    """
+
+    element: etree._Element | None
+    attribute: str | None = None
+    text_index: int | None = None
+    json_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockList:
+    """The blocks of a page without the page: what is shown of it, and what tells it from others.
+
+    `links` are the numbers of the blocks that are addresses; `labels` the texts of elements that mostly name what
+    stands beside or below them; `paths` the ways from the root to what carries text, as tags and classes, without
+    numbers. Of each block `ways` has its path, "" for what has no element, and `scores` how surely it is of the main
+    content, in 0..1.
+    """
+
+    blocks: tuple[Block, ...]
+    links: frozenset[int]
+    texts: frozenset[str]
+    labels: frozenset[str]
+    paths: frozenset[str]
+    ways: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+
+
+class PageBlocks:
+    """The blocks of a page in document order, the head last, numbered from 1; a page always gives the same numbers."""
+
+    def __init__(self, html: str, url: str = "") -> None:
+        self.url = url
+        self.source = PageSource(parse_tree(html), Work(TRAINING_STEPS), SelectorMemory())
+        blocks: list[Block] = []
+        spots: dict[int, Spot] = {}
+        with suppress(TooCostly):  # what was found by then is shown
+            for text, hint, spot in islice(self._pieces(Work(BLOCK_STEPS)), _MAX_BLOCKS):
+                number = len(blocks) + 1
+                blocks.append(Block(number, text, hint))
+                spots[number] = spot
+        self.blocks: tuple[Block, ...] = tuple(blocks)
+        self.spots = spots
+
+    @property
+    def root(self) -> etree._Element:
+        return self.source.root
+
+    def listed(self, scores: Mapping[int, float] | None = None) -> BlockList:
+        """Return the blocks without the page. `scores`: of its main content, by `block_key`."""
+        elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
+        names: dict[etree._Element, str] = {}
+        found = [self.spots[block.n].element for block in self.blocks]
+        ways = tuple("" if element is None else _path(element, names) for element in found)
+        return BlockList(
+            self.blocks,
+            frozenset(n for n, spot in self.spots.items() if spot.attribute in ("href", "src")),
+            frozenset(block.text for block in self.blocks),
+            frozenset(text for text, element in elements if element is not None and element.tag in _LABEL_TAGS),
+            frozenset(way for way in ways if way),
+            ways,
+            tuple(self._scores(scores or {})),
+        )
+
+    def _scores(self, known: Mapping[int, float]) -> Iterator[float]:
+        """Yield the score of each block: that of its own text, else of the text that it stands in or behind."""
+        of_elements: dict[etree._Element, float] = {}
+        score = _UNKNOWN_SCORE
+        for block in self.blocks:
+            element = self.spots[block.n].element
+            parent = None if element is None else element.getparent()
+            if element is None or parent is None or parent.tag == "head":
+                yield _UNKNOWN_SCORE
+                continue
+            line = islice(line_up(element), _INLINE_LEVELS)
+            holder = next((node for node in line if node.tag not in INLINE_TAGS), element)
+            own = known.get(block_key(str(holder.tag), block.text)) if known else None
+            if own is None:
+                own = of_elements.get(element, of_elements.get(parent, score))
+            of_elements[element] = score = own
+            yield own
+
+    def _pieces(self, work: Work) -> Iterator[tuple[str, str, Spot]]:
+        head = self.root.find("head")
+        waiting = [node for node in reversed(self.root) if node is not head]
+        while waiting:
+            element = waiting.pop()
+            if not isinstance(element.tag, str) or element.tag in SILENT_TAGS:
+                continue
+            yield from _element_pieces(element, work)
+            waiting.extend(reversed(element))
+        # Behind the body: what a visitor sees is pointed at before what was written for machines.
+        if head is not None:
+            yield from _head_pieces(head)
+        for path, value in json_leaves(self.source.json_ld):
+            yield value, f"json-ld {path}", Spot(None, json_path=path)
+
+
+def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
+    """Return the way from the root to an element; `names` remembers those of the elements on it."""
+    line = list(takewhile(lambda node: node not in names, line_up(element)))
+    for node in reversed(line):
+        parent = node.getparent()
+        own = _DIGITS.sub("", f"{node.tag}.{node.get('class') or ''}")
+        # A digest: written out, the ways through a page that is nested deeply take more room than all pages.
+        way = own if parent is None else f"{names[parent]} {own}"
+        names[node] = blake2b(way.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return names[element]
+
+
+def _head_pieces(head: etree._Element) -> Iterator[tuple[str, str, Spot]]:
+    for element in head.iter("title", "meta"):
+        if element.tag == "title":
+            text = fold(element.text or "")
+            if text:
+                yield text, "title", Spot(element)
+            continue
+        name = element.get("property") or element.get("name") or element.get("itemprop") or ""
+        content = fold(element.get("content") or "")
+        if 0 < len(name) <= _MAX_HINT_CHARS and content and not any(noise in name.lower() for noise in _META_NOISE):
+            yield content, f"meta {name}", Spot(element, "content")
+
+
+def _element_pieces(element: etree._Element, work: Work) -> Iterator[tuple[str, str, Spot]]:
+    for attribute in (*_DATA_ATTRIBUTES.get(str(element.tag), ()), *_DATA_ATTRIBUTES[""]):
+        value = fold(element.get(attribute) or "")
+        if value and not value.startswith(("#", "javascript:", "data:")):
+            yield value, f"{_name(element) or element.tag}@{attribute}", Spot(element, attribute)
+    own = own_texts(element)
+    children = [child for child in element if isinstance(child.tag, str) and child.tag not in ("br", "wbr")]
+    if not own and not (len(children) > 1 and _is_inline(element, work)):
+        return
+    whole = text_of(element, work)
+    if not whole or not _says_something(whole):
+        return
+    mixed = any(text_of(child, work) for child in children)
+    if not mixed or _is_inline(element, work) or len(whole) <= _SMALL_WHOLE_CHARS:
+        yield whole, _name(element), Spot(element)
+    if mixed or (len(own) > 1 and len(whole) <= _SMALL_WHOLE_CHARS):
+        for index, text in enumerate(own, 1):
+            if text != whole and len(text) <= _TEXT_NODE_CHARS and _says_something(text):
+                yield text, "", Spot(element, text_index=index)
+
+
+def own_texts(element: etree._Element) -> list[str]:
+    """Return the element's non-blank text nodes, folded, as XPath's `text()[normalize-space()]` counts them."""
+    nodes = (element.text, *(child.tail for child in element))
+    return [text for text in (fold(node or "") for node in nodes) if text]
+
+
+def _is_inline(element: etree._Element, work: Work) -> bool:
+    for node in element.iterdescendants():
+        work.charge(1)
+        if isinstance(node.tag, str) and node.tag not in INLINE_TAGS and node.tag not in ("br", "img"):
+            return False
+    return True
+
+
+def _says_something(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def _name(element: etree._Element) -> str:
+    """Return a short name of the element where it has one that helps: itemprop, id, classes, a heading's tag."""
+    tag = str(element.tag)
+    if element.get("itemprop"):
+        return f"{tag}[itemprop={element.get('itemprop')}]"[:40]
+    classes = (element.get("class") or "").split()
+    if element.get("id"):
+        return f"{tag}#{element.get('id')}"[:40]
+    if classes:
+        return f"{tag}.{'.'.join(classes[:2])}"[:40]
+    return tag if tag in ("h1", "h2", "h3", "th", "dt", "title") else ""

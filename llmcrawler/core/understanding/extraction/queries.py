@@ -1,0 +1,178 @@
+"""Selectors at work on a page: CSS and XPath on its elements, dotted paths on its JSON-LD."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from cssselect import HTMLTranslator, SelectorError
+from lxml import etree
+
+from llmcrawler.core.content.structured import json_ld
+from llmcrawler.core.understanding.extraction.evaluation import TextNode, evaluate
+from llmcrawler.core.understanding.extraction.extractor import Language, Selector
+from llmcrawler.core.understanding.extraction.paths import path_of
+from llmcrawler.core.understanding.extraction.patterns import taken
+from llmcrawler.core.understanding.extraction.selector_memory import SelectorMemory
+from llmcrawler.core.understanding.extraction.tree import Work, fold, text_of
+
+_TRANSLATOR: Final = HTMLTranslator()
+# A selector that matches more elements is cut off there.
+_MAX_NODES: Final = 1_000
+_MAX_DEPTH: Final = 6
+_MAX_JSON_VALUES: Final = 300
+_MAX_JSON_PATH_CHARS: Final = 200
+# Types that describe the publisher and the page's place in the site, not the thing that the page is about.
+_FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationElement", "WPHeader", "WPFooter"})
+
+
+class PageSource:
+    """A page that selectors run on: its tree and, read on demand, its JSON-LD. `work` counts what they take; `memory`
+    is for a page that many of them are tried on, and whose tree does not change."""
+
+    def __init__(self, root: etree._Element, work: Work | None = None, memory: SelectorMemory | None = None) -> None:
+        self.root = root
+        self.work = work or Work()
+        self.memory = memory
+
+    @cached_property
+    def json_ld(self) -> list[dict[str, Any]]:
+        """The objects of the page's JSON-LD."""
+        scripts = [
+            script.text
+            for script in self.root.iter("script")
+            if script.text and "ld+json" in (script.get("type") or "").lower()
+        ]
+        self.work.charge_text(sum(map(len, scripts)))
+        return json_ld(scripts) if scripts else []
+
+
+@lru_cache(maxsize=4096)
+def compile_query(query: str, language: Language) -> etree.XPath:
+    """Compile a selector for libxml2. Raises ValueError for a query that is no CSS or XPath."""
+    try:
+        xpath = _TRANSLATOR.css_to_xpath(query) if language == "css" else query
+        return etree.XPath(xpath, smart_strings=False)
+    except (SelectorError, etree.XPathError) as error:
+        raise ValueError(f"not a {language} selector: {query!r}: {error}") from error
+
+
+def is_bounded(selector: Selector) -> bool:
+    """Tell whether a selector's work is counted. That of what only libxml2 understands is not, and may have no end."""
+    return selector.language == "json-ld" or path_of(selector.query, selector.language) is not None
+
+
+def nodes_at(
+    element: etree._Element, selector: Selector, work: Work, memory: SelectorMemory | None = None
+) -> list[Any]:
+    """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives in an element.
+
+    Raises TooCostly where they take more work than is left.
+    """
+    path = path_of(selector.query, selector.language)
+    if path is not None:
+        return [str(node) if isinstance(node, TextNode) else node for node in evaluate(path, element, work, memory)]
+    try:
+        found = compile_query(selector.query, selector.language)(element)
+    except etree.XPathError:
+        return []  # well-formed, but with a prefix or a function that is not known
+    work.charge(len(found) if isinstance(found, list) else 1)
+    return found if isinstance(found, list) else [found]
+
+
+def elements_at(element: etree._Element, selector: Selector, work: Work) -> list[etree._Element]:
+    """Return the elements that hold the texts that a selector gives within an element; none where these are in JSON-LD,
+    or only libxml2 understands the selector. Raises TooCostly.
+    """
+    path = None if selector.language == "json-ld" else path_of(selector.query, selector.language)
+    held: dict[etree._Element, None] = {}
+    for node in evaluate(path, element, work)[:_MAX_NODES] if path is not None else ():
+        text = _text(str(node) if isinstance(node, TextNode) else node, selector.attribute, work)
+        if text and taken([text], selector.pattern, work):
+            held[node.parent if isinstance(node, TextNode) else node] = None
+    return list(held)
+
+
+def texts_at(source: PageSource, selector: Selector) -> list[str]:
+    """Return the texts that a selector gives on a page, white space folded, none of them empty. Raises TooCostly."""
+    if selector.language == "json-ld":
+        return taken(json_texts(source.json_ld, selector.query), selector.pattern, source.work)
+    return texts_within(source.root, selector, source.work, source.memory)
+
+
+def texts_within(
+    element: etree._Element, selector: Selector, work: Work, memory: SelectorMemory | None = None
+) -> list[str]:
+    """Return the texts that a CSS or XPath selector gives within an element. Raises TooCostly."""
+    nodes = nodes_at(element, selector, work, memory)[:_MAX_NODES]
+    texts = (_text(node, selector.attribute, work, memory) for node in nodes)
+    return taken([text for text in texts if text], selector.pattern, work)
+
+
+def _text(node: Any, attribute: str | None, work: Work, memory: SelectorMemory | None = None) -> str:
+    if not isinstance(node, etree._Element):
+        text = str(node)
+    elif attribute is None:
+        return text_of(node, work) if memory is None else memory.text_of(node, work)
+    else:
+        text = node.get(attribute) or ""
+    work.charge_text(len(text))
+    return fold(text)
+
+
+def json_leaves(objects: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of each scalar in JSON-LD, white space folded; the items of a list share its path."""
+    given = 0
+    for one in objects:
+        kind = _type_name(one)
+        for path, value in _walk(one, kind, 0) if kind not in _FRAME_TYPES else ():
+            if len(path) > _MAX_JSON_PATH_CHARS:
+                continue
+            given += 1
+            if given > _MAX_JSON_VALUES:
+                return
+            yield path, value
+
+
+def json_texts(objects: Sequence[dict[str, Any]], path: str) -> list[str]:
+    """Return the texts at a path as `json_leaves` gives it, in document order."""
+    kind, *keys = path.split(".")
+    found: list[Any] = [one for one in objects if _type_name(one) == kind]
+    for key in keys:
+        found = [inner for value in found if isinstance(value, dict) for inner in _items(value.get(key))]
+    return [text for text in map(_json_text, found) if text]
+
+
+def _type_name(value: dict[str, Any]) -> str:
+    """Return the (first) schema.org type of an object, without its vocabulary; "Thing" where it says none."""
+    kind = value.get("@type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if isinstance(one, str)), None)
+    name = kind.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] if isinstance(kind, str) else ""
+    return name.replace(".", "_") or "Thing"
+
+
+def _walk(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        if depth < _MAX_DEPTH:
+            for key, inner in value.items():
+                if not key.startswith("@") and "." not in key:
+                    yield from _walk(inner, f"{path}.{key}", depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walk(inner, path, depth + 1 if isinstance(inner, list) else depth)
+    elif text := _json_text(value):
+        yield path, text
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return [inner for item in value for inner in _items(item)]
+    return [] if value is None else [value]
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return fold(str(value)) if isinstance(value, str | int | float) else ""

@@ -1,0 +1,300 @@
+"""Runs a training: shows a few pages of a template to an annotator, learns selectors from what it points at, and shows
+more where in doubt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from llmcrawler.core.understanding.extraction.annotators import Annotator
+from llmcrawler.core.understanding.extraction.block_choice import (
+    is_crowded,
+    labels_of,
+    main_scores,
+    repeated_texts,
+    shown_blocks,
+)
+from llmcrawler.core.understanding.extraction.blocks import BlockList
+from llmcrawler.core.understanding.extraction.extraction_runs import ExtractionRunner
+from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, TemplateExtractor
+from llmcrawler.core.understanding.extraction.field_learning import LearnedField, learn_field
+from llmcrawler.core.understanding.extraction.induce_answers import Induced
+from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
+from llmcrawler.core.understanding.extraction.record_schema import reconcile
+from llmcrawler.core.understanding.extraction.repeated_groups import LearnedGroup, learn_group
+from llmcrawler.core.understanding.extraction.training_set import (
+    AnnotatedPage,
+    Pointed,
+    TrainingPage,
+    TrainingSet,
+    first_pages,
+)
+from llmcrawler.errors import BadAnswer, BudgetSpent
+
+logger = logging.getLogger(__name__)
+
+# After the first pages, more are shown so many at a time.
+_MORE_PAGES = 2
+# Useless answers after which the run is given up.
+_MAX_BAD_ANSWERS = 3
+# A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
+_MIN_SHARE = 0.1
+# Worth of a feature that was shown already, against the first time: a power of two, which rounds nothing.
+_AGAIN = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRules:
+    """The limits of a run: `samples` pages are shown first, never more than `max_samples`; `budget_tokens` is for the
+    blocks of one page."""
+
+    samples: int = 3
+    max_samples: int = 7
+    budget_tokens: int = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """The outcome of a run. `extractor` is None where there was nothing to learn. `dropped` counts the model's pointers
+    that were refused, by reason; `abstained` has the fields that no selector could be trusted for, and why."""
+
+    extractor: TemplateExtractor | None
+    pages_shown: int
+    dropped: Counter[str] = field(default_factory=Counter)
+    abstained: Mapping[str, str] = field(default_factory=dict)
+
+
+class TrainingRun:
+    """Learns the extractor of one template. For one use; `calls` counts how often the annotator was asked, `shown`
+    has the urls of the pages that it has answered about.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a run needs
+        self,
+        page_type: str,
+        annotator: Annotator,
+        rules: TrainingRules,
+        known_fields: Sequence[Field],
+        place: ExtractionRunner | None = None,
+        site: str = "",
+    ) -> None:
+        self.calls = 0
+        self.shown: set[str] = set()
+        self._page_type = page_type
+        self._annotator = annotator
+        self._rules = rules
+        self._known = tuple(known_fields)
+        self._place = place or ExtractionRunner()
+        self._site = site
+        self._fields: tuple[Field, ...] = ()
+        self._pointed: dict[int, tuple[Pointed, ...]] = {}
+        self._dropped: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._learned: tuple[list[LearnedField], list[LearnedGroup]] = ([], [])
+
+    async def run(self, pages: Sequence[TrainingPage]) -> TrainingResult:
+        """Learn from the pages of one template.
+
+        Raises LLMUnavailable or LLMFailed; BadAnswer where the model only talks nonsense, and TooCostly for pages that
+        take too long.
+        """
+        pages = first_pages(pages)
+        listed = await self._place.train(blocks_of, pages, site=self._site)
+        repeated = repeated_texts(listed)
+        shown: set[int] = set()
+        # Labels tell more than structure: a row that only some pages have looks like any other row.
+        features = [page.features | blocks.texts for page, blocks in zip(pages, listed, strict=True)]
+        chosen = await self._shown_before(pages, ())
+        if not chosen:
+            # In a thread, here and below: they compare all texts of all pages.
+            chosen = await asyncio.to_thread(spread, features, self._rules.samples)
+            named = await asyncio.to_thread(_names_of, listed)
+            room = min(_MORE_PAGES, self._rules.max_samples - len(chosen))
+            chosen += await asyncio.to_thread(unseen, named, chosen, max(0, room))
+        bad_answers, tried = 0, set[int]()
+        while chosen:
+            tried.update(chosen)
+            try:
+                shown.update(await self._ask(pages, listed, repeated, chosen))
+            except (BudgetSpent, BadAnswer) as error:
+                bad_answers += 1
+                if isinstance(error, BudgetSpent) or bad_answers >= _MAX_BAD_ANSWERS:
+                    if self._learned[0]:
+                        break  # what is known by now is kept; more would have made it surer
+                    raise
+                # Perhaps it was these very pages.
+                chosen = await asyncio.to_thread(spread, features, len(chosen), {*shown, *chosen}) or chosen
+                continue
+            if not self._fields:
+                break
+            self._learned = await self._place.train(learn, pages, self._pointed, self._fields, site=self._site)
+            chosen = await asyncio.to_thread(self._next_pages, features, shown)
+            chosen = (chosen and await self._shown_before(pages, tried)) or chosen
+        return self._result(len(shown))
+
+    async def _shown_before(self, pages: Sequence[TrainingPage], tried: Collection[int]) -> list[int]:
+        """Return the pages of a call of an earlier run, which is paid; none where it was about others too."""
+        free = [place for place in range(len(pages)) if place not in tried]
+        found = await self._annotator.shown_before(self._page_type, [pages[place].url for place in free])
+        return [free[place] for place in found]
+
+    async def _ask(
+        self,
+        pages: Sequence[TrainingPage],
+        listed: Sequence[BlockList],
+        repeated: frozenset[str],
+        places: Sequence[int],
+    ) -> list[int]:
+        """Ask the annotator about some pages; return the pages that were answered."""
+        budget = self._rules.budget_tokens
+        blocks = {at: listed[at] for at in places}
+        crowded = [at for at in places if is_crowded(listed[at], repeated, budget)]
+        if crowded:
+            scored = await self._place.train(scored_blocks_of, [pages[at] for at in crowded], site=self._site)
+            blocks.update(zip(crowded, scored, strict=True))
+        asked = [
+            ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(blocks[at], repeated, budget))
+            for at in places
+        ]
+        self.calls += 1
+        answer = await self._annotator.point(self._page_type, asked, self._fields or self._known)
+        self._dropped += answer.dropped
+        self._refused += answer.refused
+        answered = [place for place in places if str(place) not in answer.missing]
+        _check_useful(answer, answered)
+        self._fields = reconcile(self._fields, answer.fields)
+        self.shown.update(pages[place].url for place in answered)
+        for place in answered:
+            self._pointed[place] = tuple(answer.values.get(str(place), ()))
+        return answered
+
+    def _next_pages(self, features: Sequence[frozenset[str]], shown: set[int]) -> list[int]:
+        """Return the pages to show next: those on which doubtful selectors differ, else those that vary most."""
+        plain, groups = self._learned
+        doubtful = [one for one in plain if one.doubt]
+        room = min(_MORE_PAGES, self._rules.max_samples - len(shown), len(features) - len(shown))
+        if room <= 0 or not (doubtful or any(group.doubt for group in groups)):
+            return []
+        for one in doubtful:
+            logger.debug("%s pages, %s: %s", self._page_type, one.field.key, one.doubt)
+        others = [place for place in range(len(features)) if place not in self._pointed]
+        votes: Counter[int] = Counter()
+        for one in doubtful:
+            # Fields without a rule need pages most.
+            votes.update({others[index]: 1 if one.rule else 3 for index in one.disputed[:5]})
+        chosen = [place for place, _ in votes.most_common(room) if place not in shown]
+        return chosen + spread(features, room - len(chosen), {*shown, *chosen})
+
+    def _result(self, pages_shown: int) -> TrainingResult:
+        plain, groups = self._learned
+        found = [group for group in groups if group.rows and group.rules]
+        rules: list[FieldRule] = [one.rule for one in plain if one.rule is not None]
+        rules += [rule for group in found for rule in group.rules]
+        trusted = {rule.field.key for rule in rules}
+        abstained = {one.key: self._why_not(one) for one in self._fields if one.key not in trusted}
+        if abstained:
+            logger.info("No selector can be trusted for %s of %s pages", ", ".join(abstained), self._page_type)
+        rows = tuple((group.name, group.rows) for group in found)
+        extractor = TemplateExtractor(self._page_type, tuple(rules), rows) if rules else None
+        return TrainingResult(extractor, pages_shown, self._dropped, abstained)
+
+    def _why_not(self, one: Field) -> str:
+        """Say why there is no selector for a field."""
+        plain, groups = self._learned
+        shown, refused = len(self._pointed), self._refused[one.key]
+        pointed = sum(any(value.field == one.key for value in values) for values in self._pointed.values())
+        if not pointed and refused:
+            return f"pointed at on {refused} of {shown} samples, each time at no such value"
+        if not pointed:
+            return f"pointed at on none of {shown} samples"
+        doubts = [learned.doubt for learned in plain if learned.field.key == one.key]
+        doubts += [group.doubt for group in groups if group.name == one.group]
+        doubt = next(filter(None, doubts), "no selector agrees with that")
+        return f"pointed at on {pointed} of {shown} samples, but {doubt}"
+
+
+def _check_useful(answer: Induced, answered: Collection[int]) -> None:
+    """Raise BadAnswer for an answer about no page, or most of whose pointers lead nowhere."""
+    if not answered:
+        raise BadAnswer("the answer leaves out every page")
+    refused = answer.dropped.total() - answer.dropped["unknown_field"]  # more than was asked for does no harm
+    given = sum(map(len, answer.values.values()))
+    if refused > given:
+        raise BadAnswer(f"{refused} of {refused + given} pointers of the answer lead nowhere")
+
+
+def blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
+    """Return the blocks of each page."""
+    return [page.blocks().listed() for page in pages]
+
+
+def scored_blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
+    """Return the blocks of each page with their scores, for which it is read as a crawl reads it."""
+    return [page.blocks().listed(main_scores(page.html, page.url)) for page in pages]
+
+
+def learn(
+    pages: Sequence[TrainingPage], pointed: Mapping[int, Sequence[Pointed]], fields: Sequence[Field]
+) -> tuple[list[LearnedField], list[LearnedGroup]]:
+    """Learn the rules of the fields and groups. `pointed` has what was pointed at, by the place of the page."""
+    parsed = [page.blocks() for page in pages]
+    annotated = [AnnotatedPage.of(parsed[place], given) for place, given in sorted(pointed.items())]
+    training_set = TrainingSet(annotated, [page for place, page in enumerate(parsed) if place not in pointed])
+    plain = [learn_field(one, training_set) for one in fields if not one.group]
+    names = dict.fromkeys(one.group for one in fields if one.group)
+    return plain, [learn_group(name, [one for one in fields if one.group == name], training_set) for name in names]
+
+
+def _names_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
+    """Return the structure and the labels of each page."""
+    return [page.paths | page.labels | labels for page, labels in zip(pages, labels_of(pages), strict=True)]
+
+
+def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int] = ()) -> list[int]:
+    """Choose the places of `count` pages (fewer where there are no more), besides those `taken`.
+
+    First a page as most are, then those that add most of what has not been seen, with and without each feature of their
+    DOM. Greedy weighted coverage; the first of equals wins.
+    """
+    total = len(features)
+    counts = Counter(name for page in features for name in page)
+    least = max(2.0, _MIN_SHARE * total)
+    varying = {name: number for name, number in counts.items() if least <= number <= total - least}
+    # Whole numbers, and later quarters of them: such sums are exact, so the order of a set cannot decide between pages.
+    left = {(name, True): float(number) for name, number in varying.items()}
+    left |= {(name, False): float(total - number) for name, number in varying.items()}
+    shows = [[(name, name in page) for name in varying] for page in features]
+    chosen: list[int] = []
+    free = [place for place in range(total) if place not in taken]
+    for place in taken:
+        _discount(left, shows[place])
+    while free and len(chosen) < count:
+        best = max(free, key=lambda place: sum(left[one] for one in shows[place]))
+        chosen.append(best)
+        free.remove(best)
+        _discount(left, shows[best])
+    return chosen
+
+
+def _discount(left: dict[tuple[str, bool], float], shown: Sequence[tuple[str, bool]]) -> None:
+    for one in shown:
+        left[one] *= _AGAIN
+
+
+def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:
+    """Choose up to `count` more pages, for features that a tenth of the pages has and none of those shown: a field
+    that is on a sixth of the pages only is easily on none of three.
+    """
+    counts = Counter(name for page in features for name in page)
+    seen = frozenset().union(*(features[place] for place in shown))
+    missing = {name for name, pages in counts.items() if pages >= max(2.0, _MIN_SHARE * len(features))} - seen
+    chosen: list[int] = []
+    while missing and len(chosen) < count:
+        best = max(range(len(features)), key=lambda place: len(features[place] & missing))
+        chosen.append(best)
+        missing -= features[best]
+    return chosen

@@ -1,0 +1,277 @@
+"""Reads the templates of a crawl's sites, with all that is learned of them, from a file and keeps them in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from llmcrawler.core.storage import SiteState, StoredSite, TemplatesFile
+from llmcrawler.core.understanding.templates import TemplateGrouper
+from llmcrawler.core.urls import origin_of, relative_url, site_name
+from llmcrawler.errors import ConfigError, StorageFailed
+
+logger = logging.getLogger(__name__)
+
+SAVE_SECONDS: Final = 5.0
+_SAVE_SHARE: Final = 20  # at most a twentieth of the time goes into it
+_GROUPING: Final = "grouping"
+# Reads (site, value, origin); raises ValueError for a value that it cannot read.
+Reader = Callable[[str, Any, str], Any]
+
+
+class LearnedPart(Protocol):
+    """Component that gives what it has learned as plain JSON. Templates have their last ids: one that was merged into
+    another is not in there.
+    """
+
+    def to_json(self, site: str) -> Any:
+        """Return what is known of a site."""
+
+    def restore(self, site: str, value: Any, origin: str) -> None:
+        """Go on with what `to_json` gave in an earlier crawl. Raises ValueError for anything else."""
+
+    def describe(self, site: str, template: str) -> Mapping[str, Any]:
+        """Return what a person may want to know of a template."""
+
+
+class ProgressMarks(Protocol):
+    """A job's count of the pages that are done (storage.Ledger), and of those that the file has learned from."""
+
+    async def last_seq(self) -> int: ...
+
+    async def note_learned(self, seq: int) -> None: ...
+
+
+class TemplateStore:
+    """Opens the templates of each site, and saves them with what `parts` (by their names in the file) have learned.
+
+    Without a file everything is learned anew and nothing is saved. `marks` are told up to which page the file knows
+    all. What is in `forgotten` (names of parts, or "grouping" for all) is not read from the file. `keep` shares what is
+    learned with the other workers of the crawl; such a crawl opens its sites with `take_up`.
+    """
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        file: TemplatesFile | None,
+        parts: Mapping[str, LearnedPart],
+        *,
+        marks: ProgressMarks | None = None,
+        forgotten: Collection[str] = (),
+        keep: Callable[[Mapping[str, SiteState]], Awaitable[None]] | None = None,
+        save_seconds: float = SAVE_SECONDS,
+    ) -> None:
+        self._marks = marks
+        self._keep = keep
+        self._forgotten = forgotten
+        self._file = file
+        self._parts = parts
+        self._save_seconds = save_seconds
+        self._stored = file.load() if file else {}
+        self._by_host = names_by_host(self._stored)
+        ids = [one["template"] for stored in self._stored.values() for one in stored.templates]
+        self._stored_prefixes = {re.sub(r"\d+\Z", "", template) for template in ids}
+        self._prefix_number = 0
+        self._site_of_prefix: dict[str, str] = {}  # of the sites that this crawl has opened
+        self._groupers: dict[str, Callable[[], TemplateGrouper]] = {}
+        self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
+        self._saves = file is not None or keep is not None
+        self._has_changed = False
+        self._closing = asyncio.Event()
+        self._saver: asyncio.Task[None] | None = None
+
+    def knows(self, urls: Collection[str]) -> bool:
+        """Tell whether earlier crawls have learned templates of all sites of these urls; False where there are none."""
+        sites = set(map(site_name, urls))
+        return bool(sites) and all(find_site(self._stored, site, self._by_host) is not None for site in sites)
+
+    def open(self, url: str) -> TemplateGrouper:
+        """Return the templates of the url's site, before its first page. Raises ConfigError where the file is damaged
+        in what it has of the site.
+        """
+        site = site_name(url)
+        stored = None if _GROUPING in self._forgotten else find_site(self._stored, site, self._by_host)
+        grouper = self._restored(site, stored, origin_of(url)) if stored else None
+        return self._opened(site, grouper or TemplateGrouper(self._free_prefix()))
+
+    def take_up(self, url: str, state: SiteState | None, prefix: str) -> TemplateGrouper:
+        """Return the templates of a site that this worker begins to own. `state` is what its earlier owners have kept
+        in this crawl; `prefix` begins the ids where the site is new.
+        """
+        if state is None:
+            grouper = self.open(url)
+            if not grouper.learned_groups():
+                grouper = self._opened(site_name(url), TemplateGrouper(prefix))
+            return grouper
+        site, values = site_name(url), dict(state.state)
+        grouper = TemplateGrouper.from_json(values.pop(_GROUPING), origin_of(url))
+        grouper.go_on()
+        for name, part in self._parts.items():
+            if name in values:
+                part.restore(site, values.pop(name), origin_of(url))
+        return self._opened(site, grouper)
+
+    def leave(self, site: str, grouper_of: Callable[[], TemplateGrouper]) -> None:
+        """Ask for the templates of a site that was opened when they are needed: another one keeps them from now on."""
+        self._groupers[site] = grouper_of
+
+    def forget(self, site: str) -> None:
+        """Save nothing more of a site."""
+        self._groupers.pop(site, None)
+
+    def keep_nothing(self) -> None:
+        """Save nothing from here on: somebody only looks at a page."""
+        self._saves = False
+
+    def state_of(self, site: str) -> SiteState:
+        """Return what is to be saved of a site."""
+        grouper = self._groupers[site]()
+        parts = {name: part.to_json(site) for name, part in self._parts.items()}
+        others = self._others.get(site, {})
+        return SiteState(self._describe(site, grouper), {_GROUPING: grouper.to_json(), **parts, **others})
+
+    def note_change(self) -> None:
+        """Save soon, whatever becomes of the crawl: something was learned that has cost a call."""
+        self._has_changed = True
+        if self._saves and self._saver is None and not self._closing.is_set():
+            self._saver = asyncio.ensure_future(self._save_from_time_to_time())
+
+    def note_progress(self) -> None:
+        """Save soon where marks are kept: a page is done, and has its place among the templates."""
+        if self._marks is not None or self._keep is not None:
+            self.note_change()
+
+    async def close(self) -> None:
+        """Save what was learned. If the disk takes no more, the log says so and the file is as it was."""
+        self._closing.set()
+        if self._saver is not None:
+            await self._saver
+        if not self._saves or not self._groupers:
+            return
+        await self._try_to_save(logging.ERROR, "this crawl has learned")
+
+    async def _save_from_time_to_time(self) -> None:
+        pause = self._save_seconds
+        while not self._closing.is_set():
+            try:
+                await asyncio.wait_for(self._closing.wait(), pause)
+            except TimeoutError:
+                if self._has_changed:
+                    started = time.monotonic()
+                    self._has_changed = False
+                    await self._try_to_save(logging.WARNING, "was learned so far")
+                    # A large site takes its time, which is not to be all of the crawl's.
+                    pause = max(self._save_seconds, _SAVE_SHARE * (time.monotonic() - started))
+
+    async def _try_to_save(self, level: int, what: str) -> None:
+        try:
+            await self._save()
+        except (OSError, ConfigError, StorageFailed) as error:
+            where = "" if self._file is None else f" in {self._file.path}"
+            logger.log(level, "What %s could not be kept%s: %s", what, where, error)
+
+    async def _save(self) -> None:
+        # Pages that end meanwhile may be in the states, which does no harm.
+        seq = await self._marks.last_seq() if self._marks is not None else 0
+        states = {site: self.state_of(site) for site in self._groupers}
+        if self._keep is not None:
+            await self._keep(states)
+        if self._file is not None:
+            await asyncio.to_thread(self._file.save, states)  # packing and the disk
+        if self._marks is not None:
+            await self._marks.note_learned(seq)
+
+    def _opened(self, site: str, grouper: TemplateGrouper) -> TemplateGrouper:
+        self._groupers[site] = lambda: grouper
+        self._site_of_prefix[grouper.prefix] = site
+        return grouper
+
+    def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
+        assert self._file is not None
+        try:
+            state = stored.state()
+            grouper = TemplateGrouper.from_json(state.pop(_GROUPING), origin)
+            if self._site_of_prefix.get(grouper.prefix, site) != site:
+                logger.warning("The templates of %s have ids that another site of this crawl has: learned anew", site)
+                return None
+            for name, part in self._parts.items():
+                if name in state:
+                    value = state.pop(name)
+                    if name not in self._forgotten:
+                        part.restore(site, value, origin)
+        except (ValueError, KeyError) as error:
+            raise damaged(self._file, site, error) from error
+        self._others[site] = state
+        logger.info("%d templates of %s are known from %s", len(grouper.learned_groups()), site, self._file.path)
+        return grouper
+
+    def _describe(self, site: str, grouper: TemplateGrouper) -> list[dict[str, Any]]:
+        stored = self._stored.get(site) if self._others.get(site) else None
+        before = {one["template"]: one for one in stored.templates} if stored else {}
+        described = []
+        for group in grouper.learned_groups():
+            entry = {**asdict(group), "examples": [relative_url(url) for url in group.examples]}
+            for part in self._parts.values():
+                entry |= part.describe(site, group.template)
+            described.append({**before.get(group.template, {}), **entry})
+        return described
+
+    def _free_prefix(self) -> str:
+        """Return a prefix for ids that no other site of the file has: a later crawl may have several of them."""
+        while True:
+            prefix = f"s{self._prefix_number}t" if self._prefix_number else "t"
+            if prefix not in self._stored_prefixes and prefix not in self._site_of_prefix:
+                return prefix
+            self._prefix_number += 1
+
+
+def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader]) -> None:
+    """Raise ConfigError for a file that a crawl of these urls could not read or could not write."""
+    stored = file.load()
+    for url in urls:
+        site = find_site(stored, site_name(url))
+        if site is None:
+            continue
+        try:
+            state = site.state()
+            TemplateGrouper.from_json(state[_GROUPING], origin_of(url))
+            for name, reader in readers.items():
+                if name in state:
+                    reader(site_name(url), state[name], origin_of(url))
+        except (ValueError, KeyError) as error:
+            raise damaged(file, site_name(url), error) from error
+    file.check_writable()
+
+
+def names_by_host(stored: Iterable[str]) -> dict[str | None, list[str]]:
+    """Return the names of the sites on each host, which may have several ports."""
+    found: dict[str | None, list[str]] = {}
+    for name in stored:
+        found.setdefault(_host(name), []).append(name)
+    return found
+
+
+def find_site(
+    stored: Mapping[str, StoredSite], site: str, by_host: Mapping[str | None, Sequence[str]] | None = None
+) -> StoredSite | None:
+    """Return the site itself, else the only one on the same host with another port: a staging server moves about.
+    `by_host` is what `names_by_host` gives of them.
+    """
+    if site in stored:
+        return stored[site]
+    others = (names_by_host(stored) if by_host is None else by_host).get(_host(site), ())
+    return stored[others[0]] if len(others) == 1 else None
+
+
+def damaged(file: TemplatesFile, site: str, error: Exception) -> ConfigError:
+    """Return the error of a file that cannot be read in what it has of a site."""
+    return file.refusal(f"is damaged in what it holds of {site} ({error})")
+
+
+def _host(site: str) -> str | None:
+    return urlsplit(f"//{site}").hostname

@@ -1,0 +1,150 @@
+"""Splits groups whose samples have different labels: finds what separates the labels, and keeps the parts apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, Self
+
+from llmcrawler.core.understanding.templates.grouping_types import PageSample
+
+MAX_RULES = 32
+_MAX_DISCRIMINATORS = 24
+_MIN_DIFFERENCE = 0.6
+# What separates the samples has to tell each label of so many of those that it was not found on.
+_MIN_RECALL = 0.75
+
+Labelled = Sequence[tuple[PageSample, str]]
+Shares = Mapping[str, Mapping[str, float]]  # feature -> label -> share of the label's pages that have it, in 0..1
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRule:
+    """A split: the features that separate its labels, and label -> id of the group that the label's pages went to."""
+
+    shares: Shares
+    groups: Mapping[str, str]
+
+
+class Splits:
+    """Remembers all splits of a site's groups. `resolve` gives the current id of a group."""
+
+    def __init__(self, resolve: Callable[[str], str]) -> None:
+        self._resolve = resolve
+        self._apart: set[tuple[str, str]] = set()
+        self._rules: list[SplitRule] = []
+
+    def add(self, shares: Shares, groups: Mapping[str, str]) -> None:
+        """Remember a split, of which `groups` (label -> id) are the parts."""
+        self._apart.update(combinations(groups.values(), 2))
+        self._rules = [*self._rules, SplitRule(shares, groups)][-MAX_RULES:]
+
+    def note_parts(self, old: str, parts: Iterable[str]) -> None:
+        """Keep ids that left the group `old` apart from what `old` is kept apart from."""
+        self._apart |= {(new, b if a == old else a) for a, b in self._apart if old in (a, b) for new in parts}
+
+    def apart(self) -> frozenset[tuple[str, str]]:
+        """Return the pairs of current ids that must not be merged."""
+        pairs = {(self._resolve(one), self._resolve(other)) for one, other in self._apart}
+        self._apart = {(one, other) for one, other in pairs if one != other}
+        return frozenset(self._apart)
+
+    def part_for(self, template: str, sample: PageSample) -> str:
+        """Choose among groups that a split has parted: what separated them decides, not the whole page."""
+        for rule in self._rules:
+            ids = {label: self._resolve(group) for label, group in rule.groups.items()}
+            if template in ids.values() and (label := label_of(sample, rule.shares)) is not None:
+                template = ids[label]
+        return template
+
+    def templates(self) -> set[str]:
+        """Return every id that `part_for` may give."""
+        return {template for rule in self._rules for template in rule.groups.values()}
+
+    def to_json(self) -> dict[str, Any]:
+        rules = [asdict(rule) for rule in self._rules]
+        for rule in rules:
+            rule["groups"] = {label: self._resolve(group) for label, group in rule["groups"].items()}
+        return {"apart": sorted(list(pair) for pair in self.apart()), "rules": rules}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], resolve: Callable[[str], str]) -> Self:
+        splits = cls(resolve)
+        splits._apart = {(one, other) for one, other in value["apart"]}
+        for rule in value["rules"]:
+            shares = {
+                name: {label: float(share) for label, share in by_label.items()}
+                for name, by_label in rule["shares"].items()
+            }
+            splits._rules.append(SplitRule(shares, dict(rule["groups"])))
+        return splits
+
+
+def label_of(sample: PageSample, shares: Shares) -> str | None:
+    """Return the label whose pages the sample resembles in what separates them; None on a tie."""
+    present = sample.names
+    scores: dict[str, float] = {}
+    for name, by_label in shares.items():
+        for label, share in by_label.items():
+            scores[label] = scores.get(label, 0.0) + (share if name in present else 1 - share)
+    best, second = sorted(scores.items(), key=lambda item: -item[1])[:2]
+    return None if best[1] - second[1] < 1e-9 else best[0]
+
+
+def discriminators(labelled: Labelled) -> Shares:
+    """Find the features and url tokens whose frequency differs most between labels; empty when nothing separates them.
+
+    Frequencies are smoothed by half a page, so that one page of a label against one of another is weak
+    evidence for each feature but still some.
+    """
+    pages = Counter(label for _, label in labelled)
+    if len(pages) < 2:
+        return {}
+    counts: dict[str, Counter[str]] = {}
+    for sample, label in labelled:
+        for name in sample.names:
+            counts.setdefault(name, Counter())[label] += 1
+    ranked: list[tuple[float, str, dict[str, float]]] = []
+    for name, by_label in counts.items():
+        raw = [by_label[label] / number for label, number in pages.items()]
+        if max(raw) - min(raw) >= _MIN_DIFFERENCE:
+            smooth = {label: (by_label[label] + 0.5) / (number + 1) for label, number in pages.items()}
+            ranked.append((min(smooth.values()) - max(smooth.values()), name, smooth))
+    ranked.sort(key=lambda one: one[:2])
+    return {name: smooth for _, name, smooth in ranked[:_MAX_DISCRIMINATORS]}
+
+
+def of_common_labels(labelled: Labelled) -> Labelled:
+    """Leave out labels that one sample alone has, where two others have more: an odd page, or a slip of the model."""
+    counts = Counter(label for _, label in labelled)
+    common = {label for label, count in counts.items() if count > 1}
+    return labelled if len(common) < 2 else [one for one in labelled if one[1] in common]
+
+
+def holds_for_others(labelled: Labelled) -> bool:
+    """Tell whether what separates the samples would also have told those that it was not found on, each left out in
+    turn; True where a label has too few samples to try."""
+    counts = Counter(label for _, label in labelled)
+    if min(counts.values()) < 2:
+        return True
+    right: Counter[str] = Counter()
+    for place, (sample, label) in enumerate(labelled):
+        shares = discriminators([*labelled[:place], *labelled[place + 1 :]])
+        right[label] += bool(shares) and label_of(sample, shares) == label
+    return all(right[label] >= _MIN_RECALL * count for label, count in counts.items())
+
+
+def sort_by_label(members: Sequence[PageSample], shares: Shares, labelled: Mapping[str, str]) -> dict[str, list[str]]:
+    """Sort the members' urls by label, biggest first; undecided ones go with the most common label."""
+    sides: dict[str, list[str]] = {
+        label: [] for label in sorted({labelled[m.url] for m in members if m.url in labelled})
+    }
+    undecided: list[str] = []
+    for member in members:
+        label = labelled.get(member.url) or label_of(member, shares)
+        (undecided if label is None else sides[label]).append(member.url)
+    ranked = sorted(sides, key=lambda label: -len(sides[label]))
+    sides[ranked[0]].extend(undecided)
+    return {label: sides[label] for label in ranked}

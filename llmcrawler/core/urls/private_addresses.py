@@ -1,0 +1,191 @@
+"""Tells which hosts and addresses a crawl of the public web may not touch."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from llmcrawler.core.urls.url_refusals import UrlRefusal, UrlRefusalKind
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and what home routers and offices use.
+_PRIVATE_SUFFIXES = tuple(".localhost .local .localdomain .internal .intranet .lan .home .corp .home.arpa".split())
+# RFC 6052: the last 32 bits are an IPv4 address that a gateway connects to.
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Networks that Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF (RFC 6890) and
+# the relays of 6to4 (RFC 7526).
+_MORE_PRIVATE = tuple(map(ipaddress.ip_network, ("fec0::/10", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
+
+
+def parse_ipv4(host: str) -> ipaddress.IPv4Address | None:
+    """Read a number as inet_aton and browsers do: "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1".
+
+    None when the host is not such a number. The algorithm is the IPv4 parser of the WHATWG URL standard.
+    """
+    parts = host.split(".")
+    if len(parts) > 4 or not all(_NUMBER.fullmatch(part) for part in parts):
+        return None
+    numbers = []
+    for part in parts:
+        base, digits = 10, part
+        if part[:2] in ("0x", "0X"):
+            base, digits = 16, part[2:] or "0"
+        elif len(part) > 1 and part[0] == "0":
+            base = 8
+        if len(digits) > 16 or (base == 8 and re.search("[89]", digits)):
+            return None
+        numbers.append(int(digits, base))
+    *head, last = numbers
+    if any(number > 255 for number in head) or last >= 256 ** (4 - len(head)):
+        return None
+    value = last + sum(number << (8 * (3 - place)) for place, number in enumerate(head))
+    return ipaddress.IPv4Address(value)
+
+
+def _parse_address(text: str) -> Address | None:
+    text = text.strip("[]").partition("%")[0]
+    if ":" not in text:
+        return parse_ipv4(text)
+    try:
+        return ipaddress.IPv6Address(text)
+    except ValueError:
+        return None
+
+
+def is_private_address(address: str | Address) -> bool:
+    """Tell whether the address is anything but a public unicast one; a text that is no address counts as private."""
+    ip = _parse_address(address) if isinstance(address, str) else address
+    if ip is None:
+        return True
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        elif ip.teredo:
+            inner = ip.teredo[1]
+        elif int(ip) >> 32 == 0:  # ::a.b.c.d, the deprecated IPv4-compatible form
+            return True
+        if inner is not None:
+            return is_private_address(inner)
+    is_known = ip.is_global and not ip.is_multicast and not ip.is_reserved
+    return not is_known or any(ip.version == network.version and ip in network for network in _MORE_PRIVATE)
+
+
+def _is_loopback(host: str) -> bool:
+    address = _parse_address(host)
+    return _fold(host) == "localhost" if address is None else address.is_loopback
+
+
+@lru_cache(maxsize=1024)
+def is_private_host(host: str) -> bool:
+    """Tell by the name alone. A public name may still resolve to a private address, which has to be judged too."""
+    host = host.strip("[]").rstrip(".").lower()
+    if ":" in host or parse_ipv4(host) is not None:
+        return is_private_address(host)
+    # A name of one label is a machine of this network or a container beside us, never a public site.
+    return "." not in host or host.endswith(_PRIVATE_SUFFIXES)
+
+
+class AddressGuard:
+    """Keeps a crawl off private hosts, but for those that the user named as starts.
+
+    A private start opens its own host and port, and only to itself: the user may send requests there, and so may its
+    own pages. No page of another place, public or private, may lead there. Ports 80 and 443 of a host are one place,
+    as sites move their visitors from http to https.
+    """
+
+    def __init__(self, start_urls: Iterable[str]) -> None:
+        self._admitted = {place_of(url) for url in start_urls if is_private_host(_host_and_port(url)[0])}
+        self._hosts = {_fold(_host_and_port(f"//{place}")[0]) for place in self._admitted}
+
+    @property
+    def admits_any(self) -> bool:
+        """Tell whether a start is private."""
+        return bool(self._admitted)
+
+    def private_place_of(self, url: str) -> str:
+        """Return the private place that the page at `url` may ask; "" for a page of the public web: it may ask none."""
+        place = place_of(url)
+        return place if place in self._admitted else ""
+
+    def reason_to_refuse(self, url: str, source: str | None = None) -> UrlRefusal | None:
+        """Judge a url by its host as it is written. `source` is the url of the page, list or redirect that leads there;
+        None: the user does.
+        """
+        host, port = _host_and_port(url)
+        if not is_private_host(host):
+            return None
+        place = _place(host, port)
+        return self._reason_to_refuse_private(place, place if source is None else place_of(source))
+
+    def reason_to_refuse_place(self, place: str, source: str) -> UrlRefusal | None:
+        """Return why a place (host and port) may not be asked by a page of the place `source`; None where it may."""
+        if place and not is_private_host(_host_and_port(f"//{place}")[0]):
+            return None
+        return self._reason_to_refuse_private(place, source)
+
+    def _reason_to_refuse_private(self, place: str, source: str) -> UrlRefusal | None:
+        if place not in self._admitted:
+            return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, place)
+        if place == source:
+            return None
+        return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, f"{place} is a start, and open to its own pages only")
+
+    def admits_robots_txt(self, url: str, source: str) -> bool:
+        """Return whether the robots.txt of `source` may lead to `url`, though that is private: from a start on this
+        machine to another robots.txt on it, of which there is little to be had. Such a host is open for nothing else.
+        """
+        host = _host_and_port(url)[0]
+        is_ours = all(map(_is_loopback, (host, _host_and_port(source)[0])))
+        if not is_ours or urlsplit(url).path != "/robots.txt" or not self.private_place_of(source):
+            return False
+        self._hosts.add(_fold(host))
+        return True
+
+    def reason_to_refuse_address(self, address: str | Address, host: str) -> str | None:
+        """Judge the address that `host` resolved to, or that the connection was made to. Its url has been judged."""
+        ip = _parse_address(address) if isinstance(address, str) else address
+        if ip is not None and not is_private_address(ip):
+            return None
+        # Clouds hand out credentials at link-local addresses: nobody means these by a name.
+        inner = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+        is_link_local = ip is not None and (inner or ip).is_link_local
+        if _fold(host) in self._hosts and (_parse_address(host) is not None or not is_link_local):
+            return None
+        return f"private address: {host} is {address}"
+
+
+def place_of(url: str) -> str:
+    """Return host and port of an absolute url; the host alone for ports 80 and 443. "" when it has no host."""
+    return _place(*_host_and_port(url))
+
+
+@lru_cache(maxsize=1024)
+def _place(host: str, port: int) -> str:
+    name = _fold(host)
+    if not name:
+        return ""
+    name = f"[{name}]" if ":" in name else name
+    return name if port in (80, 443) else f"{name}:{port}"
+
+
+@lru_cache(maxsize=1024)
+def _host_and_port(url: str) -> tuple[str, int]:
+    """Return the host and port of a url; ("", 0) for one without a host."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return "", 0
+    return host, port or (443 if parts.scheme in ("https", "wss") else 80)
+
+
+def _fold(host: str) -> str:
+    host = host.strip("[]").rstrip(".").lower()
+    address = _parse_address(host)
+    return str(address) if address else host

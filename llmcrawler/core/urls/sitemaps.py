@@ -1,0 +1,270 @@
+"""Reads lists of urls that a site publishes: sitemaps of all kinds and feeds. robots.txt names them."""
+
+from __future__ import annotations
+
+import html
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from itertools import chain
+
+from lxml import etree
+
+from llmcrawler.core.content.decoding import decode, pieces, shown_encoding, xml_encoding_of
+from llmcrawler.core.urls.url_lists import MAX_URLS, Listed, PackedUrls, Reading, Sitemap
+
+MAX_BODY_BYTES = 50 * 1024 * 1024  # as sitemaps.org allows; a zip bomb ends here
+
+_BLANKS = "\x00 \t\r\n"
+_GZIP_MAGIC = b"\x1f\x8b"
+_URL = re.compile(r"https?://[^\s<>\"']+", re.IGNORECASE)
+# An address of a page, not of a picture or film, with its end. Each part gives nothing back (*+) or is bounded, so that
+# it takes linear time for any text.
+_LOC = re.compile(
+    r"<(?!image:|video:)(?:[\w-]{1,40}:)?(?:loc|link)\b[^<>]{0,1000}>\s*+(?:<!\[CDATA\[\s*+)?([^<\]]{1,4000}+)(?=(?:\]\]>\s*+)?</)",
+    re.IGNORECASE,
+)
+_LONGEST_LOC = 8_000  # characters
+_INDEX = re.compile(r"<(?:[\w-]{1,40}:)?sitemapindex\b", re.IGNORECASE)
+_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>", re.IGNORECASE)
+_AMPERSAND = "\ue000"  # stands for one where libxml2 would lose it
+_ROOT = re.compile(r"<(?:[\w-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)\b", re.IGNORECASE)
+_START = re.compile(rf"<\?xml\b|{_ROOT.pattern}", re.IGNORECASE)
+_WEB_PAGE = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
+_SITEMAP_FILE = re.compile(r"sitemap[^/?]*\.xml(?:\.gz)?$", re.IGNORECASE)
+_XHTML = "http://www.w3.org/1999/xhtml"
+_MAX_TEXT = 500  # characters of a title or a date
+_MAX_FIELD = 5_000  # characters of an element's text that are looked at
+_HEAD_BYTES = 2000
+_FED_CHARS = 65_536
+_MAX_IDLE_ELEMENTS = 100_000  # between two entries; they stand in memory until the next one
+
+
+def parse_sitemap(body: bytes) -> Sitemap:
+    """Read a urlset, a sitemapindex, RSS, Atom, or one url a line; gzipped or not, cut short or malformed.
+
+    Never raises: what cannot be read is left out. Entities are not expanded, so a bomb of them stays small.
+    """
+    found = Reading()
+    if len(body) > MAX_BODY_BYTES:
+        found.blame("it is larger than 50 MB: the rest is left out")
+    body, fault = _unpack(body[:MAX_BODY_BYTES])
+    found.blame(fault)
+    source = _source_of(body)
+    head = next(source.texts())[:_HEAD_BYTES].lstrip(_BLANKS)
+    if not head.startswith("<"):
+        _read_lines(source, found)
+    elif _WEB_PAGE.search(head) and not _ROOT.search(head):  # often an error page under the sitemap's address
+        found.blame("it is a web page")
+    else:
+        _read_xml(source, found)
+    return found.as_sitemap()
+
+
+def parse_packed_sitemap(body: bytes) -> Sitemap:
+    """Return the same as `parse_sitemap`, in little memory, for another process."""
+    found = parse_sitemap(body)
+    return replace(found, urls=PackedUrls(found.urls))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file, and the encoding that we decided on: libxml2 would take any that the file names and iconv knows."""
+
+    body: bytes
+    encoding: str
+
+    def texts(self) -> Iterator[str]:
+        """Return the text in parts."""
+        return pieces(self.body, self.encoding, MAX_BODY_BYTES)
+
+    def xml(self) -> Iterator[str]:
+        """Return the same without the declaration, which would contradict the encoding in which it is passed on."""
+        texts = self.texts()
+        for text in chain([_DECLARATION.sub("", next(texts).lstrip(_BLANKS))], texts):
+            yield from (text[start : start + _FED_CHARS] for start in range(0, len(text), _FED_CHARS))
+
+
+def _source_of(body: bytes) -> _Source:
+    shown = shown_encoding(body)
+    if shown is not None:
+        return _Source(body, shown)
+    body = body.lstrip(b"\x00\t\r\n ")
+    head = body[:_HEAD_BYTES].decode("latin-1")
+    start = head.find("<?xml")
+    if not head.startswith("<") and (match := _START.search(head)):
+        start = match.start()
+    if start > 0:  # behind what the server says of its own troubles
+        body = body[start:]
+    return _Source(body, xml_encoding_of(body, MAX_BODY_BYTES))
+
+
+def _unpack(body: bytes) -> tuple[bytes, str]:
+    """Unzip, twice when a server zipped a zipped file; a stream that breaks off yields what came before. Return also
+    what is wrong with it.
+    """
+    fault = ""
+    for _ in range(2):
+        if not body.startswith(_GZIP_MAGIC):
+            break
+        unzip, unpacked = zlib.decompressobj(wbits=31), bytearray()
+        try:
+            for start in range(0, len(body), 65536):
+                unpacked += unzip.decompress(body[start : start + 65536], MAX_BODY_BYTES - len(unpacked))
+                if unzip.eof or len(unpacked) >= MAX_BODY_BYTES:
+                    break
+            if len(unpacked) >= MAX_BODY_BYTES:
+                fault = "it is larger than 50 MB when it is unpacked: the rest is left out"
+            elif not unzip.eof:
+                fault = "its gzip stream is cut short"
+        except zlib.error:  # a damaged end: what was read so far is still a list
+            fault = "its gzip stream is damaged"
+        body = bytes(unpacked)
+    return body, fault
+
+
+def _read_xml(source: _Source, found: Reading) -> None:
+    """Read XML strictly, which tells what is wrong; then, where something is, as far as it can be read."""
+    try:
+        _pull(source.xml(), found, recover=False)
+    except etree.XMLSyntaxError as error:
+        found.blame(f"its XML is malformed: {str(error)[:_MAX_TEXT]}")
+    else:
+        if found.urls or found.sitemaps:
+            return
+    # The recovering parser drops all entities from the first fault on, and what is not closed.
+    with suppress(etree.XMLSyntaxError):  # past recovery: keep what was read so far
+        _pull((text.replace("&", _AMPERSAND) for text in source.xml()), found, recover=True)
+    last = next(reversed(found.urls), None)
+    end = decode(source.body[-4 * _MAX_FIELD :], source.encoding)
+    if last is not None and html.unescape(end).endswith(last):  # half an address is none
+        del found.urls[last]
+    if not found.is_feed:
+        _scan(source.texts(), found)
+
+
+def _pull(texts: Iterator[str], found: Reading, *, recover: bool) -> None:
+    parser = etree.XMLPullParser(
+        events=("end",), recover=recover, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
+    )
+    idle, is_open = 0, False
+    for part in texts:
+        opened, closed = part.rfind("<"), part.rfind(">")
+        if is_open and closed < 0:  # libxml2 takes 70 bytes for each of its own
+            found.blame("it has a tag that does not end: the rest is left out")
+            return
+        is_open = opened > closed
+        parser.feed(part.encode("utf-8", "replace"))
+        idle = _collect(parser, found, idle)
+        if idle > _MAX_IDLE_ELEMENTS:
+            found.blame("it holds too much that is no entry: the rest is left out")
+            return
+        if found.is_full:
+            return
+    parser.close()
+    _collect(parser, found, idle)
+
+
+def _collect(parser: etree.XMLPullParser, found: Reading, idle: int) -> int:
+    """Take the entries that have come. Return how many elements came since the last one, `idle` of them before."""
+    for _, element in parser.read_events():
+        if not isinstance(element, etree._Element) or not isinstance(element.tag, str):  # a comment
+            continue
+        name = element.tag.rpartition("}")[2].lower()
+        idle += 1
+        if name not in ("url", "sitemap", "item", "entry"):
+            continue
+        idle = 0
+        listed = _read_entry(element)
+        found.is_feed = found.is_feed or name in ("item", "entry")
+        if listed.url and (name == "sitemap" or (name == "url" and _SITEMAP_FILE.search(listed.url))):
+            found.sitemaps.setdefault(listed.url)
+        elif listed.url:
+            found.urls.setdefault(listed.url, listed)
+        for address in _in_other_languages(element) if len(found.others) < MAX_URLS else ():
+            found.others.setdefault(address, Listed(address))
+        element.clear()
+        parent = element.getparent()
+        # Entries that were read are let go, so 50,000 of them never stand in memory.
+        while parent is not None and element.getprevious() is not None:
+            del parent[0]
+    return idle
+
+
+def _read_entry(element: etree._Element) -> Listed:
+    """Return the address, date and title of a <url>, <sitemap>, RSS <item> or Atom <entry>."""
+    address = modified = title = ""
+    for child in element.iterchildren("*"):
+        name = child.tag.rpartition("}")[2].lower()
+        text = _plain((child.text or "")[:_MAX_FIELD]).strip()
+        if name == "loc" and not address:
+            address = text
+        elif name == "link" and not address and child.get("rel", "alternate") == "alternate":
+            # RSS writes the address as text, Atom as an attribute; xhtml:link of a sitemap is another language.
+            address = text or ("" if child.tag.startswith(f"{{{_XHTML}}}") else _plain(child.get("href", "")))
+        elif name in ("lastmod", "updated", "pubdate", "date") and not modified:
+            modified = _iso(text) if name == "pubdate" else text
+        elif name == "title" and not title:
+            title = text
+        elif name == "news" and not title:
+            title = _plain((child.findtext("{*}title") or "")[:_MAX_FIELD]).strip()
+        elif name == "guid" and not address and child.get("isPermaLink", "true") == "true" and _URL.fullmatch(text):
+            address = text
+    if address.startswith("&"):  # an entity that was not resolved
+        address = ""
+    return Listed(address, modified[:_MAX_TEXT], " ".join(title.split())[:_MAX_TEXT])
+
+
+def _in_other_languages(element: etree._Element) -> Iterator[str]:
+    for child in element.iterchildren(f"{{{_XHTML}}}link"):
+        if child.get("rel") == "alternate" and child.get("hreflang"):
+            yield _plain(child.get("href", "")).strip()
+
+
+def _plain(text: str) -> str:
+    return html.unescape(text.replace(_AMPERSAND, "&")) if _AMPERSAND in text else text
+
+
+def _iso(date: str) -> str:
+    """Return a date of RSS, which has them as mails do (RFC 822), in ISO 8601."""
+    try:
+        return parsedate_to_datetime(date).isoformat()
+    except ValueError:
+        return date
+
+
+def _read_lines(source: _Source, found: Reading) -> None:
+    rest = ""
+    for text in source.texts():
+        *lines, rest = (rest + text.replace("\r", "\n")).split("\n")
+        for line in lines:
+            _take_line(line, found)
+        if found.is_full:
+            return
+        rest = rest[:_MAX_FIELD]  # a line without an end is no address
+    _take_line(rest, found)
+
+
+def _take_line(line: str, found: Reading) -> None:
+    address = line.strip("\ufeff \t")
+    if address and _URL.fullmatch(address) and not found.is_full:
+        found.add(address)
+
+
+def _scan(texts: Iterator[str], found: Reading) -> None:
+    """Find addresses in a file that no XML parser reads."""
+    is_index, rest = False, ""
+    for text in texts:
+        window, end = rest + text, 0
+        is_index = is_index or _INDEX.search(window) is not None
+        for match in _LOC.finditer(window):
+            end = match.end()
+            address = html.unescape(match[1]).strip()
+            if found.is_full:
+                return
+            if _URL.match(address) and address not in found.sitemaps:
+                found.add(address, is_sitemap=is_index)
+        rest = window[max(end, len(window) - _LONGEST_LOC) :]

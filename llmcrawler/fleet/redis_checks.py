@@ -1,0 +1,101 @@
+"""Checks before the first request that a crawl can be kept in a Redis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from redis import exceptions as faults
+from redis.sentinel import MasterNotFoundError
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.fleet.connection import TIMEOUT_SECONDS, key_prefix, said_by
+from llmcrawler.fleet.queue_structure import FORMAT
+from llmcrawler.fleet.redis_address import (
+    CLUSTER,
+    SENTINEL,
+    SERVER,
+    RedisAddress,
+    redis_addresses,
+    shown,
+)
+
+OLDEST: Final = (6, 2)
+_CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")
+_MODES: Final = {
+    CLUSTER: "it is a Redis Cluster: name it, or several of its nodes, as redis+cluster://HOST:PORT,HOST:PORT",
+    SENTINEL: "it is a Sentinel, which keeps nothing itself: name it with what it watches, as "
+    "redis+sentinel://HOST:PORT,HOST:PORT/SERVICE",
+}
+
+
+def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
+    """Raise ConfigError where no crawl could be kept at the url, or without `to_write` not even be read."""
+    if not _CRAWL_ID.match(crawl_id):
+        raise ConfigError(
+            f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
+        )
+    for address in redis_addresses(url):
+        _check_address(address, crawl_id, to_write=to_write)
+
+
+def _check_address(address: RedisAddress, crawl_id: str, *, to_write: bool) -> None:
+    where = f"REDIS_URL={shown(address.url)}"
+    try:
+        with closing(address.client(TIMEOUT_SECONDS)) as client:
+            for said in info(client, address, "server"):
+                check_server(address.url, said, address.kind)
+            if to_write:
+                for said in info(client, address, "memory"):
+                    _check_memory(address.url, said)
+                client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
+    except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
+        raise ConfigError(f"{where}: it refuses the user or the password ({said_by(error)})") from error
+    except MasterNotFoundError as error:
+        raise ConfigError(f"{where}: no Sentinel there names a master ({said_by(error)})") from error
+    except (faults.RedisClusterException, faults.ClusterError) as error:
+        raise ConfigError(f"{where}: no Redis Cluster answers there ({said_by(error)})") from error
+    except faults.ResponseError as error:
+        raise ConfigError(f"{where}: no crawl can be kept there ({said_by(error)})") from error
+    except (faults.RedisError, OSError) as error:
+        raise ConfigError(f"{where}: no Redis answers there ({said_by(error)})") from error
+
+
+def info(client: Any, address: RedisAddress, section: str) -> list[Mapping[str, Any]]:
+    """Return a section of INFO, of each primary where there are several."""
+    if address.kind != CLUSTER:
+        return [client.info(section)]
+    return [client.info(section, target_nodes=node) for node in client.get_primaries()]
+
+
+def check_server(url: str, said: Mapping[str, Any], kind: str = SERVER) -> None:
+    """Raise ConfigError for a server that will not do, by the section `server` of its INFO."""
+    version = str(said.get("valkey_version") or said.get("redis_version") or "0")
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
+        raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
+    mode = str(said.get("server_mode") or said.get("redis_mode"))
+    if kind == CLUSTER and mode != CLUSTER:
+        raise ConfigError(f"REDIS_URL={shown(url)}: it is no Redis Cluster: name it as redis://HOST:PORT")
+    if kind != CLUSTER and mode in _MODES:
+        raise ConfigError(f"REDIS_URL={shown(url)}: {_MODES[mode]}")
+
+
+def _check_memory(url: str, said: Mapping[str, Any]) -> None:
+    policy = str(said.get("maxmemory_policy"))
+    if said.get("maxmemory") and policy.startswith("allkeys"):
+        raise ConfigError(
+            f"REDIS_URL={shown(url)}: with maxmemory-policy {policy} it throws urls away when it is full; "
+            "a crawl needs noeviction"
+        )
+
+
+def check_format(crawl_id: str, found: str | None) -> None:
+    """Raise ConfigError where the keys of a crawl have another format (None: the first one, which had no number)."""
+    if found != str(FORMAT):
+        raise ConfigError(
+            f"CRAWL_ID={crawl_id}: another version of llmcrawler has begun it; its keys in Redis are of format "
+            f"{found or 1}, those of this version are of format {FORMAT}. Let that version finish it, name another "
+            f"CRAWL_ID, or delete it: scrapy workers delete --force REDIS_URL {crawl_id}"
+        )

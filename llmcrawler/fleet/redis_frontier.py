@@ -1,0 +1,294 @@
+"""The frontier of a crawl that many workers share: its urls are in Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from llmcrawler.core.frontier.protocol import Counts, Lease, UrlTask
+from llmcrawler.core.storage import Outcome, url_key
+from llmcrawler.core.urls import site_name, site_of
+from llmcrawler.errors import StorageFailed
+from llmcrawler.fleet import redis_scripts as scripts
+from llmcrawler.fleet.queue_structure import BUCKETS
+from llmcrawler.fleet.redis_values import EndedLease, Parts, RecentAdditions, pack, unpack
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.connection import RedisConnection
+
+logger = logging.getLogger(__name__)
+
+_BLOOM_ERROR: Final = 0.0001
+_ADDED_AT_ONCE: Final = 500
+_FIELDS: Final = 5  # of a url in what the scripts return
+
+
+class RedisFrontier:
+    """Leases the urls of a crawl in Redis to this worker: those of the sites that it owns, and of sites that wait for
+    an owner where these are not enough. `on_site` is awaited with a url of each such site before any is leased.
+
+    A lease lasts as long as its site is this worker's. A url whose holders were lost `max_leases` times after they had
+    started on it is leased a last time, as lost. `max_pages` limits the pages of all workers together, dead ones not
+    counted. Acknowledgements of `ack_seconds` go out together. Before that `confirm` waits until no other worker can
+    have them; then `make_safe` gets their urls, and returns those whose lines would be lost with this process: their
+    lines are kept in Redis, and `on_kept` gets these urls.
+
+    `sites` are those that this worker owns, as far as it knows; `counts` are those of the last call, over all workers.
+    `has_places` is False where the last lease was bound by `max_pages`, or by what of it is this shard's.
+    """
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        connection: RedisConnection,
+        *,
+        max_leases: int,
+        max_pages: int | None = None,
+        ack_seconds: float = 0.0,
+        confirm: Callable[[], Awaitable[None]] | None = None,
+        make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: (),
+        on_kept: Callable[[Collection[str]], None] = lambda _urls: None,
+        on_site: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self.connection = connection
+        self.max_pages = max_pages
+        self._confirm = confirm
+        self._make_safe = make_safe
+        self._on_kept = on_kept
+        self._on_site = on_site
+        self._max_leases = max_leases
+        self._ack_seconds = ack_seconds
+        self.sites: set[str] = set()
+        self.has_places = True
+        self._asking = 0  # requests for urls that are under way
+        self._leased = 0  # the number of the last request for urls
+        self._losses = 0  # times that all leases were lost
+        self._held: dict[str, str] = {}  # by url: its arrival, and the number of the request that it was leased by
+        self._counts = Counts()
+        self._added = RecentAdditions()
+        self._adding = asyncio.Lock()
+        self._ended: list[EndedLease] = []  # not yet acknowledged in Redis
+        self._acking: asyncio.Task[None] | None = None
+        self._posted: set[asyncio.Task[Any]] = set()
+
+    async def open(self) -> None:
+        capacity = max(1_000_000, 20 * (self.max_pages or 0))
+        chosen, is_new = await self.connection.run(scripts.CHOOSE_FILTER, _BLOOM_ERROR, capacity)
+        logger.info("Urls are told apart by %s%s", _FILTERS[chosen.decode()], "" if is_new else ", as before")
+        await self.refresh()
+
+    async def refresh(self) -> Counts:
+        """Ask Redis for the counts of this moment, and add again what it has lost of this worker's additions."""
+        await self.take_counts(*await self.connection.run(scripts.COUNTS, self.connection.worker))
+        return self._counts
+
+    async def take_counts(self, counts: Sequence[int], last_added: int) -> None:
+        """Note the counts, and add again what Redis has lost of this worker's additions."""
+        self._note(counts)
+        if last_added < self._added.number:
+            await self._add_again()
+
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        new = 0
+        async with self._adding:  # one after the other, so that their number tells which of them Redis has
+            for some in _chunks(list(tasks), _ADDED_AT_ONCE):
+                parts = [part for task in some for part in _parts(task)]
+                new += await self._add(self._added.number + 1, parts)
+                self._added.note(parts)
+        return new
+
+    async def _add(self, number: int, parts: Parts) -> int:
+        counts, added = await self.connection.run(scripts.ADD, self.connection.worker, number, *parts)
+        self._note(counts)
+        return int(added)
+
+    async def _last_known(self) -> int:
+        """Return the number of the last addition of this worker that Redis has."""
+        counts, number = await self.connection.run(scripts.COUNTS, self.connection.worker)
+        self._note(counts)
+        return int(number)
+
+    async def _add_again(self) -> None:
+        """Queue again what was queued just before a replica replaced the server without having received it."""
+        async with self._adding:
+            lost = self._added.since(await self._last_known())
+            for parts in (*lost, ()):  # an empty one at the end sets the number right, also when none is kept any more
+                await self._add(self._added.number, parts)
+        if lost:
+            logger.warning("Redis has lost what was last written to it: the urls that were queued are queued again")
+
+    async def set_priorities(self, priorities: Mapping[str, int]) -> None:
+        if priorities:
+            await self.connection.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
+
+    async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
+        self._asking += 1
+        try:
+            return await self._lease(limit, held, per_host, worst)
+        finally:
+            self._asking -= 1
+
+    async def _lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None) -> list[Lease]:
+        self._leased += 1
+        number, losses = self._leased, self._losses
+        counts, rows, *has_places = await self.connection.run(
+            scripts.LEASE,
+            self.connection.worker,
+            number,
+            limit,
+            per_host,
+            "" if worst is None else worst,
+            json.dumps(dict(held)),
+            "" if self.max_pages is None else self.max_pages,
+        )
+        self._note(counts)
+        self.has_places = has_places != [0]
+        leases = [_lease(row, self._max_leases) for row in _chunks(rows, _FIELDS)]
+        names = [f"{arrival} {number}" for arrival in rows[::_FIELDS]]
+        for lease in leases:
+            if losses == self._losses:
+                await self._take_up(lease.task)
+        if losses != self._losses:  # they may have been leased since
+            await self.connection.run(scripts.RELEASE, self.connection.worker, *names)
+            return []
+        self._held |= {lease.url: name for lease, name in zip(leases, names, strict=True)}
+        return leases
+
+    async def _take_up(self, task: UrlTask) -> None:
+        site = site_of(task.host)
+        if site not in self.sites:
+            if self._on_site is not None and not task.fault:
+                await self._on_site(task.url)
+            self.sites.add(site)
+
+    def holds(self, url: str) -> bool:
+        return url in self._held
+
+    def has_of(self, site: str) -> bool:
+        """Return whether urls of a site are leased here, are being leased, or are not acknowledged in Redis yet."""
+        urls = (*self._held, *(one.url for one in self._ended))
+        return self._asking > 0 or any(site_name(url) == site for url in urls)
+
+    def lose_all(self) -> None:
+        """Forget all leases and sites: they are other workers' now."""
+        self._losses += 1
+        self._held.clear()
+        self.sites.clear()
+
+    async def start(self, url: str) -> None:
+        if url in self._held:
+            await self.connection.run(scripts.START, self.connection.worker, self._held[url], 1)
+
+    def mark_survived(self, url: str) -> None:
+        if url in self._held:
+            self.connection.post(
+                self.connection.run(scripts.START, self.connection.worker, self._held[url], 0), self._posted
+            )
+
+    async def renew(self, urls: Iterable[str]) -> None:
+        """Do nothing: the leases of a worker last as long as its heartbeats come."""
+
+    async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
+        lease = self._held.pop(url, None)
+        if lease is None:
+            return False
+        ended = EndedLease(lease, url, outcome, self._losses, asyncio.get_running_loop().create_future())
+        self._ended.append(ended)
+        if self._acking is None:
+            self._acking = asyncio.ensure_future(self._ack_all())
+        return await asyncio.shield(ended.was_held)
+
+    async def release(self, url: str) -> bool:
+        return bool(await self.release_all([url]))
+
+    async def release_all(self, urls: Iterable[str]) -> int:
+        """Release urls, and return how many of them were leased."""
+        await asyncio.gather(*self._posted)
+        leases = [lease for url in urls if (lease := self._held.pop(url, None)) is not None]
+        released = 0
+        for some in _chunks(leases, _ADDED_AT_ONCE):
+            counts, were_held = await self.connection.run(scripts.RELEASE, self.connection.worker, *some)
+            self._note(counts)
+            released += sum(were_held)
+        return released
+
+    async def reserve_target(self, url: str, by: str) -> bool:
+        return bool(await self.connection.run(scripts.RESERVE, *_bucket_and_key(url), url_key(by)))
+
+    def counts(self) -> Counts:
+        return self._counts
+
+    async def close(self) -> None:
+        if self._acking is not None:
+            await self._acking
+        await asyncio.gather(*self._posted, return_exceptions=True)
+        await self.connection.close()
+
+    async def _ack_all(self) -> None:
+        try:
+            while self._ended:
+                await asyncio.sleep(self._ack_seconds)
+                ended = list(self._ended)
+                try:
+                    await self._ack_together(ended)
+                except BaseException as error:
+                    for one in ended:
+                        if not one.was_held.done():
+                            one.was_held.set_exception(error)
+                            one.was_held.exception()  # marked as seen: its page may be gone by now
+                    if not isinstance(error, StorageFailed):  # then the crawl is being closed, and logs why
+                        raise
+                finally:
+                    del self._ended[: len(ended)]
+        finally:
+            self._acking = None
+
+    async def _ack_together(self, ended: Sequence[EndedLease]) -> None:
+        if self._confirm is not None:
+            await self._confirm()
+        for one in ended:
+            if one.losses != self._losses:
+                one.was_held.set_result(False)
+        ended = [one for one in ended if one.losses == self._losses]
+        if not ended:
+            return
+        unsafe = self._make_safe([one.url for one in ended])
+        parts = [part for one in ended for part in one.parts(with_line=one.url in unsafe)]
+        # A page is acknowledged only when the links that it has are queued.
+        while (answer := await self.connection.run(scripts.ACK, self.connection.worker, self._added.number, *parts))[
+            1
+        ] is None:
+            await self._add_again()
+        counts, done = answer
+        self._note(counts)
+        self._on_kept(unsafe)
+        for one, was_held in zip(ended, done, strict=True):
+            one.was_held.set_result(bool(was_held))
+
+    def _note(self, counts: Sequence[int]) -> None:
+        self._counts = Counts(*counts)
+
+
+_FILTERS: Final = {"bloom": f"a Bloom filter ({_BLOOM_ERROR:.2%} taken for known)", "set": "sets of 64-bit hashes"}
+
+
+def _parts(task: UrlTask) -> tuple[str | int, ...]:
+    return (*_bucket_and_key(task.url), f"{task.host}\n{task.group}", task.priority, pack(task))
+
+
+def _bucket_and_key(url: str) -> tuple[int, int]:
+    key = url_key(url)
+    return key % BUCKETS, key // BUCKETS
+
+
+def _lease(row: Sequence[Any], max_leases: int) -> Lease:
+    _arrival, attempts, queue, priority, task = row
+    host, _, group = queue.decode().partition("\n")
+    is_lost = int(attempts) >= max_leases
+    return Lease(unpack(task.decode(), host, group, int(priority)), int(attempts) + 1, is_lost=is_lost)
+
+
+def _chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,5 +1,0 @@
-"""Estimates a crawl before it is paid for: from a sample of pages to the site's size and the calls of the model."""
-
-from llmcrawler.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms, make_plan, make_plans
-from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample, strata_of
-from llmcrawler.reporting.planning.size_estimate import Range, site_size

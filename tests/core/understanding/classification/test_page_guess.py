@@ -1,0 +1,145 @@
+"""Guesses of a page's type by the trained model, and by rules where the model does not know the type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from llmcrawler.core.understanding.classification.page_guess import PageGuesser
+from llmcrawler.core.understanding.classification.page_type_rules import score
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import CLASSIFIER, RULE, Question
+from llmcrawler.items import PageContent
+
+
+def question(
+    kinds: dict[str, float], url: str = "https://a.example/x/y", title: str = "A page", **content: Any
+) -> Question:
+    return Question(url, title, "", PageContent(kinds=kinds, **content), "a.example", "t1", 1)
+
+
+def guesser(*names: str) -> PageGuesser:
+    return PageGuesser(PageTypes([PageType(name, "") for name in names]) if names else DEFAULT_PAGE_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("names", "kinds", "wanted"),
+    [
+        ((), {"article": 0.7, "product": 0.3}, ("article", 0.7)),
+        ((), {"listing": 0.2, "collection": 0.5, "product": 0.3}, ("collection", 0.5)),
+        (("listing", "product"), {"listing": 0.3, "collection": 0.3, "product": 0.4}, ("listing", 0.6)),
+        ((), {"forum": 0.9, "article": 0.1}, ("forum_thread", 0.9)),
+        (("collection", "listing"), {"listing": 0.4, "collection": 0.6}, ("collection", 0.6)),
+        (("Blog-Post", "forum"), {"article": 0.8, "forum": 0.2}, ("Blog-Post", 0.8)),
+        (("product", "other"), {"article": 0.9, "product": 0.1}, ("product", 0.1)),
+    ],
+)
+def test_kinds_are_given_the_names_that_the_set_has_for_them(
+    names: tuple[str, ...], kinds: dict[str, float], wanted: tuple[str, float]
+) -> None:
+    found = guesser(*names).likely(question(kinds))
+    assert found is not None
+    assert found[0] == wanted[0]
+    assert found[1] == pytest.approx(wanted[1])
+
+
+def test_the_model_decides_where_it_knows_the_type() -> None:
+    asked = question({"article": 0.9, "product": 0.1}, "https://a.example/products/red-lamp")
+    assert guesser().decide(asked) == ("article", 0.9, CLASSIFIER)
+
+
+def test_rules_decide_for_types_that_the_model_does_not_know() -> None:
+    asked = question({"article": 0.9}, "https://a.example/account/login", cues={"password_inputs": 1.0})
+    assert guesser().decide(asked)[::2] == ("login", RULE)
+
+
+def test_rules_need_less_of_a_lead_where_the_model_is_in_doubt() -> None:
+    cues, url = {"password_inputs": 1.0, "word_count": 500.0}, "https://a.example/x"
+    assert guesser().decide(question({"listing": 0.9}, url, cues=cues))[::2] == ("listing", CLASSIFIER)
+    assert guesser().decide(question({"listing": 0.5, "article": 0.4}, url, cues=cues))[::2] == ("login", RULE)
+
+
+def test_a_page_of_little_but_a_password_is_a_login() -> None:
+    asked = question({"listing": 0.9}, "https://a.example/x", cues={"password_inputs": 1.0, "word_count": 40.0})
+    assert guesser().decide(asked)[::2] == ("login", RULE)
+
+
+def test_what_made_the_page_tells_that_it_describes_code() -> None:
+    asked = question({"documentation": 0.9}, title="A: B Class Reference", metadata={"generator": "Doxygen 1.9.4"})
+    assert guesser().decide(asked)[::2] == ("api_reference", RULE)
+    prose = question({"documentation": 0.9}, metadata={"generator": "Doxygen 1.9.4"})
+    assert guesser().decide(prose)[::2] == ("documentation", CLASSIFIER)
+    assert guesser("documentation", "other").decide(asked)[::2] == ("documentation", CLASSIFIER)
+
+
+def test_rules_decide_where_the_page_was_judged_by_no_model() -> None:
+    asked = question({}, "https://a.example/item/red-lamp", cues={"add_to_cart": 1.0})
+    assert guesser().decide(asked)[::2] == ("product", RULE)
+
+
+def test_a_set_without_known_names_has_no_guess() -> None:
+    asked = question({"article": 0.9})
+    assert guesser("castle", "moat").likely(asked) is None
+    assert guesser("castle", "moat").decide(asked) == (None, 0.0, RULE)
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "kind"),
+    [
+        ("PDP", "", "product"),
+        ("product-page", "", "product"),
+        ("Shop category", "", "collection"),
+        ("blog_post", "", "article"),
+        ("forum", "", "forum"),
+        ("thing", "one product of the shop, with its price; not a list of products", "product"),
+        ("shelf", "a list of products", "collection"),
+        ("overview_of_news", "many news articles, each with a link", "listing"),
+        ("chat", "a discussion between several people", "forum"),
+        ("castle", "a page about one castle", None),
+        ("lemma", "an entry of a dictionary, not an article", None),
+    ],
+)
+def test_a_users_own_type_is_known_by_its_name_or_description(name: str, description: str, kind: str | None) -> None:
+    own = PageGuesser(PageTypes([PageType(name.replace(" ", "_"), description), PageType("other", "anything else")]))
+    kinds = {"article": 0.1, "product": 0.1, "collection": 0.1, "forum": 0.1, "listing": 0.1} | (
+        {kind: 0.5} if kind else {}
+    )
+    assert own.decide(question(kinds))[0] == (name.replace(" ", "_") if kind else "other")
+
+
+def test_a_page_of_a_kind_that_the_set_lacks_is_of_the_fallback_type_and_unsure() -> None:
+    asked = question({"forum": 0.9, "article": 0.06, "product": 0.04})
+    assert guesser("article", "product", "other").decide(asked) == ("other", 0.1, CLASSIFIER)
+    assert guesser("article", "product").decide(asked) == ("article", 0.06, CLASSIFIER)
+
+
+@pytest.mark.parametrize("with_collections", [True, False])
+def test_shop_categories_have_a_type_of_their_own_where_the_set_has_one(with_collections: bool) -> None:
+    names = [name for name in DEFAULT_PAGE_TYPES.names if name != "collection"] + ["collection"] * with_collections
+    asked = question({"collection": 0.9, "listing": 0.1})
+    assert guesser(*names).decide(asked)[0] == ("collection" if with_collections else "listing")
+
+
+def test_documentation_is_less_sure_where_the_set_tells_references_of_code_from_it() -> None:
+    asked = question({"documentation": 0.98, "article": 0.02})
+    label, confidence, decided_by = guesser().decide(asked)
+    assert (label, decided_by) == ("documentation", CLASSIFIER)
+    assert 0.4 < confidence < 0.6
+    assert guesser("documentation", "article").decide(asked) == ("documentation", 0.98, CLASSIFIER)
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("Posted by A. QUOTE\nReplies: 2, topic closed", {"forum_thread": 1}),
+        ("reposted, misquote, _posted, topics", {}),
+        ("Add to basket. In Stock (SKU 7)", {"product": 3}),
+        ("Our team: we offer a lot. Hour team, powe offer", {"service": 2}),
+    ],
+)
+def test_phrases_of_a_text_count_in_any_case_where_words_begin(text: str, points: dict[str, int]) -> None:
+    asked = Question("https://a.example/x/y", "A page", text, PageContent(), "a.example", "t1", 1)
+    found = score(asked) - score(replace(asked, text=""))  # without those of the address
+    assert dict(found) == points

@@ -1,0 +1,187 @@
+"""When a template's pages are asked, wait, or take its verdict."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from llmcrawler.core.understanding.classification.classify_prompt import Answer
+from llmcrawler.core.understanding.classification.site_verdicts import SiteVerdicts
+from llmcrawler.core.understanding.classification.template_samples import (
+    EXTRA_SAMPLES,
+    MAX_FAILURES,
+    TRUSTED_ALONE,
+    SampleStep,
+    TemplateSamples,
+)
+
+
+def walk(samples: TemplateSamples, first: int, last: int, label: str = "a") -> list[int]:
+    """Pages come one after the other and each question is answered at once; returns the members that were asked."""
+    asked = []
+    for member in range(first, last + 1):
+        url = f"u{member}"
+        step = samples.step(url, member)
+        if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
+            asked.append(member)
+            samples.note_asked(url, patient=step is SampleStep.ASK_PATIENTLY)
+            samples.note_answer(url, label)
+        else:
+            assert step is SampleStep.TAKE
+            samples.note_taken(url)
+    return asked
+
+
+def ask(samples: TemplateSamples, member: int) -> str:
+    url = f"u{member}"
+    assert samples.step(url, member) is SampleStep.ASK
+    samples.note_asked(url, patient=False)
+    return url
+
+
+def test_samples_are_due_at_pages_1_4_16_64_256() -> None:
+    assert walk(TemplateSamples(), 1, 1000) == [1, 4, 16, 64, 256]
+
+
+def test_only_the_first_sample_is_urgent() -> None:
+    samples = TemplateSamples()
+    assert samples.step("u1", 1) is SampleStep.ASK
+    samples.note_asked("u1", patient=False)
+    samples.note_answer("u1", "a")
+    assert samples.step("u4", 4) is SampleStep.ASK_PATIENTLY
+
+
+def test_a_schedule_survives_member_numbers_that_jump() -> None:
+    samples = TemplateSamples()
+    walk(samples, 1, 1)
+    assert samples.step("u40", 40) is SampleStep.ASK_PATIENTLY
+    samples.note_asked("u40", patient=True)
+    assert samples.step("u41", 41) is SampleStep.TAKE
+
+
+def test_pages_wait_for_the_first_verdict_and_then_take_it() -> None:
+    samples = TemplateSamples()
+    first = ask(samples, 1)
+    assert samples.step("u2", 2) is SampleStep.WAIT
+    assert samples.step("u3", 3) is SampleStep.WAIT
+    samples.note_answer(first, "a")
+    assert samples.step("u2", 2) is SampleStep.TAKE
+    assert samples.majority == "a"
+
+
+def test_one_answer_does_not_decide_for_many_that_wait() -> None:
+    samples = TemplateSamples()
+    first = ask(samples, 1)
+    samples.waiting = {f"w{number}": None for number in range(TRUSTED_ALONE)}
+    samples.note_answer(first, "wrong")
+    chosen = [url for url in list(samples.waiting) if samples.step(url, 2) is SampleStep.ASK]
+    assert len(chosen) == 2
+    for url in chosen:
+        samples.note_asked(url, patient=False)
+    assert {samples.step(url, 2) for url in samples.waiting} == {SampleStep.WAIT}
+
+
+def test_one_answer_has_to_be_confirmed_before_it_decides_for_many() -> None:
+    samples = TemplateSamples(page_count=300)
+    ask(samples, 300)
+    samples.note_answer("u300", "a")
+    for number in range(TRUSTED_ALONE):
+        assert samples.step(f"v{number}", 300) is SampleStep.TAKE
+        samples.note_taken(f"v{number}")
+    assert samples.step("next", 300) is SampleStep.ASK
+
+
+def test_a_sample_that_disagrees_asks_for_six_more_and_the_rest_wait() -> None:
+    samples = TemplateSamples()
+    assert walk(samples, 1, 3) == [1]
+    samples.note_asked("u4", patient=True)
+    samples.note_answer("u4", "b")
+    extra = [ask(samples, member) for member in range(5, 5 + EXTRA_SAMPLES)]
+    assert samples.step("u11", 11) is SampleStep.WAIT
+    for url in extra[:-1]:
+        samples.note_answer(url, "a")
+    assert samples.take_settled_doubt() is None
+    samples.note_answer(extra[-1], "a")
+    # One odd page of eight is no second kind of page.
+    assert samples.take_settled_doubt() is None
+    assert samples.step("u12", 12) is SampleStep.TAKE
+    assert samples.majority == "a"
+    assert samples.confidence == pytest.approx(8 / 10)
+
+
+def test_two_of_a_kind_that_disagree_are_reason_to_split() -> None:
+    samples = TemplateSamples(labels={"u1": "a"}, page_count=10, _round=1)
+    samples.note_answer("u4", "b")
+    extra = [ask(samples, member) for member in range(5, 5 + EXTRA_SAMPLES)]
+    for number, url in enumerate(extra):
+        samples.note_answer(url, "ab"[number % 2])
+    labels = samples.take_settled_doubt()
+    assert labels is not None
+    assert sorted(labels.values()) == list("aaaabbbb")
+    assert samples.take_settled_doubt() is None
+
+
+def test_extra_samples_are_spread_over_the_pages_that_wait() -> None:
+    samples = TemplateSamples(labels={"u1": "a"}, page_count=200, _round=3)
+    samples.waiting = {f"w{n:02}": None for n in range(60)}
+    samples.note_answer("u2", "b")
+    chosen = [url for url in samples.waiting if samples.step(url, 5) is SampleStep.ASK]
+    assert chosen == ["w00", "w10", "w20", "w30", "w40", "w50"]
+
+
+def test_a_failed_sample_is_followed_by_the_next_page_but_not_by_all() -> None:
+    samples = TemplateSamples()
+    for member in range(1, 1 + MAX_FAILURES):
+        url = ask(samples, member)
+        assert samples.step("u9", 9) is SampleStep.ASK_PATIENTLY if member == 1 else SampleStep.WAIT
+        samples.note_failure(url)
+    assert samples.step("u9", 9) is SampleStep.FAIL
+    assert samples.step("u17", 17) is SampleStep.FAIL
+    assert samples.step("u18", 18) is SampleStep.ASK
+
+
+def test_a_page_that_failed_as_a_sample_takes_its_templates_verdict() -> None:
+    samples = TemplateSamples()
+    walk(samples, 1, 3)
+    samples.note_asked("u4", patient=True)
+    samples.note_failure("u4")
+    assert samples.step("u4", 4, may_ask=False) is SampleStep.TAKE
+
+
+def test_confidence_is_laplaces_rule_of_succession() -> None:
+    assert TemplateSamples(labels={"u1": "a"}).confidence == pytest.approx(2 / 3)
+    assert TemplateSamples(labels=dict.fromkeys("uvwx", "a")).confidence == pytest.approx(5 / 6)
+    assert TemplateSamples(labels={"u": "a", "v": "a", "w": "b"}).confidence == pytest.approx(3 / 5)
+
+
+def test_a_group_inherits_exactly_the_samples_that_are_its_own() -> None:
+    old = TemplateSamples(labels={"u1": "a", "u2": "b", "u3": "a"}, page_count=90, _round=3)
+    part = old.inherit({"u2": "b"}, {"u7": False})
+    assert (part.majority, part.page_count) == ("b", 2)
+    assert part.step("u5", 20) is SampleStep.ASK_PATIENTLY
+    grown = old.inherit({"u1": "a", "u2": "b", "u3": "a", "x": "a"}, {})
+    assert grown.step("u5", 91) is SampleStep.TAKE
+
+
+async def test_pages_do_not_wait_for_samples_that_have_moved_to_another_template() -> None:
+    site = SiteVerdicts()
+    urls = [f"http://shop.test/p/{number}" for number in range(12)]
+    for url in urls:
+        site.enter(url, "t1")
+    samples = site.group("t1").samples
+    assert samples.step(urls[0], len(urls)) is SampleStep.ASK
+    samples.note_asked(urls[0], patient=False)
+    waits = [asyncio.create_task(site.group("t1").wait(url)) for url in urls[1:]]
+    await asyncio.sleep(0)
+    site.note_answer(urls[0], Answer("product", 0.9), fits=True)
+    steps = {url: samples.step(url, len(urls)) for url in urls[1:]}
+    chosen = [url for url, step in steps.items() if step is SampleStep.ASK]
+    others = [url for url, step in steps.items() if step is SampleStep.WAIT]
+    assert chosen
+    assert others
+    site.regroup({}, dict.fromkeys(chosen, "t2"))
+    await asyncio.gather(*waits)
+    samples = site.group("t1").samples
+    assert not [url for url in others if samples.step(url, len(urls)) is SampleStep.WAIT]
+    assert site.group("t2").samples.step(chosen[0], 1) is SampleStep.ASK

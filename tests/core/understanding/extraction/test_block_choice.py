@@ -1,0 +1,100 @@
+"""What a model is shown of a page that has more blocks than its budget has room for."""
+
+import pytest
+
+from llmcrawler.core.understanding.extraction import PageBlocks, main_scores, shown_blocks
+from llmcrawler.core.understanding.extraction.annotators import Annotator
+from llmcrawler.core.understanding.extraction.block_choice import is_crowded, repeated_texts
+from llmcrawler.core.understanding.extraction.induce_answers import Induced
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
+from llmcrawler.core.understanding.extraction.training_set import TrainingPage
+
+URL = "http://shop.example/tea"
+WORDS = "This tea grows on the southern slopes, is picked by hand in April and dried for two days in the shade."
+MENU = "".join(f"<li><a href='/c/{n}'>Category number {n}</a></li>" for n in range(300))
+REVIEWS = "".join(
+    f"<div class='review'><b class='who'>Visitor {n}</b><p class='said'>I like it, says visitor {n}.</p></div>"
+    for n in range(200)
+)
+PRODUCT = f"""<title>Green tea</title><meta name="author" content="Ann Leaf"><body><nav><ul>{MENU}</ul></nav>
+<main><h1>Green tea</h1><p>{WORDS}</p><p>{WORDS[::-1]}</p><p class="price">€ 12.50</p><p>Packed on 2026-03-14</p>
+<table><tr><th>Origin</th><td>Uji</td></tr><tr><th>Weight</th><td>100 g</td></tr></table>
+<p>Ann Leaf</p><section>{REVIEWS}</section></main><footer><ul>{MENU.replace("Category", "Page")}</ul></footer>"""
+
+
+def shown(html: str, budget_tokens: int) -> list[str]:
+    listed = PageBlocks(html, URL).listed(main_scores(html, URL))
+    return [block.text for block in shown_blocks(listed, (), budget_tokens)]
+
+
+@pytest.mark.parametrize(
+    "text", ["Green tea", WORDS, "€ 12.50", "Packed on 2026-03-14", "Origin", "Uji", "Weight", "100 g", "Ann Leaf"]
+)
+def test_values_are_shown_before_menus(text):
+    assert text in shown(PRODUCT, 500)
+
+
+def test_of_many_rows_the_first_are_shown_and_room_is_left_for_what_is_behind_them():
+    behind = PRODUCT.replace("</section>", "</section><p class='sku'>Article 4711-X</p>")
+    few = shown(behind, 700)
+    assert "Visitor 0" in few
+    assert "Visitor 150" not in few
+    assert "Article 4711-X" in few
+
+
+def test_what_is_shown_stands_in_the_order_of_the_document():
+    numbers = [block.n for block in shown_blocks(PageBlocks(PRODUCT).listed(main_scores(PRODUCT, URL)), (), 600)]
+    assert numbers == sorted(numbers)
+
+
+def test_the_budget_is_kept_and_nothing_is_left_out_without_need():
+    listed = PageBlocks(PRODUCT).listed()
+    assert sum(map(len, shown(PRODUCT, 600))) <= 4 * 600
+    assert shown_blocks(listed, (), 100_000) == listed.blocks
+    assert is_crowded(listed, (), 600)
+    assert not is_crowded(listed, (), 100_000)
+
+
+def test_scores_go_to_the_blocks_of_the_same_texts_and_to_what_is_in_them():
+    html = f"<body><p>{WORDS} <b>Hand picked</b></p><footer><ul><li><a href='/x'>More</a></li></ul></footer>"
+    known = main_scores(html, URL)
+    listed = PageBlocks(html, URL).listed(known)
+    scores = {block.text: score for block, score in zip(listed.blocks, listed.scores, strict=True)}
+    assert scores[f"{WORDS} Hand picked"] in known.values()
+    assert scores["Hand picked"] == scores[f"{WORDS} Hand picked"]
+    assert scores["More"] < scores["Hand picked"]
+
+
+def test_where_the_frame_leads_is_not_shown():
+    frame = "<a href='/basket'>Basket</a><p>Tea</p><p>Tea</p>"
+    pages = [PageBlocks(f"{frame}<h1>Tea {n}</h1><a href='/{n}'>More</a>") for n in range(5)]
+    listed = [page.listed() for page in pages]
+    texts = [block.text for block in shown_blocks(listed[3], repeated_texts(listed), 1000)]
+    assert texts == ["Tea", "Tea", "Tea 3", "/3", "Basket", "More"]
+
+
+class Watching(Annotator):
+    """Keeps what it is shown, and points at nothing."""
+
+    def __init__(self) -> None:
+        self.texts: list[list[str]] = []
+
+    async def shown_before(self, _page_type, _urls) -> list[int]:
+        return []
+
+    async def point(self, _page_type, pages, _known) -> Induced:
+        self.texts += [[block.text for block in page.blocks] for page in pages]
+        return Induced((), {})
+
+
+async def test_a_training_shows_the_values_of_crowded_pages():
+    pages = [
+        TrainingPage(
+            f"{URL}/{n}", "", "en", PRODUCT.replace("12.50", f"{n}2.50").replace("Category", f"Kind {n}"), frozenset()
+        )
+        for n in range(1, 6)
+    ]
+    watching = Watching()
+    await TrainingRun("product", watching, TrainingRules(budget_tokens=500), ()).run(pages)
+    assert watching.texts
+    assert all(any(text.endswith("2.50") for text in texts) for texts in watching.texts)

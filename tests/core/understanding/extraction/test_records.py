@@ -1,0 +1,417 @@
+"""When templates are learned, which pages wait for it, and what they get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from llmcrawler.core.understanding.extraction import (
+    RecordAnswer,
+    RecordQuestion,
+    RecordRules,
+    Records,
+    RecordTypes,
+    held_by_type,
+    requested_fields,
+)
+from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMError, LLMFailed, LLMStopped, LLMUnavailable
+from llmcrawler.items import PageError
+from tests.core.understanding.extraction.record_pages import (
+    TruthAnnotator,
+    new_design,
+    old_design,
+    product,
+    question,
+    review_form,
+)
+
+RULES = RecordRules(min_pages=5, learn_pages=12)
+
+
+class Pressure:
+    """Says what a test tells it to say."""
+
+    def __init__(self, reason: str | None = None) -> None:
+        self.reason = reason
+        self.held = 0
+
+    def __call__(self, held: int) -> str | None:
+        self.held = held
+        return self.reason
+
+
+def make(annotator: Any, pressure: Pressure | None = None, **changes: Any) -> Records:
+    given: dict[str, Any] = {"record_types": RecordTypes(), "pressure": pressure or Pressure(), **changes}
+    return Records(annotator, given.pop("rules", RULES), **given)
+
+
+async def ask(records: Records, questions: Sequence[RecordQuestion]) -> list[RecordAnswer]:
+    return list(await asyncio.wait_for(asyncio.gather(*map(records.record_of, questions)), timeout=30))
+
+
+def agreement(answers: Sequence[RecordAnswer], numbers: Sequence[int]) -> float:
+    """F1 over all fields of all pages."""
+    counts: Counter[str] = Counter()
+    for number, answer in zip(numbers, answers, strict=True):
+        for name, value in product(number).items():
+            got = (answer.record or {}).get(name)
+            counts["right"] += value is not None and got == value
+            counts["wrong"] += got is not None and got != value
+            counts["missing"] += value is not None and got != value
+    return 2 * counts["right"] / (2 * counts["right"] + counts["wrong"] + counts["missing"])
+
+
+async def test_a_template_is_learned_from_a_few_pages_and_serves_all() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator)
+    numbers = range(60)
+    answers = await ask(records, [question(number) for number in numbers])
+    assert agreement(answers, numbers) == 1.0
+    assert annotator.pages_shown <= RULES.training.max_samples
+    assert answers[5].record == {**product(5)}
+
+
+async def test_pages_wait_until_there_are_enough() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator)
+    waiting = [asyncio.ensure_future(records.record_of(question(number))) for number in range(11)]
+    await asyncio.sleep(0)
+    assert not annotator.asked
+    assert not any(one.done() for one in waiting)
+    assert held_by_type(records.all_learners) == {"product": 11}
+    answers = await ask(records, [question(11)])
+    assert answers[0].record is not None
+    assert agreement(await asyncio.gather(*waiting), range(11)) == 1.0
+    assert not held_by_type(records.all_learners).total()
+
+
+async def test_when_no_more_pages_come_fewer_are_enough() -> None:
+    annotator = TruthAnnotator()
+    answers = await ask(make(annotator, Pressure("idle")), [question(number) for number in range(5)])
+    assert agreement(answers, range(5)) == 1.0
+
+
+async def test_a_template_with_too_few_pages_is_not_learned() -> None:
+    annotator = TruthAnnotator()
+    answers = await ask(make(annotator, Pressure("idle")), [question(number) for number in range(4)])
+    assert answers == [RecordAnswer()] * 4
+    assert not annotator.asked
+
+
+async def test_pages_that_are_held_up_by_nothing_but_their_own_bodies_are_let_go() -> None:
+    annotator = TruthAnnotator()
+    answers = await ask(make(annotator, Pressure("backing_out")), [question(number) for number in range(3)])
+    assert answers == [RecordAnswer()] * 3
+
+
+async def test_page_types_without_records_are_passed_over() -> None:
+    annotator = TruthAnnotator()
+    forms = [question(number, review_form, page_type="form") for number in range(20)]
+    assert await ask(make(annotator), forms) == [RecordAnswer()] * 20
+    assert not annotator.asked
+
+
+async def test_a_redesign_is_learned_anew_and_no_page_is_lost_to_it() -> None:
+    annotator = TruthAnnotator()
+    pressure = Pressure()
+    records = make(annotator, pressure)
+    before = await ask(records, [question(number, old_design) for number in range(40)])
+    after = await ask(records, [question(number, new_design) for number in range(40, 80)])
+    assert agreement([*before, *after], range(80)) >= 0.99
+    (learner,) = records.learners()
+    assert len(learner.variants) == 2
+    assert learner.runs == 2
+    mixed = await ask(records, [question(n, new_design if n % 2 else old_design) for n in range(80, 100)])
+    assert agreement(mixed, range(80, 100)) >= 0.99
+    assert learner.runs == 2
+
+
+async def test_training_runs_are_bounded_however_often_a_site_changes() -> None:
+    annotator = TruthAnnotator()
+    pressure = Pressure("idle")
+    records = make(annotator, pressure)
+    for turn in range(6):
+
+        def design(data: dict[str, Any], turn: int = turn) -> str:
+            return f"<html><body><section><b class='x{turn}z'>{data['name']}</b><i class='y{turn}z'>{data['sku']}</i>"
+
+        await ask(records, [question(number, design) for number in range(12)])
+    (learner,) = records.learners()
+    assert learner.runs == 1 + RULES.max_relearned
+
+
+async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator)
+    await ask(records, [question(number) for number in range(20)])
+
+    def moved(data: dict[str, Any]) -> str:
+        return old_design(data).replace("<th>SKU</th><td>", "<th>Our number</th><td class='ref'>")
+
+    for number in range(20, 60):
+        await records.record_of(question(number, moved))
+    (learner,) = records.learners()
+    assert learner.task is not None
+    await learner.task
+    assert len(learner.variants) == 2
+    (answer,) = await ask(records, [question(61, moved)])
+    assert answer.record == product(61)
+
+
+@pytest.mark.slow
+async def test_slips_of_the_model_are_outvoted() -> None:
+    for seed in range(8):
+        records = make(TruthAnnotator(slip=0.1, seed=seed), rules=RecordRules(min_pages=5, learn_pages=25))
+        answers = await ask(records, [question(number) for number in range(60)])
+        assert agreement(answers, range(60)) >= 0.95, seed
+
+
+async def test_other_templates_of_a_page_type_keep_the_names_or_need_no_training_run() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator)
+    await ask(records, [question(number) for number in range(12)])
+    asked = len(annotator.asked)
+    answers = await ask(records, [question(number, template="t2") for number in range(20, 32)])
+    assert len(annotator.asked) == asked
+    assert agreement(answers, range(20, 32)) == 1.0
+    await ask(records, [question(number, new_design, template="t3") for number in range(40, 52)])
+    assert {one.name for one in annotator.known_fields[-1]} == set(product(1))
+
+
+async def test_held_pages_follow_their_template() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator)
+    waiting = [
+        asyncio.ensure_future(records.record_of(question(number, template=f"t{number % 3}"))) for number in range(12)
+    ]
+    await asyncio.sleep(0.01)
+    assert not annotator.asked
+    records.regroup("shop.test", {"t1": "t0", "t2": "t0"}, {})
+    answers = await asyncio.wait_for(asyncio.gather(*waiting), timeout=30)
+    assert agreement(answers, range(12)) == 1.0
+    assert [learner.key.template for learner in records.learners()] == ["t0"]
+
+
+async def test_what_was_learned_goes_to_the_heir_of_a_template() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator)
+    await ask(records, [question(number) for number in range(12)])
+    records.regroup("shop.test", {"t1": "t9"}, {})
+    asked = len(annotator.asked)
+    (answer,) = await ask(records, [question(30, template="t9")])
+    assert answer.record == product(30)
+    assert len(annotator.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (LLMFailed("timeout"), "llm_failed"),
+        (LLMUnavailable("no credit"), "llm_unavailable"),
+        (BudgetSpent("LLM_MAX_TOKENS=1"), "budget"),
+    ],
+)
+async def test_a_model_that_fails_is_an_error_of_the_pages(fault: Exception, kind: str) -> None:
+    records = make(TruthAnnotator(faults=[fault] * 20))
+    answers = await ask(records, [question(number) for number in range(12)])
+    assert {answer.error.kind for answer in answers if answer.error} == {kind}
+    assert all(answer.record is None for answer in answers)
+
+
+async def test_a_useless_answer_is_asked_again() -> None:
+    annotator = TruthAnnotator(faults=[BadAnswer("cut"), BadAnswer("cut")])
+    answers = await ask(make(annotator), [question(number) for number in range(12)])
+    assert agreement(answers, range(12)) == 1.0
+
+
+async def test_one_failed_training_run_is_tried_again() -> None:
+    annotator = TruthAnnotator(faults=[LLMFailed("timeout")])
+    answers = await ask(make(annotator), [question(number) for number in range(12)])
+    assert agreement(answers, range(12)) == 1.0
+
+
+async def test_with_fields_given_records_have_exactly_these() -> None:
+    wanted = requested_fields("name,price:number,weight")
+    records = make(TruthAnnotator(wanted=wanted), requested=wanted)
+    answers = await ask(records, [question(number) for number in range(12)])
+    assert answers[3].record == {"name": "Lamp no 3", "price": 13.39, "weight": None}
+
+
+async def test_a_schema_that_does_not_fit_a_template_gives_no_records() -> None:
+    wanted = requested_fields("salary,employer,location,name")
+    records = make(TruthAnnotator(wanted=wanted), requested=wanted)
+    assert await ask(records, [question(number) for number in range(12)]) == [RecordAnswer()] * 12
+
+
+async def test_left_over_pages_can_be_asked_for_one_by_one() -> None:
+    async def single(asked: RecordQuestion) -> RecordAnswer:
+        return RecordAnswer({"url": asked.url})
+
+    records = make(TruthAnnotator(), Pressure("idle"), single=single)
+    (answer,) = await ask(records, [question(1)])
+    assert answer.record == {"url": "https://shop.test/lamps/1"}
+
+
+async def test_a_page_in_the_wrong_template_is_recognised_by_its_fields() -> None:
+    pressure = Pressure()
+    records = make(TruthAnnotator(), pressure)
+    await ask(records, [question(number) for number in range(12)])
+    stray = question(20, template="t7", page_type="article", is_sure=False)
+    pressure.reason = "idle"
+    (answer,) = await ask(records, [stray])
+    assert answer.record == product(20)
+    assert answer.home is not None
+    assert (answer.home.template, answer.home.page_type) == ("t1", "product")
+    sure = question(21, template="t7", page_type="article", is_sure=True)
+    assert await ask(records, [sure]) == [RecordAnswer()]
+
+
+async def test_a_page_of_a_rare_template_has_a_record_where_it_fits_a_learned_one() -> None:
+    pressure = Pressure()
+    records = make(TruthAnnotator(), pressure)
+    await ask(records, [question(number) for number in range(12)])
+    pressure.reason = "idle"
+    (answer,) = await ask(records, [question(20, template="t7")])
+    assert answer.record == product(20)
+
+
+async def test_a_cancelled_page_is_not_waited_for() -> None:
+    records = make(TruthAnnotator())
+    gone = asyncio.ensure_future(records.record_of(question(1)))
+    await asyncio.sleep(0)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    answers = await ask(records, [question(number) for number in range(2, 14)])
+    assert agreement(answers, range(2, 14)) == 1.0
+
+
+async def test_pages_that_a_stopped_crawl_holds_say_so_and_the_next_crawl_may_learn_their_template() -> None:
+    records = make(TruthAnnotator(), Pressure("stopped"))
+    (answer, *others) = await ask(records, [question(number) for number in range(6)])
+    assert answer.record is None
+    assert answer.error is not None
+    assert (answer.error.stage, answer.error.kind) == ("record", STOPPED)
+    assert others == [answer] * 5
+    assert not records.to_keep(question(0).site)
+
+
+async def test_closing_leaves_nothing_running() -> None:
+    records = make(TruthAnnotator())
+    waiting = asyncio.ensure_future(records.record_of(question(1)))
+    await asyncio.sleep(0)
+    await records.close()
+    assert await asyncio.wait_for(waiting, timeout=5) == RecordAnswer()
+    assert len(asyncio.all_tasks()) == 1
+
+
+SAID = """<script type="application/ld+json">{"@type": "Product", "name": "Lamp no 7", "sku": "J7", "color": "red",
+    "offers": {"price": "19.50", "priceCurrency": "EUR", "availability": "InStock"}}</script>"""
+
+
+def saying(number: int = 7, **changes: Any) -> RecordQuestion:
+    return question(number, lambda data: old_design(data) + SAID, **changes)
+
+
+STATED = {
+    "@type": "Product",
+    "name": "Lamp no 7",
+    "sku": "J7",
+    "color": "red",
+    "offers": {"price": "19.50", "priceCurrency": "EUR", "availability": "InStock"},
+}
+
+
+async def test_without_a_model_each_page_says_its_own_at_once_however_many_are_alike() -> None:
+    pressure = Pressure()
+    records = make(None, pressure)
+    answers = await ask(records, [saying(number) for number in range(30)])
+    assert answers == [RecordAnswer(STATED, by="structured-data")] * 30
+    assert await ask(records, [question(1), saying(page_type="listing")]) == [RecordAnswer()] * 2
+    assert (pressure.held, records.held_count, records.to_keep("shop.test")) == (0, 0, [])
+    assert {one.reason for one in records.outcomes()} == {"no structured data, and no model to learn from their text"}
+
+
+async def test_without_a_model_what_was_learned_serves_the_pages_that_it_fits() -> None:
+    learned = make(TruthAnnotator())
+    await ask(learned, [question(number) for number in range(12)])
+    records = make(None)
+    records.restore(learned.to_keep("shop.test"))
+    fitting, other = await ask(records, [saying(20), question(21, lambda _: SAID)])
+    assert fitting == RecordAnswer(product(20), by="template")
+    assert other == RecordAnswer(STATED, by="structured-data")
+
+
+@pytest.mark.parametrize("annotator", [None, TruthAnnotator()])
+async def test_a_page_alone_has_the_record_of_what_it_says_and_no_call_is_paid(annotator: Any) -> None:
+    counted: Counter[str] = Counter()
+    records = make(annotator, Pressure("idle"), count=lambda name, value: counted.update({name: value}))
+    (answer,) = await ask(records, [saying()])
+    assert answer == RecordAnswer(STATED, by="structured-data")
+    assert counted == {"from_structured_data": 1}
+    assert not getattr(annotator, "asked", [])
+    assert records.outcomes()[0].unserved == 0
+
+
+async def test_a_page_that_says_nothing_has_no_record() -> None:
+    records = make(None)
+    assert await ask(records, [question(1)]) == [RecordAnswer()]
+    assert records.outcomes()[0].unserved == 1
+
+
+async def test_a_page_alone_has_the_fields_that_were_asked_for_if_it_has_any() -> None:
+    wanted = requested_fields("title,price:number,in_stock:boolean,weight")
+    records = make(None, requested=wanted)
+    (answer,) = await ask(records, [saying()])
+    assert answer.record == {"title": "Lamp no 7", "price": 19.5, "in_stock": True, "weight": None}
+    other = requested_fields("weight,height")
+    assert await ask(make(TruthAnnotator(), Pressure("idle"), requested=other), [saying()]) == [RecordAnswer()]
+
+
+async def test_values_that_the_users_schema_does_not_allow_are_left_out() -> None:
+    fields = requested_fields("name,price:number")
+    schema = {**fields.schema, "properties": {"name": {"type": "string"}, "price": {"type": "number", "maximum": 5}}}
+    wanted = replace(fields, schema=schema)
+    (answer,) = await ask(make(None, requested=wanted), [saying()])
+    assert answer.record == {"name": "Lamp no 7", "price": None}
+
+
+async def test_what_the_page_says_does_not_change_a_record_that_was_learned() -> None:
+    records = make(TruthAnnotator())
+    answers = await ask(records, [saying(number) for number in range(12)])
+    assert answers[7] == RecordAnswer(product(7), by="template")
+
+
+@pytest.mark.parametrize("fault", [LLMFailed("no"), LLMUnavailable("no"), BudgetSpent("no"), LLMStopped("no")])
+async def test_a_template_that_could_not_be_learned_leaves_what_its_pages_say_and_the_error(fault: LLMError) -> None:
+    records = make(TruthAnnotator(faults=[fault, fault]))
+    answers = await ask(records, [saying(number) for number in range(12)])
+    assert answers == [RecordAnswer(STATED, PageError("record", fault.kind, "no"), by="structured-data")] * 12
+    assert records.to_keep("shop.test") == []  # a later crawl may learn it
+
+
+async def test_where_one_call_for_a_page_is_allowed_the_page_completes_the_models_answer() -> None:
+    wanted = requested_fields("name,sku,color")
+
+    async def single(_question: RecordQuestion) -> RecordAnswer:
+        return RecordAnswer({"name": "A lamp", "sku": None, "color": None}, by="llm")
+
+    for requested in (wanted, None):
+        records = make(TruthAnnotator(), Pressure("idle"), single=single, requested=requested)
+        (answer,) = await ask(records, [saying()])
+        assert answer == RecordAnswer({"name": "A lamp", "sku": "J7", "color": "red"}, by="llm")
+
+
+async def test_where_the_model_fails_on_a_page_it_has_what_it_says() -> None:
+    failed = PageError("record", "llm_failed", "no")
+
+    async def single(_question: RecordQuestion) -> RecordAnswer:
+        return RecordAnswer(None, failed)
+
+    (answer,) = await ask(make(TruthAnnotator(), Pressure("idle"), single=single), [saying()])
+    assert answer == RecordAnswer(STATED, failed, by="structured-data")

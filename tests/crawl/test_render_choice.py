@@ -1,0 +1,226 @@
+"""Which pages need a browser."""
+
+import pytest
+
+from llmcrawler.core.content import read_page
+from llmcrawler.core.content.render_features import read_page_and_features, read_render_features
+from llmcrawler.core.urls import AddressGuard
+from llmcrawler.crawl.render_choice import ALWAYS, AUTO, NEVER, RenderChoice, has_gained
+from llmcrawler.engine.browser.context_turns import ContextTurns
+from llmcrawler.engine.browser.page_scripts import links_header
+from llmcrawler.engine.browser.page_traffic import BrowserRequest, TrafficRules
+
+SCRIPT = '<script src="/app.js"></script>'
+PROSE = "<p>" + "A sentence that somebody wrote for others to read. " * 30 + "</p>"
+MENU = "<nav>" + "".join(f'<a href="/{n}">Entry {n}</a> ' for n in range(20)) + "</nav>"
+
+SHELLS = {
+    "react": f'<body><noscript>You need to enable JavaScript to run this app.</noscript><div id="root"></div>{SCRIPT}',
+    "vue": f'<body><div id="app"></div>{SCRIPT}',
+    "angular": '<body><app-root></app-root><script type="module" src="main.js"></script>',
+    "it makes its own root": f"<body>{SCRIPT}</body>",
+    "inline script": "<body><script>document.body.append('Hello')</script></body>",
+    "loading": f'<body><div id="root"><div class="spinner">Loading…</div></div>{SCRIPT}',
+    "excuse": f"<body><noscript>This site requires JavaScript.</noscript><p>One moment</p>{SCRIPT}",
+    "upper case": '<BODY><DIV ID="app"></DIV><SCRIPT SRC="a.js"></SCRIPT>',
+}
+NOT_SHELLS = {
+    "empty": "",
+    "empty body": "<html><body></body></html>",
+    "few words, no script": "<body><p>Hello</p></body>",
+    "few words and a script": f"<body><h1>404</h1><p>Not found</p>{SCRIPT}</body>",
+    "data only": '<body><div id="app"></div><script type="application/ld+json">{"@type": "Thing"}</script></body>',
+    "a login": f'<body><form><input name="user"><button>Sign in</button></form><div id="msgs"></div>{SCRIPT}</body>',
+    "rendered on the server": f'<body><div id="__next"><main>{PROSE}</main></div>{SCRIPT}</body>',
+    "prose": f'<body>{MENU}<main>{PROSE}</main><div id="app"></div>{SCRIPT}</body>',
+    "a frame": f'<body>{MENU}<main><iframe src="/x"></iframe></main>{SCRIPT}</body>',
+    "a frame beside prose": f'<body>{MENU}<main>{PROSE}<iframe src="/x"></iframe></main>{SCRIPT}</body>',
+    "prose and a style": f"<body>{PROSE}<noscript><style>/* javascript */</style><iframe></iframe></noscript>{SCRIPT}",
+    "prose in a frame": f"<body>{MENU}<main>{PROSE}<iframe>{PROSE}</iframe></main>{SCRIPT}</body>",
+}
+MAYBE_MORE = {
+    "empty main": f'<body><header>{MENU}</header><main id="content"></main>{SCRIPT}</body>',
+    "a script fills it": f'<body>{MENU}<h1>Offers</h1><div id="offers"></div><script>fetch("/o").then(f);'
+    'document.getElementById("offers")</script></body>',
+    "loading beside a menu": f"<body>{MENU}<div>Loading results, please wait</div>{SCRIPT}</body>",
+    "excuse beside a menu": f"<body>{MENU}<noscript>Please enable JavaScript</noscript><p>Hello</p>{SCRIPT}</body>",
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_shell_is_recognised(name):
+    assert read_render_features(SHELLS[name]).is_shell
+
+
+@pytest.mark.parametrize("name", NOT_SHELLS)
+def test_a_page_with_something_to_read_or_no_script_is_left_alone(name):
+    signs = read_render_features(NOT_SHELLS[name])
+    assert not signs.is_shell
+    assert not signs.may_be_more
+
+
+@pytest.mark.parametrize("name", MAYBE_MORE)
+def test_a_page_whose_place_for_content_is_empty_is_worth_a_try(name):
+    signs = read_render_features(MAYBE_MORE[name])
+    assert not signs.is_shell
+    assert signs.may_be_more
+
+
+@pytest.mark.parametrize(
+    ("raw", "rendered", "gained"),
+    [
+        (SHELLS["react"], f"<body>{PROSE}", True),
+        (SHELLS["react"], SHELLS["react"], False),
+        (SHELLS["react"], "<body><p>Sold out</p>", True),
+        (SHELLS["react"], "<body><p>Loading page</p>", False),
+        (SHELLS["vue"], f"<body><div id=app>{MENU}</div>", True),
+        (MAYBE_MORE["empty main"], f"<body>{MENU}<main>{PROSE}</main>", True),
+        (MAYBE_MORE["empty main"], f"<body>{MENU}<main>No news today</main>", False),
+        (f"<body>{PROSE}{SCRIPT}", f"<body>{PROSE}<p>Accept our cookies, please.</p>", False),
+    ],
+)
+def test_gain_is_measured_in_what_there_is_to_read(raw, rendered, gained):
+    assert (
+        has_gained(read_render_features(raw, is_rendered=True), read_render_features(rendered, is_rendered=True))
+        is gained
+    )
+
+
+SHELL, FINE = read_render_features(SHELLS["vue"]), read_render_features(NOT_SHELLS["prose"])
+MAYBE = read_render_features(MAYBE_MORE["empty main"])
+FULL = read_render_features(f"<body><main>{PROSE}</main>", is_rendered=True)
+
+
+def test_a_template_that_gained_goes_straight_to_the_browser_and_others_do_not():
+    choice = RenderChoice(AUTO)
+    for number in (1, 2):
+        url = f"https://a.example/item/{number}"
+        assert not choice.goes_straight(url)
+        assert choice.wants(url, MAYBE)
+        assert choice.note(url, MAYBE, FULL)
+    assert choice.goes_straight("https://a.example/item/3")
+    assert not choice.goes_straight("https://a.example/about")
+    assert not choice.goes_straight("https://b.example/item/3")
+
+
+def test_a_template_whose_trials_gained_nothing_is_left_alone_but_for_a_look_now_and_then():
+    choice = RenderChoice(AUTO)
+    asked = []
+    for number in range(40):
+        url = f"https://a.example/item/{number}"
+        asked.append(choice.wants(url, MAYBE))
+        if asked[-1]:
+            choice.note(url, MAYBE, MAYBE)
+    assert asked[:3] == [True] * 3
+    assert sum(asked) <= 8
+    assert any(asked[3:])
+
+
+def test_where_one_shape_of_url_holds_both_kinds_each_page_is_looked_at():
+    choice = RenderChoice(AUTO)
+    for number in range(3):
+        choice.wants(f"https://a.example/p/{number}", SHELL)
+        choice.note(f"https://a.example/p/{number}", SHELL, FULL)
+    assert not choice.wants("https://a.example/p/77", FINE)
+    assert not choice.goes_straight("https://a.example/p/78")
+    assert choice.wants("https://a.example/p/78", SHELL)
+
+
+def test_never_and_always_ask_nothing():
+    assert not RenderChoice(NEVER).wants("https://a.example/", SHELL)
+    assert not RenderChoice(NEVER).goes_straight("https://a.example/")
+    assert RenderChoice(ALWAYS).goes_straight("https://a.example/")
+
+
+def test_links_survive_a_header():
+    header = links_header(
+        ["/a b", "#/r ü?q=1", "#there", "https://x.example/ü?q=1", "javascript:void(0)", "../c"],
+        "https://x.example/d/e",
+    )
+    assert header.split() == [
+        "https://x.example/a%20b", "https://x.example/d/e#/r%20%C3%BC?q=1", "https://x.example/d/e",
+        "https://x.example/%C3%BC?q=1", "https://x.example/c",
+    ]  # fmt: skip
+    assert header.isascii()
+
+
+def test_contexts_are_closed_after_their_pages_and_never_under_an_open_page():
+    turns = ContextTurns(max_pages=2)
+    first, second, third = turns.enter("direct"), turns.enter("direct"), turns.enter("direct")
+    assert first == second != third
+    assert turns.leave(first) == []
+    assert turns.leave(second) == [first]
+    assert turns.leave(third) == []
+
+
+def test_no_more_contexts_are_open_than_wanted():
+    turns = ContextTurns(max_pages=50, max_open=2)
+    names = [turns.enter(f"proxy {number}") for number in range(4)]
+    assert [turns.leave(name) for name in names] == [[names[0]], [names[1]], [], []]
+
+
+RULES = TrafficRules(
+    refuse_url=AddressGuard(["http://localhost:631/"]).reason_to_refuse,
+    is_forbidden=lambda url: "/private/" in url,
+)
+
+
+@pytest.mark.parametrize(
+    ("ask", "probing", "reason"),
+    [
+        (BrowserRequest("https://a.example/app.js", "Script"), False, None),
+        (BrowserRequest("https://a.example/api", "Fetch", "POST"), False, None),
+        (BrowserRequest("https://a.example/api", "Fetch", "POST"), True, "probing"),
+        (BrowserRequest("https://a.example/api", "Fetch"), True, None),
+        (BrowserRequest("https://a.example/a.png", "Image"), False, "kind"),
+        (BrowserRequest("https://a.example/favicon.ico", "Other"), False, "kind"),
+        (BrowserRequest("https://a.example/a.woff2", "Font"), False, "kind"),
+        (BrowserRequest("https://a.example/a.mp4", "Media"), False, "kind"),
+        (BrowserRequest("https://a.example/frame", "Document"), False, "kind"),
+        (BrowserRequest("https://a.example/", "Document", is_page=True), False, None),
+        (BrowserRequest("http://10.0.0.1/metadata", "Fetch"), False, "private_address"),
+        (
+            BrowserRequest("http://localhost:631/", "Document", is_page=True, source="https://a.example/"),
+            False,
+            "private_address",
+        ),
+        (BrowserRequest("http://localhost:631/a", "Fetch", "POST", source="http://localhost:631/"), False, None),
+        (
+            BrowserRequest("http://localhost:632/a", "Fetch", "POST", source="http://localhost:631/"),
+            False,
+            "private_address",
+        ),
+        (BrowserRequest("https://a.example/private/x", "XHR"), False, "robots"),
+        (BrowserRequest("file:///etc/passwd", "Fetch"), False, "scheme"),
+        (BrowserRequest("data:text/plain,x", "Fetch"), False, None),
+    ],
+)
+def test_what_a_page_asks_for_is_judged(ask, probing, reason):
+    assert RULES.reason_to_block(ask, probing=probing) == reason
+
+
+@pytest.mark.parametrize("html", [*SHELLS.values(), *NOT_SHELLS.values(), *MAYBE_MORE.values()])
+def test_one_parse_says_the_same_of_content_and_signs_as_two(html):
+    url = "https://a.test/"
+    (content, signs), alone = read_page_and_features(html, url), read_render_features(html)
+    assert content == read_page(html, url)
+    if alone.own_words > 150 and alone.scripts:  # whatever else there is to know, no browser is wanted
+        assert 150 < signs.own_words <= alone.own_words
+        assert not signs.may_be_more
+        assert not alone.may_be_more
+    else:
+        assert signs == alone
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<nav>{}</nav>",
+        '<div role="navigation"><p role="banner">a</p>{}</div>',
+        "<div hidden>{}</div>",
+        "<noscript>{}</noscript>",
+    ],
+)
+def test_what_stands_around_the_content_or_is_hidden_makes_no_full_page(around):
+    html = f"<body>{around.format(PROSE)}<main></main>{SCRIPT}"
+    assert read_page_and_features(html, "https://a.test/")[1] == read_render_features(html)

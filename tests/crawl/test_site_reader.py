@@ -1,0 +1,133 @@
+"""Pages of sites that are read here and in worker processes: what comes is the same, and when workers start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmcrawler.core.content import Boilerplate, PageReader
+from llmcrawler.core.frontier.site_views import block_facts
+from llmcrawler.crawl.site_content import FetchedPage
+from llmcrawler.crawl.site_reader import PageReading, SiteReader, WorkerRules
+from llmcrawler.items import MainText, PageContent
+from tests.servers import mock_pages
+
+pytestmark = pytest.mark.server
+
+PAGES = [(f"http://shop.test{path}", html) for path, html in mock_pages.shop_pages()][:40]
+ROBOTS = '<meta name="robots" content="nofollow"></head>'
+
+
+@dataclass
+class ReadOnly:
+    """A site that has only what is known of its content."""
+
+    name: str = "shop.test"
+    boilerplate: Boilerplate = field(default_factory=Boilerplate)
+
+
+@pytest.fixture
+def here() -> Iterator[SiteReader]:
+    reader = SiteReader(PageReader(150_000), with_sketches=True)
+    yield reader
+    reader.close()
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[SiteReader]:
+    reader = SiteReader(PageReader(150_000), WorkerRules(1, at_once=True), with_sketches=True)
+    yield reader
+    reader.close()
+
+
+async def read(reader: SiteReader, site: ReadOnly, url: str, html: str, **wishes: bool) -> tuple[PageReading, MainText]:
+    wanted = {"with_features": True, "with_main": True, **wishes}
+    reading = await reader.read(site, FetchedPage(html, url, url), **wanted)
+    return reading, reading.main or await reader.main_text(site, reading.content, url)
+
+
+def plain(content: PageContent) -> PageContent:
+    return replace(content, blocks=(), kinds=dict(content.kinds))
+
+
+@pytest.mark.slow
+async def test_pages_and_their_texts_are_the_same_wherever_they_are_read(here: SiteReader, there: SiteReader) -> None:
+    one, other = ReadOnly(), ReadOnly()
+    for number, (url, html) in enumerate(PAGES):
+        page = html.replace("</head>", ROBOTS) if number % 5 == 0 else html
+        expected, expected_main = await read(here, one, url, page)
+        found, found_main = await read(there, other, url, page, with_main=number % 7 > 0)
+        assert found_main == expected_main
+        assert found.facts == block_facts(url, expected.content.blocks)
+        assert found.features == expected.features
+        if number % 3 == 0:  # of the others nobody asks for the kinds, and later ones come without
+            assert plain(found.content) == plain(expected.content)
+    assert there.pages_of_workers == len(PAGES)
+    assert here.pages_of_workers == 0
+
+
+@pytest.mark.slow
+async def test_versions_of_a_page_are_compared_where_the_site_is_known(here: SiteReader, there: SiteReader) -> None:
+    one, other = ReadOnly(), ReadOnly()
+    url, html = PAGES[10]
+    for reader, site in ((here, one), (there, other)):
+        for earlier in PAGES[:8]:
+            await read(reader, site, *earlier)
+        before, after = [
+            (await reader.read(site, FetchedPage(text, url, url), with_features=False, with_main=False)).content
+            for text in (
+                html,
+                html.replace("</main>", "<p>It is now sold for half of its price, on each day.</p></main>"),
+            )
+        ]
+        assert await reader.texts_differ(site, before, after)
+        assert not await reader.texts_differ(site, before, before)
+        await reader.observe(site, before)
+        assert await reader.main_hash(site, before) != await reader.main_hash(site, after)
+    assert await here.main_hash(one, before) == await there.main_hash(other, before)
+
+
+def stopped_clock(reader: SiteReader, seconds: list[float]) -> Any:
+    """Let the pages of a reader take no time but what is put into `seconds`, by turns."""
+    spent = iter(seconds)
+
+    async def apply(*_: object, **__: object) -> PageContent:
+        reader.pages.seconds_here += next(spent)
+        return PageContent()
+
+    reader.pages.apply = apply  # type: ignore[assignment, method-assign]
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("gap", "each", "is_free", "starts"),
+    [
+        (0.2, 0.008, True, False),
+        (0.01, 0.008, True, True),
+        (0.01, 0.008, False, False),
+        (0.02, 0.002, True, False),
+        (1.0, 0.03, True, False),
+    ],
+)
+async def test_workers_start_when_reading_takes_much_of_the_time(gap, each, is_free, starts) -> None:
+    clock = SimpleNamespace(now=0.0)
+    reader = SiteReader(PageReader(150_000), WorkerRules(1), clock=lambda: clock.now, has_idle_core=lambda: is_free)
+    stopped_clock(reader, [each] * 200)
+    started = asyncio.Event()
+
+    async def start(_count: int) -> None:
+        started.set()
+
+    assert reader._workers is not None
+    reader._workers.start = start  # type: ignore[assignment, method-assign]
+    for _ in range(100):
+        clock.now += gap
+        await reader.read(ReadOnly(), FetchedPage("<p>x", "http://shop.test/", ""), with_features=False, with_main=True)
+    await asyncio.sleep(0)
+    assert started.is_set() is starts
+    reader.close()
