@@ -49,7 +49,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 2  # of the keys: another number where workers of an older version would not do with them
+FORMAT: Final = 1  # of the keys: another number where workers of an older version would not do with them
 BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen
 
 COMMON: Final = """

@@ -92,10 +92,10 @@ def _check_memory(url: str, said: Mapping[str, Any]) -> None:
 
 
 def check_format(crawl_id: str, found: str | None) -> None:
-    """Raise ConfigError where the keys of a crawl have another format (None: the first one, which had no number)."""
+    """Raise ConfigError where the keys of a crawl have another format (None: there is no number)."""
     if found != str(FORMAT):
         raise ConfigError(
             f"CRAWL_ID={crawl_id}: another version of llmcrawler has begun it; its keys in Redis are of format "
-            f"{found or 1}, those of this version are of format {FORMAT}. Let that version finish it, name another "
-            f"CRAWL_ID, or delete it: scrapy workers delete --force REDIS_URL {crawl_id}"
+            f"{found or 'unknown'}, those of this version are of format {FORMAT}. Let that version finish it, name "
+            f"another CRAWL_ID, or delete it: scrapy workers delete --force REDIS_URL {crawl_id}"
         )

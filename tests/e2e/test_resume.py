@@ -12,7 +12,6 @@ from random import Random
 import pytest
 
 from llmcrawler.core.reporting import ExitStatus
-from tests.core.storage import old_jobs
 from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
@@ -109,16 +108,6 @@ def _without_templates(parts):
     return {
         name: [{**line, "template": None} for line in lines if line["kind"] == "page"] for name, lines in parts.items()
     }
-
-
-def test_a_job_that_an_earlier_release_was_killed_in_goes_on(tmp_path):
-    pages = ManyPages(old_jobs.COUNT)
-    with MockSite(pages.routes()).in_thread() as site:
-        old_jobs.make_old_job(tmp_path, site.url())
-        crawl = JobCrawl(tmp_path, site.url(), feeds=["-O", tmp_path / "pages.jsonl"], pages=pages)
-        assert crawl.run() == 0, crawl.logs[-1]
-    assert paths_of(lines_of(tmp_path / "pages.jsonl")) == once(pages)
-    assert set(pages.requested) == pages.paths - old_jobs.STORED
 
 
 def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path, pages, site):

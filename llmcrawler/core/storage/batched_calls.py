@@ -131,11 +131,7 @@ def forget_answers(connection: JobConnection) -> None:
 
 
 def count_waiting(connection: JobConnection) -> tuple[int, int]:
-    """Return the number of calls in batches that are not over, and of these batches. A file of an older version, which
-    nobody has gone on with since, has none.
-    """
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'api_batches'").fetchone():
-        return 0, 0
+    """Return the number of calls in batches that are not over, and of these batches."""
     (calls,) = connection.execute("SELECT count(*) FROM model_calls WHERE batch IS NOT NULL").fetchone()
     (batches,) = connection.execute("SELECT count(*) FROM api_batches").fetchone()
     return calls, batches

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-import zlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -22,7 +21,7 @@ else:
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-PACKING_ERRORS: Final = (zlib.error, zstd.ZstdError)
+PackingError: Final = zstd.ZstdError  # a line or a body is damaged
 
 # Level 3 takes half as long again for a twelfth less. Damage shows by the checksum.
 _OPTIONS: Final[Mapping[int, int]] = {
@@ -41,8 +40,7 @@ _MAX_WATCHED = 2_000  # sites whose first pages are being counted
 class BodyPacker:
     """Packs and unpacks the bodies of one job, on its connection, which one thread at a time uses.
 
-    A body names its dictionary by a number. Bodies are packed without one until their site has sent enough pages, and
-    in jobs of format 2 they were packed with zlib.
+    A body names its dictionary by a number. Bodies are packed without one until their site has sent enough pages.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -63,12 +61,12 @@ class BodyPacker:
         return zstd.compress(body, options=_OPTIONS, zstd_dict=dictionary.as_digested_dict)
 
     def unpack(self, packed: bytes) -> bytes | None:
-        """Unpack a body; None where its dictionary is lost or damaged. Raises one of PACKING_ERRORS where the body is
+        """Unpack a body; None where its dictionary is lost or damaged. Raises PackingError where the body is
         damaged itself.
         """
         number = number_of_dictionary(packed)
         if not number:
-            return _unpack(packed)
+            return zstd.decompress(packed)
         dictionary = self._of_number.get(number)
         if dictionary is None:
             query = "SELECT content, digest FROM dictionaries WHERE id = ?"
@@ -100,7 +98,7 @@ class BodyPacker:
         try:
             bodies = [self.unpack(row[0]) for row in rows if row is not None]
             return zstd.train_dict([body[:_SAMPLE_BYTES] for body in bodies if body], _DICTIONARY_BYTES)
-        except (*PACKING_ERRORS, ValueError):  # they are damaged, too small, or too few of them are left
+        except (PackingError, ValueError):  # they are damaged, too small, or too few of them are left
             return None
 
     def _is_stored(self, made: zstd.ZstdDict, site: str) -> bool:
@@ -133,17 +131,13 @@ def pack(text: str) -> bytes:
 
 
 def unpack(packed: bytes) -> str:
-    """Unpack a line. Raises one of PACKING_ERRORS where it is damaged."""
-    return _unpack(packed).decode("utf-8", "surrogatepass")
+    """Unpack a line. Raises PackingError where it is damaged."""
+    return zstd.decompress(packed).decode("utf-8", "surrogatepass")
 
 
 def number_of_dictionary(packed: bytes) -> int:
     """Return the number of the dictionary that a body was packed with; 0: none."""
     return zstd.get_frame_info(packed).dictionary_id if packed.startswith(_ZSTD_MAGIC) else 0
-
-
-def _unpack(packed: bytes) -> bytes:
-    return zstd.decompress(packed) if packed.startswith(_ZSTD_MAGIC) else zlib.decompress(packed)
 
 
 def _checked(content: bytes, digest: bytes) -> zstd.ZstdDict | None:

@@ -12,8 +12,8 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from llmcrawler.core.storage.body_packer import PACKING_ERRORS, unpack
-from llmcrawler.core.storage.job_schema import APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION, prepare_tables
+from llmcrawler.core.storage.body_packer import PackingError, unpack
+from llmcrawler.core.storage.job_schema import APPLICATION_ID, SCHEMA_VERSION, prepare_tables
 from llmcrawler.core.storage.keys import JobConnection
 from llmcrawler.errors import ConfigError, JobBusy
 
@@ -89,7 +89,7 @@ def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = F
             verdict = "ok" if is_whole else _verdict(path, _stamp(path))
             if with_content and verdict == "ok":
                 _check_content(connection, path)
-    except (sqlite3.DatabaseError, *PACKING_ERRORS, TypeError) as error:
+    except (sqlite3.DatabaseError, PackingError, TypeError) as error:
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
     except OSError as error:
         raise refusal(path, f"cannot be read ({error.strerror or error})") from error
@@ -159,11 +159,9 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
     if application == version == 0 and _is_blank(connection):
         return
     if application != APPLICATION_ID:
-        raise refusal(path, "is a database of another program")
-    if not OLDEST_VERSION <= version <= SCHEMA_VERSION:
-        known = f"{OLDEST_VERSION} to {SCHEMA_VERSION}"
-        cure = f"this release of llmcrawler reads versions {known}: use the one that wrote it, or another JOBDIR"
-        raise refusal(path, f"has version {version} of the format", cure)
+        raise refusal(path, "is a database of another program, or of llmcrawler before 0.1.0")
+    if version != SCHEMA_VERSION:
+        raise refusal(path, f"has format {version}, and this release of llmcrawler reads format {SCHEMA_VERSION}")
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

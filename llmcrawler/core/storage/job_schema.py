@@ -1,12 +1,12 @@
-"""The tables of a job's file, and what brings a file of an older version up to date."""
+"""The tables of a job's file."""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import Final
 
-APPLICATION_ID: Final = 0x6C6C6D63  # "llmc"
-SCHEMA_VERSION: Final = 4
+APPLICATION_ID: Final = 0x6C6C6D6A  # "llmj"; "llmc" in files that no release has written
+SCHEMA_VERSION: Final = 1
 
 # groups: of urls that go out together, with their present priority; urls of the group 0 have no name
 # urls:   one row for each url while it waits; a million of them is nothing unusual
@@ -22,18 +22,7 @@ SCHEMA_VERSION: Final = 4
 # dictionaries: by which bodies are packed (body_packer.py); `digest` tells a damaged one
 # model_calls, api_batches: calls of the model that are answered hours later (batched_calls.py)
 # marks:  what status counts the ends of urls for (rights_marks.py), each combination once; urls without any have no row
-_MODEL_CALLS = """
-CREATE TABLE api_batches (id TEXT PRIMARY KEY, server TEXT NOT NULL, created REAL NOT NULL, api_id TEXT) WITHOUT ROWID;
-CREATE TABLE model_calls (
-    id INTEGER PRIMARY KEY,
-    batch TEXT,
-    body BLOB NOT NULL,
-    urls TEXT NOT NULL,
-    held TEXT NOT NULL,
-    answer BLOB
-);
-"""
-_TABLES = f"""
+_TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
@@ -100,27 +89,20 @@ CREATE TABLE mark_sets (id INTEGER PRIMARY KEY, marks TEXT NOT NULL UNIQUE);
 CREATE TABLE marks (url INTEGER PRIMARY KEY, mark_set INTEGER NOT NULL);
 CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, site TEXT NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL);
 CREATE INDEX dictionaries_by_site ON dictionaries (site);
-{_MODEL_CALLS}"""
-# What makes a file of the next version of one of this version. Packed values say themselves how they were packed.
-_MIGRATIONS: Final = {
-    2: """
-CREATE TABLE IF NOT EXISTS mark_sets (id INTEGER PRIMARY KEY, marks TEXT NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS marks (url INTEGER PRIMARY KEY, mark_set INTEGER NOT NULL);
-CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, site TEXT NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL);
-CREATE INDEX dictionaries_by_site ON dictionaries (site);
-""",
-    3: _MODEL_CALLS.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"),
-}
-OLDEST_VERSION: Final = min(_MIGRATIONS)
+CREATE TABLE api_batches (id TEXT PRIMARY KEY, server TEXT NOT NULL, created REAL NOT NULL, api_id TEXT) WITHOUT ROWID;
+CREATE TABLE model_calls (
+    id INTEGER PRIMARY KEY,
+    batch TEXT,
+    body BLOB NOT NULL,
+    urls TEXT NOT NULL,
+    held TEXT NOT NULL,
+    answer BLOB
+);
+"""
 
 
 def prepare_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or bring those of an older version up to date, in one transaction: whatever ends
-    the process, the file is as it was before or as it is to be.
-    """
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == SCHEMA_VERSION:
-        return
-    script = _TABLES if version == 0 else "".join(_MIGRATIONS[number] for number in range(version, SCHEMA_VERSION))
-    pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
-    connection.executescript(f"BEGIN IMMEDIATE; {script} {pragmas} COMMIT;")
+    """Make the tables of a new file in one transaction: whatever ends the process, the file is blank or whole."""
+    if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+        pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {pragmas} COMMIT;")

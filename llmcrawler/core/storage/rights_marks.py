@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -81,16 +81,11 @@ def write_marks(connection: JobConnection, url_id: int, line: Mapping[str, Any])
 def read_marks(connection: JobConnection) -> Counter[str]:
     """Count the pages that have each mark."""
     found: Counter[str] = Counter()
-    for text, pages in _rows(connection):
+    query = (
+        "SELECT s.marks, n FROM (SELECT mark_set, count(*) AS n FROM marks GROUP BY mark_set) "
+        "JOIN mark_sets s ON s.id = mark_set"
+    )
+    for text, pages in connection.execute(query):
         for mark in json.loads(text):
             found[mark] += pages
     return found
-
-
-def _rows(connection: JobConnection) -> Iterator[Sequence[Any]]:
-    has_table = "SELECT count(*) FROM sqlite_master WHERE name = 'marks'"
-    if connection.execute(has_table).fetchone() != (0,):
-        yield from connection.execute(
-            "SELECT s.marks, n FROM (SELECT mark_set, count(*) AS n FROM marks GROUP BY mark_set) "
-            "JOIN mark_sets s ON s.id = mark_set"
-        )

@@ -80,10 +80,8 @@ class TemplatesFile:
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise self.refusal("is no file of learned templates")
         if value.get("version") != VERSION:
-            cure = (
-                f"this release of llmcrawler reads version {VERSION}: use the one that wrote it, or name another file"
-            )
-            raise self.refusal(f"has version {value.get('version')!r} of the format", cure)
+            found = f"has format {value.get('version')!r}"
+            raise self.refusal(f"{found}, and this release of llmcrawler reads format {VERSION}")
         return self._sites_of(value)
 
     def check_writable(self) -> None:

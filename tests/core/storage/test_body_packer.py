@@ -1,6 +1,5 @@
 """How a job's bodies and lines are packed."""
 
-import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.core.storage import StoredBody, check_job_file, open_job_file, unpack
-from llmcrawler.core.storage.body_packer import PACKING_ERRORS, drop_unreadable, number_of_dictionary, pack
+from llmcrawler.core.storage.body_packer import PackingError, drop_unreadable, number_of_dictionary, pack
 from llmcrawler.core.storage.keys import JobConnection, url_key
 from llmcrawler.core.storage.ledger import read_bodies, read_page
 from llmcrawler.errors import ConfigError
@@ -136,7 +135,7 @@ def test_a_damaged_body_and_a_damaged_line_are_found(connection, path):
     (packed,) = store(connection, PAGES[:1])
     damaged = bytearray(packed)
     damaged[len(damaged) // 2] ^= 1
-    with pytest.raises(PACKING_ERRORS):
+    with pytest.raises(PackingError):
         connection.packer.unpack(bytes(damaged))
     connection.execute("UPDATE bodies SET body = ?", (bytes(damaged),))
     with pytest.raises(ConfigError, match="is damaged"):
@@ -148,7 +147,6 @@ def test_a_damaged_body_and_a_damaged_line_are_found(connection, path):
         check_job_file(path, with_content=True)
 
 
-def test_lines_come_back_as_they_were_and_those_of_older_jobs_too():
+def test_lines_come_back_as_they_were():
     text = '{"title": "K\u00e4se \ud83e"}'  # half a surrogate pair, as pages may have in their JSON
     assert unpack(pack(text)) == text
-    assert unpack(zlib.compress(text.encode("utf-8", "surrogatepass"))) == text

@@ -2,15 +2,19 @@
 
 import asyncio
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from llmcrawler.core.storage import Database, check_job_file, open_job_file, read_job_file
+from llmcrawler.core.storage.job_file import holds_job
 from llmcrawler.core.storage.job_schema import SCHEMA_VERSION
 from llmcrawler.core.storage.keys import JobConnection
 from llmcrawler.core.storage.ledger import read_value, write_value
@@ -163,10 +167,13 @@ def _foreign_database(path: Path) -> None:
     connection.close()
 
 
-def _newer_version(path: Path) -> None:
-    connection = open_job_file(path)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    connection.close()
+def _of(pragma: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        connection = open_job_file(path)
+        connection.execute(f"PRAGMA {pragma}")
+        connection.close()
+
+    return make
 
 
 def _damaged(path: Path) -> None:
@@ -197,7 +204,8 @@ def _cut_off(path: Path) -> None:
     [
         (lambda path: path.write_text("my notes, not to be lost, not to be lost"), "is no job file of llmcrawler"),
         (_foreign_database, "is a database of another program"),
-        (_newer_version, f"has version {SCHEMA_VERSION + 1} of the format"),
+        (_of(f"user_version = {SCHEMA_VERSION + 1}"), f"has format {SCHEMA_VERSION + 1}, and .* reads format 1;"),
+        (_of(f"application_id = {0x6C6C6D63}"), "or of llmcrawler before 0.1.0"),
         (_damaged, "is damaged"),
         (_cut_off, "is damaged"),
     ],
@@ -208,8 +216,36 @@ def test_a_file_that_is_not_ours_or_damaged_is_refused_and_left_as_it_is(tmp_pat
     before = path.read_bytes()
     with pytest.raises(ConfigError, match=reason) as refusal:
         open_job_file(path)
-    assert "left as it is" in str(refusal.value) or "use the one that wrote it" in str(refusal.value)
+    assert str(path) in str(refusal.value)
+    assert str(refusal.value).endswith("it is left as it is: name another JOBDIR, or remove the file to start anew")
     assert path.read_bytes() == before
+
+
+# Ends the process as `kill -9` does, with all tables made but not committed.
+_KILLED_IN_BETWEEN = """
+import os, signal, sys
+from pathlib import Path
+from llmcrawler.core.storage import open_job_file
+from llmcrawler.core.storage.keys import JobConnection
+
+def executescript(self, script):
+    before, commit, _ = script.rpartition("COMMIT;")
+    assert commit
+    super(JobConnection, self).executescript(before)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+JobConnection.executescript = executescript
+open_job_file(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.server
+def test_a_process_killed_while_it_makes_the_tables_leaves_a_file_that_the_next_one_opens(path):
+    killed = subprocess.run([sys.executable, "-c", _KILLED_IN_BETWEEN, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not holds_job(path)
+    open_job_file(path).close()
+    assert holds_job(path)
 
 
 def test_a_file_is_gone_through_once_for_as_long_as_nobody_changes_it(tmp_path):

@@ -89,13 +89,3 @@ async def test_a_refresh_counts_anew(tmp_path):
     begin_run(connection, JobSpec("explore", {}, refresh=True), is_forced=False)
     connection.close()
     assert job_status(job, STARTED).rights == RightsCounts()
-
-
-async def test_a_job_of_an_earlier_release_says_nothing_and_goes_on(tmp_path):
-    job = await make_job(tmp_path / "job")
-    connection = open_job_file(job / JOB_FILE)
-    connection.executescript("DROP TABLE marks; DROP TABLE mark_sets; DROP TABLE dictionaries; PRAGMA user_version = 2")
-    connection.close()
-    assert job_status(job, STARTED).rights == RightsCounts()
-    requeue(job, RequeueChoice(failed=True))
-    assert job_status(job, STARTED).urls["queued"] == 5

@@ -237,12 +237,12 @@ class TemplateSamples:
     @classmethod
     def from_json(cls, value: Any, labels: Mapping[str, str], hints: dict[str, PageHint]) -> Self:
         """Restore the group in the next crawl. No page waits; a doubt that was not settled is dropped."""
-        page_count, last_round, doubts, taken = (int(number) for number in value[:4])
-        votes = GuessVotes.from_json(value[4]) if len(value) > 4 else GuessVotes()
+        *numbers, votes = value
+        page_count, last_round, doubts, taken = map(int, numbers)
         return cls(
             labels=dict(labels),
             hints=hints,
-            votes=votes,
+            votes=GuessVotes.from_json(votes),
             page_count=page_count,
             _round=last_round,
             _doubts=doubts,

@@ -89,7 +89,7 @@ class TemplateExtractor:
         """Read what `to_json` gave. Raises ValueError for anything else."""
         try:
             rules = tuple(
-                FieldRule(_field(rule["field"]), _selectors(rule["selectors"]), bool(rule.get("joined", False)))
+                FieldRule(_field(rule["field"]), _selectors(rule["selectors"]), bool(rule["joined"]))
                 for rule in value["rules"]
             )
             groups = tuple((_text(name), _selectors(rows)) for name, rows in value["groups"])

@@ -65,8 +65,6 @@ def read_learners(site: str, value: Any, _origin: str = "") -> list[Learner]:
     try:
         if "wanted" not in value:
             raise ValueError("not the records of a site")
-        if not value.get("has_model", True):
-            return []  # of an older crawl without a model, which learned from structured data
         return [_from_json(site, one) for one in value["templates"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not the records of a site: {error!r}") from error

@@ -100,7 +100,8 @@ def samples_from_json(value: Mapping[str, Any], origin: str) -> list[PageSample]
     """Restore the samples of a SampleTable, in the order of their numbers."""
     names = value["names"]
     found = []
-    for path, *numbers in value["rows"]:
-        title = numbers.pop(0) if numbers and isinstance(numbers[0], str) else ""  # files of earlier versions have none
+    for path, title, *numbers in value["rows"]:
+        if not isinstance(title, str):
+            raise TypeError(f"no title in a row of samples: {title!r}")
         found.append(PageSample.of(origin + path, frozenset(names[number] for number in numbers), title))
     return found

@@ -93,8 +93,7 @@ class TemplateCounts:
         groups.issued = int(value["issued"])
         for template, (pages, sampled, examples) in value["groups"].items():
             groups.counts[template] = GroupCounts(int(pages), 0, int(sampled), [origin + path for path in examples])
-        aliases = value.get("aliases", {})  # files of earlier versions have none
-        groups._aliases = {alias: heir for alias, heir in aliases.items() if heir in groups.counts}
+        groups._aliases = {alias: heir for alias, heir in value["aliases"].items() if heir in groups.counts}
         if groups._aliases.keys() & groups.counts.keys():
             raise ValueError("not the state of a grouping: a template is an alias, too")
         given = {*groups.counts, *groups._aliases}

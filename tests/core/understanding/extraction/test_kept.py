@@ -117,12 +117,6 @@ def test_the_same_fields_are_taken_up() -> None:
     assert len(next_records.learners(SITE)) == 1
 
 
-@pytest.mark.parametrize(("has_model", "taken"), [(False, 0), (True, 1)])
-def test_what_an_older_crawl_learned_of_structured_data_is_forgotten(has_model: bool, taken: int) -> None:
-    value = {**kept(records(learner())).to_json(SITE), "has_model": has_model}
-    assert len(read_learners(SITE, value)) == taken
-
-
 def test_people_see_schema_selectors_and_cost() -> None:
     described = kept(records(learner())).describe(SITE, "t1")
     assert described["schema"]["properties"].keys() == {"title"}

@@ -327,9 +327,10 @@ def test_title_goes_into_the_next_crawl() -> None:
     assert kept.snapshot().samples[0].title == "A Class Reference"
 
 
-def test_file_of_an_earlier_version_without_titles_is_read() -> None:
+def test_samples_without_titles_are_refused() -> None:
     grouper = TemplateGrouper()
     grouper.assign("http://site.test/a.html", CHROME)
     value = grouper.to_json()
     value["samples"]["rows"] = [[path, *numbers] for path, _, *numbers in value["samples"]["rows"]]
-    assert TemplateGrouper.from_json(value, "http://site.test").snapshot().samples == grouper.snapshot().samples
+    with pytest.raises(ValueError, match="no title in a row of samples"):
+        TemplateGrouper.from_json(value, "http://site.test")
