@@ -237,9 +237,6 @@ CAMPAIGN_SAVE_SECONDS = 30.0  # between two times that a job is saved, in a camp
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere
 
-# A file in which crawls of this machine share what sites of one platform (Shopify, WordPress ...) have taught
-KNOWLEDGE_FILE = ""
-
 # -- In a project of somebody else's (llmcrawler.addons, docs/parts.md) ------------------------------------------------
 UNDERSTANDING_FIELDS = {  # what is found of a page, and the field of an item that it is put into
     "page_type": "page_type",

@@ -34,8 +34,7 @@ from llmcrawler.core.storage.replacing import delete_database
 from llmcrawler.errors import ConfigError, JobBusy
 
 BUDGET_FILE: Final = "budget.sqlite"  # of the model, for all crawls together
-KNOWLEDGE_FILE: Final = "knowledge.sqlite"  # of what sites of a platform have taught each other
-_DATABASES: Final = (CAMPAIGN_FILE, BUDGET_FILE, KNOWLEDGE_FILE)
+_DATABASES: Final = (CAMPAIGN_FILE, BUDGET_FILE)
 _OWNER: Final = "owner.json"
 _MARK: Final = "storage.json"  # in the work folder
 _LOOK_SECONDS: Final = 1.0

@@ -151,18 +151,15 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.campaigns.cluster_crawls import ClusterCrawls
         from llmcrawler.campaigns.machine_crawls import crawls_of_machine
         from llmcrawler.campaigns.ray_cluster import RayCluster
-        from llmcrawler.campaigns.stored_campaign import BUDGET_FILE, KNOWLEDGE_FILE
+        from llmcrawler.campaigns.stored_campaign import BUDGET_FILE
         from llmcrawler.crawl.model_settings import check_budget_of_many
 
         assert self.settings is not None
         given = {**_DEFAULTS, **_pairs("-s", opts.set), **_OWN}
         if opts.ray:
             check_budget_of_many(self.settings)
-        else:
-            knowledge = self.settings.get("KNOWLEDGE_FILE") or str(folder / KNOWLEDGE_FILE)
-            given = {"KNOWLEDGE_FILE": knowledge, **given}
-            if not self.settings.get("LLM_BUDGET_URL"):
-                given = {"LLM_BUDGET_FILE": str(folder / BUDGET_FILE), **given}
+        elif not self.settings.get("LLM_BUDGET_URL"):
+            given = {"LLM_BUDGET_FILE": str(folder / BUDGET_FILE), **given}
         make = partial(
             crawls_of_machine,
             storage=storage,

@@ -16,7 +16,7 @@ from scrapy.utils.misc import load_object
 from llmcrawler.core.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
 from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
 from llmcrawler.core.processes.cores import usable_cores
-from llmcrawler.core.storage import STAGES, KnowledgeFile, TemplatesFile
+from llmcrawler.core.storage import STAGES, TemplatesFile
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.crawl.argument_types import KEEP
@@ -151,12 +151,6 @@ def local_file(settings: BaseSettings, name: str) -> Path | None:
     if "://" in where:
         raise ConfigError(f"{name}={where}: it is a file on this machine, not a url")
     return Path(where).expanduser() if where else None
-
-
-def knowledge_file(settings: BaseSettings) -> KnowledgeFile | None:
-    """Return where crawls of this machine keep what sites of the same platform have taught, if anywhere."""
-    where = local_file(settings, "KNOWLEDGE_FILE")
-    return None if where is None else KnowledgeFile(where)
 
 
 def templates_file(settings: BaseSettings) -> TemplatesFile | None:

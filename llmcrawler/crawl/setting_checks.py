@@ -36,6 +36,12 @@ _COMPONENTS: Final = (
     *("FEED_STORAGES", "FEED_EXPORTERS", "SCHEDULER", "DOWNLOADER", "DUPEFILTER_CLASS", "STATS_CLASS", "LOG_FORMATTER"),
     *("ROBOTSTXT_PARSER", "REQUEST_FINGERPRINTER_CLASS", "TWISTED_DNS_RESOLVER", "ITEM_PROCESSOR"),
 )
+# Settings that were removed, and what to use instead.
+_REMOVED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "KNOWLEDGE_FILE": "each site is learned by itself; TEMPLATES_FILE keeps that for the next crawl of the site",
+    }
+)
 # How alike two names are, from 0 to 1 (difflib). LLM_... are hardly names of anybody else's settings.
 _ALIKE, _ALIKE_HERE = 0.85, 0.75
 
@@ -64,6 +70,8 @@ def check_names(names: Iterable[str], arguments: Iterable[str] = (), where: str 
     """
     known = known_settings()
     for name in sorted(names):
+        if name in _REMOVED:
+            raise ConfigError(f"{where}{name}: this setting was removed: {_REMOVED[name]}")
         if name in known or name.startswith("_"):
             continue
         near = near_name(name, known, _ALIKE_HERE if name.upper().startswith("LLM_") else _ALIKE)
@@ -95,6 +103,9 @@ def check_values(settings: BaseSettings) -> None:
     """
     if not str(settings["TWISTED_REACTOR"]).endswith(".AsyncioSelectorReactor"):
         raise ConfigError(f"TWISTED_REACTOR={settings['TWISTED_REACTOR']!r}: it must be asyncio's, Scrapy's default")
+    for name, instead in _REMOVED.items():
+        if settings.get(name):
+            raise ConfigError(f"{name}: this setting was removed: {instead}")
     for name, default in _defaults().items():
         if not isinstance(default, (bool, int, float)) or name in _NOT_OF_ITS_DEFAULT:
             continue

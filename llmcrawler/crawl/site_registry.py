@@ -17,7 +17,6 @@ from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.core.urls import site_name
 from llmcrawler.crawl.duplicate_finder import DuplicateFinder
-from llmcrawler.crawl.platform_knowledge import LearnedTemplate, learned_templates
 from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
 from llmcrawler.fleet.site_ownership import KeptSite
 
@@ -81,21 +80,6 @@ class SiteRegistry:
 
     def __iter__(self) -> Iterator[Site]:
         return (self._sites[name] for name in self._sites)
-
-    def platform_of(self, name: str) -> str:
-        """Return the platform of a site by its name; "" where it is not known."""
-        return self._sites[name].platform if name in self._sites else ""
-
-    def learned_of(self, name: str) -> list[LearnedTemplate]:
-        """Return what the model has said of the templates of a site."""
-        site = self._sites[name]
-        return [
-            one
-            for group in site.grouper.groups()
-            for one in learned_templates(
-                site.grouper.samples_of(group.template), self.classifier.judged(name, group.template)
-            )
-        ]
 
     def _grouper_of(self, name: str) -> TemplateGrouper:
         return self._sites[name].grouper

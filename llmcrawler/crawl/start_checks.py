@@ -19,7 +19,6 @@ from llmcrawler.crawl.configuration import (
     check_page_types,
     distributed_rules,
     job_spec_of,
-    knowledge_file,
     load_validator,
     number,
     progress_mode,
@@ -67,8 +66,6 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     model = model_of(settings)
     check_batch_api(settings)
     check_shared_budget(settings)
-    if (knowledge := knowledge_file(settings)) is not None:
-        knowledge.check()
     if model is not None and model.is_embedded and settings.get("LLM_EMBEDDED_MODEL"):
         explicit_model(settings["LLM_EMBEDDED_MODEL"])
     if options.wanted is not None:

@@ -43,11 +43,9 @@ from llmcrawler.crawl.configuration import (
 )
 from llmcrawler.crawl.duplicate_finder import DUPLICATES, duplicate_finder
 from llmcrawler.crawl.engine_state import EngineWatch
-from llmcrawler.crawl.knowledge_building import build_knowledge
 from llmcrawler.crawl.model_building import build_model, count_usage, open_batches, patience
 from llmcrawler.crawl.model_settings import batch_rules
 from llmcrawler.crawl.page_asker import BatchingAsker
-from llmcrawler.crawl.platform_knowledge import KnowledgeSaver, PlatformKnowledge, task_of
 from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
@@ -84,7 +82,6 @@ class Understanding:
     annotator: LLMAnnotator | None
     templates: TemplateStore
     sites: SiteRegistry
-    knowledge: KnowledgeSaver
 
     def waiting(self) -> ModelWait:
         """Return what pages wait for just now."""
@@ -138,7 +135,7 @@ class Understanding:
         await self.records.close()
         self.cut_off()
         await self.templates.close()
-        for part in (self.knowledge, self.asker, self.answers, self.model):
+        for part in (self.asker, self.answers, self.model):
             if part is not None:
                 await part.close()
         if self.model is not None:
@@ -178,18 +175,15 @@ def build_understanding(
             focused_crawl.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             templates.note_change()
-            saver.note(question.site)
 
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
     place = ExtractionRunner(inline_chars, processes.run, page_reader.is_cheap)
-    knowledge, saver = build_knowledge(crawler, task_of(page_types, options.wanted), place, lambda: sites)
     classifier = Classifier(
         page_types,
         asker,
         split=split,
         on_verdict=on_verdict,
         was_asked=None if asker is None else asker.was_asked,
-        shared=None if knowledge is None else knowledge.verdict,
     )
     annotator = None if model is None else _annotator(crawler, options, model, answers)
     min_pages = settings.getint("RECORD_MIN_PAGES")
@@ -200,9 +194,7 @@ def build_understanding(
             model.warm_up()
         return watch.reason_to_flush(held)
 
-    records = _records(
-        crawler, options, annotator, pressure, place, lambda _learner: templates.note_change(), knowledge
-    )
+    records = _records(crawler, options, annotator, pressure, place, lambda _learner: templates.note_change())
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
@@ -236,7 +228,6 @@ def build_understanding(
         annotator,
         templates,
         sites,
-        saver,
     )
 
 
@@ -271,7 +262,6 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     pressure: Callable[[int], str | None],
     place: ExtractionRunner,
     on_learned: Callable[[Learner], None],
-    shared: PlatformKnowledge | None,
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
     assert stats is not None
@@ -293,5 +283,4 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
         single=single,
         place=place,
-        shared=shared,
     )

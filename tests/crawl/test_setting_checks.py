@@ -57,6 +57,14 @@ def test_a_name_that_looks_like_a_setting_or_an_argument_is_refused_with_that(na
         check_names([name], argument_names())
 
 
+@pytest.mark.parametrize(("name", "instead"), [("KNOWLEDGE_FILE", "TEMPLATES_FILE")])
+def test_a_removed_setting_is_refused_with_what_to_use_instead(name, instead):
+    with pytest.raises(ConfigError, match=f"-s {name}: this setting was removed.*{instead}"):
+        check_names([name])
+    with pytest.raises(ConfigError, match=f"^{name}: this setting was removed.*{instead}"):
+        check_values(given(**{name: "a-file"}))
+
+
 def test_names_of_the_users_own_and_known_ones_pass():
     check_names(["SHOP_KEY", "MONGO_URI", "REDIS_HOST", "LLM_PROMPT", "_job", "FILES_STORE", "DOWNLOAD_DELAY"])
 

@@ -29,7 +29,7 @@ _TEMPLATES = 10
 _HOSTS = 5  # the job and its report have more of them
 _WIDE_ONLY = {"p95 s", "in flight", "gap s"}  # columns of the hosts
 _CHANGES = ("new", "changed", "gone", "unchanged")
-_WAYS = ("structured-data", "template", "platform", "llm", "classifier", "rule")
+_WAYS = ("structured-data", "template", "llm", "classifier", "rule")
 
 
 @dataclass(frozen=True, slots=True)

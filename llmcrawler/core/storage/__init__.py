@@ -13,7 +13,6 @@ from llmcrawler.core.storage.job_file import (
     refusal,
 )
 from llmcrawler.core.storage.keys import REQUEST_MARK, JobConnection, url_key
-from llmcrawler.core.storage.knowledge_file import KnowledgeFile
 from llmcrawler.core.storage.ledger import (
     PLAN,
     SPENT,

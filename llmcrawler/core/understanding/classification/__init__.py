@@ -24,7 +24,6 @@ from llmcrawler.core.understanding.classification.question import (
     CLASSIFIER,
     LLM,
     NO_CUE,
-    PLATFORM,
     RULE,
     STRUCTURED_DATA,
     TEMPLATE,

@@ -15,16 +15,14 @@ from llmcrawler.core.understanding.classification.page_guess import PageGuesser
 from llmcrawler.core.understanding.classification.page_types import PageTypes
 from llmcrawler.core.understanding.classification.question import (
     LLM,
-    PLATFORM,
     STRUCTURED_DATA,
     TEMPLATE,
     Question,
     Verdict,
 )
-from llmcrawler.core.understanding.classification.shared_verdicts import SharedTemplate
 from llmcrawler.core.understanding.classification.site_verdicts import SiteVerdicts, TemplateGroup
 from llmcrawler.core.understanding.classification.template_samples import SampleStep
-from llmcrawler.core.understanding.classification.vote_verdicts import is_told_by_votes, judged, verdict_by_votes
+from llmcrawler.core.understanding.classification.vote_verdicts import is_told_by_votes, verdict_by_votes
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
@@ -43,13 +41,12 @@ Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
 class Classifier:
     """Tells the page types of one crawl; verdicts are shared within a site. Without an `asker`, structured data, what
     earlier crawls have learned, and rules decide. `was_asked` tells of a url whether the asker has its answer of an
-    earlier run of the crawl: such pages are samples, and may be waited for. `shared` gives the template of other
-    sites that made such a page.
+    earlier run of the crawl: such pages are samples, and may be waited for.
 
     The owner of the templates calls `regroup` with every change of the groups.
     """
 
-    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+    def __init__(
         self,
         page_types: PageTypes,
         asker: PageAsker | None,
@@ -57,9 +54,7 @@ class Classifier:
         split: Splitter = lambda _site, _template, _labels: None,
         on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
         was_asked: Callable[[str], Awaitable[bool]] | None = None,
-        shared: Callable[[Question], Awaitable[SharedTemplate | None]] | None = None,
     ) -> None:
-        self._shared = shared
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
         self._guesser = PageGuesser(page_types)
@@ -102,9 +97,6 @@ class Classifier:
         if samples.majority is not None:
             return samples.majority, samples.confidence
         votes = samples.votes
-        if votes.taught:
-            page_type, count = votes.taught.most_common(1)[0]
-            return page_type, (count + 1) / (votes.taught.total() + 2)
         return None if votes.winner is None else (votes.winner, votes.sums[votes.winner] / votes.page_count)
 
     def purity(self, site: str, template: str) -> float | None:
@@ -138,10 +130,6 @@ class Classifier:
         else:
             logger.warning("Page types are not those that %s was crawled with before: its pages are judged anew", site)
 
-    def judged(self, site: str, template: str) -> dict[str, tuple[str, str | None]]:
-        """Return what the model has said of each sample of a template, by url, and what that page surely looks like."""
-        return judged(self._site(site).group(template).samples)
-
     def describe(self, site: str, template: str) -> dict[str, Any]:
         """Return what a person may want to know of a template."""
         verdict = self.template_verdict(site, template)
@@ -174,7 +162,6 @@ class Classifier:
         return Verdict(samples.majority, samples.confidence, TEMPLATE)
 
     async def _by_samples(self, question: Question) -> Verdict:
-        taught = None if self._shared is None else await self._shared(question)
         site = self._site(question.site)
         group = site.group(question.template)
         is_told = is_told_by_votes(group, question, is_model_asked=self._asker is not None)
@@ -182,9 +169,6 @@ class Classifier:
         label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
         if question.settled and guess is not None:
             group.samples.votes.note(label)
-        if taught is not None and group.samples.majority in (None, taught.page_type) and not taught.contradicts(label):
-            group.samples.votes.taught[taught.page_type] += 1
-            return Verdict(taught.page_type, taught.confidence, PLATFORM)
         if self._asker is None:
             return self._by_template(question) or self._by_looks(group, question, guess)
         site.enter(question.url, question.template, PageHint(label, question.words))

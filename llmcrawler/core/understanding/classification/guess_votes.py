@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
@@ -44,13 +43,10 @@ NO_HINT: Final = PageHint()
 
 @dataclass(slots=True)
 class GuessVotes:
-    """The guesses of a template's pages, added up: label -> sum of the confidences. `taught` counts pages by the label
-    that other sites have taught.
-    """
+    """The guesses of a template's pages, added up: label -> sum of the confidences."""
 
     page_count: int = 0
     sums: dict[str, float] = field(default_factory=dict)
-    taught: Counter[str] = field(default_factory=Counter)
 
     def note(self, guess: Guess | None) -> None:
         self.page_count += 1
@@ -60,7 +56,6 @@ class GuessVotes:
     def add(self, other: GuessVotes) -> None:
         """Take over the votes of a template that was merged into this one."""
         self.page_count += other.page_count
-        self.taught += other.taught
         for label, value in other.sums.items():
             self.sums[label] = self.sums.get(label, 0.0) + value
 

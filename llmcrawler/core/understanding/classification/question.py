@@ -11,7 +11,6 @@ TEMPLATE = "template"
 LLM = "llm"
 RULE = "rule"
 CLASSIFIER = "classifier"
-PLATFORM = "platform"  # other sites of the same software have such pages, of which the model was asked
 UNSURE = 0.75  # rules below this confidence may as well be wrong
 NO_CUE = 0.1  # the confidence of rules that found nothing to go by
 

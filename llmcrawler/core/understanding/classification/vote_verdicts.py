@@ -5,7 +5,7 @@ from __future__ import annotations
 from llmcrawler.core.understanding.classification.guess_votes import SURE_GUESS
 from llmcrawler.core.understanding.classification.question import CLASSIFIER, Question, Verdict
 from llmcrawler.core.understanding.classification.site_verdicts import TemplateGroup
-from llmcrawler.core.understanding.classification.template_samples import QUORUM, TemplateSamples
+from llmcrawler.core.understanding.classification.template_samples import QUORUM
 
 # So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
 # that look like no type for sure.
@@ -39,10 +39,3 @@ def verdict_by_votes(group: TemplateGroup, question: Question, guess: Verdict | 
         return None
     agrees = guess is not None and guess.page_type == winner
     return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), CLASSIFIER)
-
-
-def judged(samples: TemplateSamples) -> dict[str, tuple[str, str | None]]:
-    """Return what the model has said of each sample, by url, and what that page surely looks like."""
-    guesses = {url: samples.hints[url].guess if url in samples.hints else None for url in samples.labels}
-    sure = {url: one.label for url, one in guesses.items() if one is not None and one.confidence >= SURE_GUESS}
-    return {url: (label, sure.get(url)) for url, label in samples.labels.items()}

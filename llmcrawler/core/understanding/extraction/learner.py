@@ -7,7 +7,6 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
 from llmcrawler.core.understanding.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
@@ -107,32 +106,6 @@ class Learner:
         self.gave_up, self.error = True, PageError("record", kind, reason)
 
 
-class SharedKnowledge(Protocol):
-    """Knows what other sites of the same platform have taught; nothing of it raises."""
-
-    async def fields(self, key: LearnerKey) -> tuple[Field, ...]:
-        """Return the fields that they have found on pages of the type."""
-        ...
-
-    async def adopt(self, key: LearnerKey, pages: Sequence[TrainingPage]) -> Variant | None:
-        """Return what they have taught, where it holds on these pages."""
-        ...
-
-    async def teach(
-        self,
-        key: LearnerKey,
-        variant: Variant,
-        pages: Sequence[TrainingPage],
-        *,
-        shown: Collection[str],
-        missing: Collection[str],
-    ) -> None:
-        """Let them know what was learned with the model, which was `shown` the pages with these urls; no selector was
-        found for the fields `missing`.
-        """
-        ...
-
-
 class Trainer:
     """Gives learners their variants. `learners_of` gives the learners of a site that know something; `on_learned` is
     called with each that has a new variant, `count` with the name and number of what is worth a stat.
@@ -148,9 +121,7 @@ class Trainer:
         on_learned: Callable[[Learner], None],
         count: Callable[[str, int], None],
         place: ExtractionRunner,
-        shared: SharedKnowledge | None = None,
     ) -> None:
-        self._shared = shared
         self._annotator = annotator
         self._rules = rules
         self._learners_of = learners_of
@@ -198,9 +169,7 @@ class Trainer:
             if sum(map(variant.fit, found)) >= _ADOPTED_FIT * len(pages):
                 logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
                 return Variant.measured(variant.extractor, found)
-        if self._shared is None or learner.variants:
-            return None  # what holds for other sites has failed here already
-        return await self._shared.adopt(learner.key, pages)
+        return None
 
     async def _trained(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
         site = learner.key.site
@@ -210,8 +179,6 @@ class Trainer:
         known = learner.fields or tuple(
             {field.key: field for other in self._siblings(learner) for field in other.fields}.values()
         )
-        if not known and self._shared is not None:
-            known = await self._shared.fields(learner.key)
         run = TrainingRun(learner.key.page_type, self._annotator, self._rules, known, self._place, site)
         try:
             result = await run.run(pages)
@@ -227,10 +194,7 @@ class Trainer:
         if result.extractor is None or learner.fruitless:
             return None
         found = await self._place.train(extract_all, result.extractor, pages, site=site)
-        variant = Variant.measured(result.extractor, found)
-        if self._shared is not None:
-            await self._shared.teach(learner.key, variant, pages, shown=run.shown, missing=result.abstained.keys())
-        return variant
+        return Variant.measured(result.extractor, found)
 
     def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:
         """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""

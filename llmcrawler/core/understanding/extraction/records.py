@@ -14,7 +14,6 @@ from llmcrawler.core.understanding.extraction.learner import (
     HeldPage,
     Learner,
     LearnerKey,
-    SharedKnowledge,
     Trainer,
     heir_of,
 )
@@ -43,7 +42,7 @@ class Records:
     pages and returns why they must not be held any longer ("idle", "backing_out", "closing", "stopped"), or None; after
     "stopped" nothing is learned. `record_types` are the page types that have a record at all. `on_learned` is called
     with each learner that has a new variant, `count` with the name and number of what is worth a stat; `single` asks
-    the model about one page that is left over, `shared` knows what other sites have taught.
+    the model about one page that is left over.
     """
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
@@ -58,7 +57,6 @@ class Records:
         count: Callable[[str, int], None] = lambda _name, _value: None,
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
         place: ExtractionRunner | None = None,
-        shared: SharedKnowledge | None = None,
     ) -> None:
         self._rules = rules
         self._record_types = record_types
@@ -81,7 +79,6 @@ class Records:
                 on_learned=on_learned,
                 count=count,
                 place=self._place,
-                shared=shared,
             )
         self._poll: asyncio.Task[None] | None = None
 

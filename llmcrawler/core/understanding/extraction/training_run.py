@@ -69,9 +69,7 @@ class TrainingResult:
 
 
 class TrainingRun:
-    """Learns the extractor of one template. For one use; `calls` counts how often the annotator was asked, `shown`
-    has the urls of the pages that it has answered about.
-    """
+    """Learns the extractor of one template. For one use; `calls` counts how often the annotator was asked."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a run needs
         self,
@@ -83,7 +81,6 @@ class TrainingRun:
         site: str = "",
     ) -> None:
         self.calls = 0
-        self.shown: set[str] = set()
         self._page_type = page_type
         self._annotator = annotator
         self._rules = rules
@@ -167,7 +164,6 @@ class TrainingRun:
         answered = [place for place in places if str(place) not in answer.missing]
         _check_useful(answer, answered)
         self._fields = reconcile(self._fields, answer.fields)
-        self.shown.update(pages[place].url for place in answered)
         for place in answered:
             self._pointed[place] = tuple(answer.values.get(str(place), ()))
         return answered

@@ -7,11 +7,9 @@ from llmcrawler.core.understanding.templates.grouping_types import (
     Assignment,
     Changes,
     Clustering,
-    PageSample,
     Snapshot,
     TemplateSummary,
 )
 from llmcrawler.core.understanding.templates.page_lookup import PageLookup
 from llmcrawler.core.understanding.templates.page_sketch import PageSketch, sketch_page
 from llmcrawler.core.understanding.templates.page_tokens import words_of
-from llmcrawler.core.understanding.templates.url_tokens import url_tokens

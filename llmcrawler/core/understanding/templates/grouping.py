@@ -175,7 +175,7 @@ class TemplateGrouper:
         The label with most pages keeps the id. No change (an empty Changes) when nothing separates them.
         """
         template = self.resolve(template)
-        members = self.samples_of(template)
+        members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
         known = of_common_labels([(m, labelled[m.url]) for m in members if m.url in labelled])
         if not (shares := discriminators(known)) or not holds_for_others(known):
             return Changes()
@@ -215,10 +215,6 @@ class TemplateGrouper:
     def learned_groups(self) -> list[TemplateSummary]:
         """Return the groups of all crawls, in order of appearance."""
         return [self._summary(name, state.pages) for name, state in self._groups.in_order() if state.pages]
-
-    def samples_of(self, template: str) -> list[PageSample]:
-        """Return the pages that are kept of a group."""
-        return [self._reservoir.pages[url] for url in self._reservoir.members(template)]
 
     def to_json(self) -> dict[str, Any]:
         """Give all that `from_json` needs; urls without scheme and host. The same pages give the same value."""
