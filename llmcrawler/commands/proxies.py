@@ -54,7 +54,8 @@ class Command(Offline, ScrapyCommand):
 
 
 async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> list[ProxyCheck]:
-    from llmcrawler.core.politeness.proxies import check_proxies, resolve_proxies
+    from llmcrawler.core.politeness.proxies import check_proxies
+    from llmcrawler.core.politeness.proxy_sources import resolve_proxies
 
     provider = resolve_proxies(settings, os.environ)
     if provider is None:

@@ -16,7 +16,8 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
-from llmcrawler.core.politeness.proxies import AssignedProxy, BanRules, ProxyPool, parse_country
+from llmcrawler.core.politeness.proxies import AssignedProxy, BanRules, ProxyPool
+from llmcrawler.core.politeness.proxy_sources import parse_country
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import close_spider_soon, is_closing
 from llmcrawler.engine.compat.components import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME

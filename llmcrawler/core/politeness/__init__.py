@@ -1,1 +1,1 @@
-"""Manners towards sites: how fast to fetch, what robots.txt allows, and through which proxy."""
+"""How hard a host may be worked, what robots.txt and rights allow, proxies, and signed requests."""

@@ -29,9 +29,9 @@ from llmcrawler.core.politeness.bot_auth import (
     directory_of,
     read_key_file,
     resolve_signer,
+    signature_fields,
     write_key_file,
 )
-from llmcrawler.core.politeness.bot_auth.bot_key import signature_fields
 from llmcrawler.core.urls import Scope
 from llmcrawler.crawl.context import CrawlContext
 from llmcrawler.errors import ConfigError

@@ -7,27 +7,27 @@ import pytest
 
 from llmcrawler.core.content.page import read_page
 from llmcrawler.core.politeness.rights import (
+    USES,
     RightsPolicy,
     Signal,
     SiteRights,
+    ai_txt_signals,
     content_signals,
     header_signals,
     licence_files,
+    llms_txt_signals,
     noai_signals,
     refusal_of,
     rights_of,
-    signals_of,
-)
-from llmcrawler.core.politeness.rights.rsl import rsl_signals
-from llmcrawler.core.politeness.rights.site_files import (
-    ai_txt_signals,
-    llms_txt_signals,
     robots_signals,
+    rsl_signals,
+    signals_of,
     tdmrep_signals,
+    uses_of_licence,
+    uses_of_reservation,
+    uses_of_statement,
 )
-from llmcrawler.core.politeness.rights.uses import USES, uses_of_licence, uses_of_reservation, uses_of_statement
-from llmcrawler.core.politeness.robots import parse_robots
-from llmcrawler.core.politeness.robots.path_rules import path_of
+from llmcrawler.core.politeness.robots import parse_robots, path_of
 from llmcrawler.items import PageContent
 
 HOST = "https://shop.example"

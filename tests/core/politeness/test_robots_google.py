@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from llmcrawler.core.politeness.robots import parse_robots
-from llmcrawler.core.politeness.robots.path_rules import canonical, path_of
+from llmcrawler.core.politeness.robots import canonical, parse_robots, path_of
 
 SITE = "http://foo.bar"
 

@@ -9,17 +9,17 @@ from statistics import median
 
 import pytest
 
+from llmcrawler.core.politeness.throttle_ceiling import Ceiling
+from llmcrawler.core.politeness.throttle_latency import LatencyWatch
 from llmcrawler.core.politeness.throttling import (
     HostBreaker,
+    HostMeter,
     HostPolicies,
     HostPolicy,
     StartGap,
     ThrottleRules,
     retry_after_seconds,
 )
-from llmcrawler.core.politeness.throttling.ceiling import Ceiling
-from llmcrawler.core.politeness.throttling.latency import LatencyWatch
-from llmcrawler.core.politeness.throttling.meter import HostMeter
 
 FAST = ThrottleRules(max_concurrency=32, min_gap_seconds=0, start_gap_seconds=0)
 

@@ -1,22 +1,169 @@
-"""Decides how many requests a host may have in flight, how far apart they start, and when it is left alone.
-
-The window (requests in flight) opens from 1 by one for each answer, up to the ceiling (ceiling.py). A refusal, 429 or
-503, shows where that is, and halves the window. Latency over the baseline (latency.py, as TCP Vegas does: L. Brakmo,
-L. Peterson, 1995) is tried before it counts as our load: fewer in flight must make the host faster, and more of them
-slower again. Starts are paced by Little's law, L = lambda * W: a window of L in flight at latency W is L / W starts a
-second.
-"""
+"""Decides how hard a host may be worked: a `HostPolicy` for each host, by which extensions/throttle.py drives slots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections import deque
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
-from llmcrawler.core.politeness.throttling.breaker import HostBreaker
-from llmcrawler.core.politeness.throttling.ceiling import Ceiling
-from llmcrawler.core.politeness.throttling.latency import LatencyWatch, LoadTrial, RoundResult
-from llmcrawler.core.politeness.throttling.meter import HostMeter
-from llmcrawler.core.politeness.throttling.start_gap import StartGap
+from llmcrawler.core.politeness.throttle_ceiling import Ceiling
+from llmcrawler.core.politeness.throttle_latency import LatencyWatch, LoadTrial, RoundResult
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float | None:
+    """Return the wait that the header asks for, 0 for a date in the past; None without a header or for an odd one.
+
+    `now` is the server's own time (its Date header) where that is known, else ours: clocks differ.
+    """
+    text = (header or "").strip()
+    try:
+        seconds = float(text)  # fractions stand in no standard, but servers send them
+    except ValueError:
+        date = http_date(text)
+        return None if date is None else max(0.0, (date - now).total_seconds())
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def http_date(header: str | None) -> datetime | None:
+    """Return an HTTP date (or another that mail knows) as an aware time; one without a zone is taken for UTC."""
+    try:
+        date = parsedate_to_datetime((header or "").strip())
+    except (ValueError, IndexError, OverflowError):
+        return None
+    return date.replace(tzinfo=UTC) if date.tzinfo is None else date
+
+
+# A floor asked for by robots.txt: gaps are this much longer, as clocks and networks jitter too.
+_FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class StartGap:
+    """The mean of the gaps between starts; each is this times 1 +- `jitter`."""
+
+    seconds: float
+    jitter: float
+
+    @property
+    def least_seconds(self) -> float:
+        return self.seconds * (1 - self.jitter)
+
+    def over(self, floor_seconds: float) -> StartGap:
+        """Return this gap, or one of which no start comes sooner than the floor."""
+        least = floor_seconds * _FLOOR_MARGIN
+        if self.least_seconds >= least:
+            return self
+        most = max(self.seconds * (1 + self.jitter), least * (1 + min(self.jitter, _FLOOR_JITTER)))
+        return StartGap((least + most) / 2, (most - least) / (most + least))
+
+
+# The cooldown doubles: at 64 times the first one it is long enough for a server that is down, and soon over when it is
+# back.
+_MAX_DOUBLINGS = 6
+
+
+class HostBreaker:
+    """Opens after `failures_to_open` in a row; from then on each failure is a probe (M. Nygard, Release It!)."""
+
+    def __init__(self, failures_to_open: int, cooldown_seconds: float) -> None:
+        self._failures_to_open = failures_to_open
+        self._first_cooldown_seconds = cooldown_seconds
+        self.failures = 0
+        self.reason = ""
+        self.has_ever_answered = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.failures >= self._failures_to_open
+
+    @property
+    def failed_probes(self) -> int:
+        return max(0, self.failures - self._failures_to_open)
+
+    @property
+    def cooldown_seconds(self) -> float:
+        """Return how long the server is left alone after the last failure; 0 while the breaker is closed."""
+        return self._first_cooldown_seconds * 2.0 ** min(self.failed_probes, _MAX_DOUBLINGS) if self.is_open else 0.0
+
+    def failed(self, reason: str) -> None:
+        self.failures += 1
+        self.reason = reason
+
+    def answered(self) -> bool:
+        """Note a real answer. Tell whether it closes the breaker."""
+        closes = self.is_open
+        self.failures = 0
+        self.has_ever_answered = True
+        return closes
+
+
+_LATENCIES = 200
+_RATE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostFigures:
+    """Figures of a host. `throughput` is answers a second over the last half minute, `mean_throughput` over the host's
+    whole time.
+
+    Latencies, in seconds, are those of the last 200 healthy answers, None before the first. `mean_in_flight` is
+    Little's law: throughput times mean latency.
+    """
+
+    requests: int
+    refused_share: float
+    throughput: float
+    mean_throughput: float
+    latency_p50: float | None
+    latency_p95: float | None
+    mean_in_flight: float
+
+
+class HostMeter:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+        self._answered_at: deque[float] = deque(maxlen=10_000)
+        self.requests = self._answers = self._refused = 0
+        self.first_start: float | None = None
+        self._last_answer = 0.0
+
+    def started(self) -> None:
+        self.requests += 1
+        if self.first_start is None:
+            self.first_start = self._clock()
+
+    def answered(self, latency_seconds: float | None, *, refused: bool = False) -> None:
+        self._answers += 1
+        self._refused += refused
+        self._last_answer = self._clock()
+        self._answered_at.append(self._last_answer)
+        if latency_seconds is not None and not refused:
+            self._latencies.append(latency_seconds)
+
+    def figures(self) -> HostFigures:
+        now = self._clock()
+        while self._answered_at and self._answered_at[0] < now - _RATE_SECONDS:
+            self._answered_at.popleft()
+        since = now if self.first_start is None else self.first_start
+        throughput = len(self._answered_at) / max(min(_RATE_SECONDS, now - since), 1e-9)
+        ordered = sorted(self._latencies)
+        return HostFigures(
+            requests=self.requests,
+            refused_share=self._refused / max(self._answers, 1),
+            throughput=throughput,
+            mean_throughput=self._answers / max(self._last_answer - since, 1e-9),
+            latency_p50=_quantile(ordered, 0.5),
+            latency_p95=_quantile(ordered, 0.95),
+            mean_in_flight=throughput * sum(ordered) / max(len(ordered), 1),
+        )
+
+
+def _quantile(ordered: list[float], share: float) -> float | None:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,3 +438,50 @@ class HostPolicy:
 
     def _decision(self, reason: str, details: str) -> ThrottleDecision:
         return ThrottleDecision(reason, details, self.window, self.cooldown_seconds)
+
+
+MOST_IDLE = 1000  # 3 KB each; a host that comes back starts as carefully as a new one
+
+
+class HostPolicies:
+    """Policies by host and port, those used last at the end.
+
+    Of a host that is forgotten, the gap that its robots.txt asks for is kept: it is read once a day.
+    """
+
+    def __init__(self, clock: Callable[[], float], most_idle: int = MOST_IDLE) -> None:
+        self.by_host: dict[str, HostPolicy] = {}
+        self._clock = clock
+        self._most_idle = most_idle
+        self._earlier: dict[str, tuple[float, Mapping[str, float]]] = {}  # when it was known, and what
+
+    def get(self, host: str | None) -> HostPolicy | None:
+        return None if host is None else self.by_host.get(host)
+
+    def take(self, host: str, rules: ThrottleRules) -> HostPolicy:
+        """Return the host's policy, or a new one under these rules."""
+        policy = self.by_host.pop(host, None)
+        if policy is None:
+            policy = HostPolicy(rules, self._clock)
+            if host in self._earlier:
+                at, manners = self._earlier.pop(host)
+                policy.take_over(manners, self._clock() - at)
+        self.by_host[host] = policy
+        return policy
+
+    def restore(self, host: str, manners: Mapping[str, float], age_seconds: float) -> None:
+        """Let the host be treated as another process knew it so long ago."""
+        self.by_host.pop(host, None)
+        self._earlier[host] = self._clock() - age_seconds, manners
+
+    def forget_idle(self, in_use: Container[str]) -> list[str]:
+        """Drop the hosts beyond `most_idle` that were not used for longest, but none that is in a cooldown."""
+        if len(self.by_host) <= self._most_idle:
+            return []
+        idle = [host for host, policy in self.by_host.items() if host not in in_use and policy.cooldown_seconds <= 0]
+        forgotten = idle[: max(0, len(idle) - self._most_idle)]
+        for host in forgotten:
+            policy = self.by_host.pop(host)
+            if policy.floor_gap_seconds > 0:
+                self._earlier[host] = self._clock(), {"floor": policy.floor_gap_seconds}
+        return forgotten

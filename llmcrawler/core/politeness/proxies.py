@@ -1,23 +1,26 @@
-"""Chooses the proxy of each request, and drops proxies that fail.
-
-Blame. A proxy that cannot be reached, or refuses our credentials, is at fault for certain. An answer that looks like a
-ban is not: the page may be forbidden to everyone. So it makes the proxy a suspect only, until another proxy gets the
-page: then it was a ban. A page that proxies refuse which have served other pages is as it is, and nobody's fault.
-
-Patience. A proxy that never gave a page is dropped at its first fault. One that did cools down, twice as long each
-time, and is dropped when `max_faults` follow on each other. So is the last one, as there is nothing to be had without
-it.
-"""
+"""Proxies: where they come from, which one takes a request, and which are banned or dead."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import ssl
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
-from llmcrawler.core.politeness.proxies.proxy import ANYWHERE, Proxy, ProxyProvider
+from selectolax.lexbor import LexborHTMLParser
+
+from llmcrawler.core.politeness.proxy_sources import (
+    ANYWHERE,
+    Proxy,
+    ProxyProvider,
+    load_http_client,
+)
 from llmcrawler.errors import NoProxy
 
 logger = logging.getLogger(__name__)
@@ -249,3 +252,128 @@ def _labelled(proxies: Iterable[Proxy]) -> dict[str, _Record]:
         label = proxy.address + (f" #{number}" if number > 1 else "")
         records[label] = _Record(proxy, label)
     return records
+
+
+# A page that asks for a proof of being human says little else. With more words it is an article about such pages, or
+# a form that has a captcha beside its fields.
+_MAX_CHARS = 100_000
+_MAX_WORDS = 120
+_MAX_BARE_CHARS = 5_000
+_MAX_BARE_WORDS = 50
+# Texts in the source of the great bot walls' pages, and of no page behind them.
+_VENDOR_MARKS = (
+    "cf-challenge-running",
+    "cf_chl_opt",
+    "captcha-delivery.com/captcha",
+    "px-captcha",
+    "_incapsula_resource",
+    "awswafintegration.",
+    "/_sec/cp_challenge/",
+    "errors.edgesuite.net",
+)
+_HEADING = re.compile(r"<(?:title|h1|h2)\b[^>]{0,300}>(.{0,300}?)</", re.DOTALL | re.IGNORECASE)
+_ASKS = re.compile(
+    r"captcha|are you (a )?(human|robot|bot)\b|not a robot|you are (a )?human|verify (that )?you|human verification"
+    r"|security check|unusual traffic|just a moment|access (to this page has been )?denied|pardon our interruption"
+    r"|attention required|request blocked|you have been blocked|bot (detection|check)",
+    re.IGNORECASE,
+)
+_REDIRECT_MARKS = ("captcha", "/sorry/", "are-you-human", "areyouhuman")
+
+
+@dataclass(frozen=True, slots=True)
+class BanRules:
+    """Rules for answers that are bans. `marks` are texts of the user's that stand in ban pages only; letter case does
+    not count.
+    """
+
+    statuses: frozenset[int] = frozenset({403, 407})
+    marks: tuple[str, ...] = ()
+
+    def of_status(self, status: int, location: str = "") -> str | None:
+        """Return the reason to call an answer a ban by its status and, of a redirect, its target."""
+        if status in self.statuses:
+            return f"status {status}"
+        target = location.casefold()
+        marks = (*_REDIRECT_MARKS, *map(str.casefold, self.marks))
+        return "a redirect to a captcha" if 300 <= status < 400 and any(mark in target for mark in marks) else None
+
+    def of_text(self, text: str) -> str | None:
+        """Return the reason to call a page a ban by its source."""
+        if not self.marks and len(text) > _MAX_CHARS:
+            return None
+        folded = text.casefold()
+        for mark in self.marks:
+            if mark.casefold() in folded:
+                return f"the page says {mark!r}"
+        return "a captcha page" if len(text) <= _MAX_CHARS and _is_captcha(text, folded) else None
+
+
+def _is_captcha(text: str, folded: str) -> bool:
+    marked = any(mark in folded for mark in _VENDOR_MARKS)
+    if marked or any(_ASKS.search(found[1]) for found in islice(_HEADING.finditer(text), 4)):
+        return len(_visible_text(LexborHTMLParser(text)).split()) <= _MAX_WORDS
+    if len(text) > _MAX_BARE_CHARS or _ASKS.search(text) is None:
+        return False  # so do most pages end
+    # Without such a heading it takes more: next to no words, the question among them, and nowhere to go.
+    tree = LexborHTMLParser(text)
+    links = len(tree.css("a[href]"))
+    shown = _visible_text(tree)
+    return links <= 1 and len(shown.split()) <= _MAX_BARE_WORDS and _ASKS.search(shown) is not None
+
+
+def _visible_text(tree: LexborHTMLParser) -> str:
+    tree.strip_tags(["script", "style", "noscript", "template"])
+    return tree.body.text(separator=" ") if tree.body is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyCheck:
+    """The outcome of tries. `error` is empty for a proxy that works; `seconds` is what the last try took."""
+
+    proxy: Proxy
+    seconds: float
+    error: str = ""
+
+    @property
+    def works(self) -> bool:
+        return not self.error
+
+
+async def check_proxies(
+    proxies: Iterable[Proxy], url: str, *, timeout_seconds: float = 10.0, attempts: int = 2, concurrency: int = 50
+) -> list[ProxyCheck]:
+    """Fetch `url` through each proxy; one works that brings an answer under 400. In the order given."""
+    httpx = await load_http_client()
+    # Reading the certificates takes 10 ms, which a list of a thousand proxies would pay for each of them.
+    context = await asyncio.to_thread(httpx.create_ssl_context)
+    room = asyncio.Semaphore(concurrency)
+
+    async def check(proxy: Proxy) -> ProxyCheck:
+        async with room:
+            for _ in range(attempts):
+                started = time.monotonic()
+                error = await _fetch(httpx, context, proxy, url, timeout_seconds)
+                seconds = time.monotonic() - started
+                if not error:
+                    break
+        return ProxyCheck(proxy, seconds, proxy.hide(error))
+
+    return list(await asyncio.gather(*map(check, proxies)))
+
+
+async def _fetch(httpx: Any, context: ssl.SSLContext, proxy: Proxy, url: str, timeout_seconds: float) -> str:
+    auth = (proxy.username, proxy.password) if proxy.username else None
+    through = httpx.Proxy(proxy.address, auth=auth)
+    try:
+        # The client's timeout is for each read: a server that trickles would never reach it.
+        async with (
+            asyncio.timeout(timeout_seconds),
+            httpx.AsyncClient(proxy=through, verify=context, trust_env=False, timeout=None) as client,
+            client.stream("GET", url) as answer,
+        ):
+            return "" if answer.status_code < 400 else f"status {answer.status_code}"
+    except TimeoutError:
+        return f"no answer within {timeout_seconds:g} s"
+    except (httpx.HTTPError, OSError) as error:
+        return f"{type(error).__name__}: {error}"
