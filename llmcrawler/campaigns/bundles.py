@@ -13,7 +13,7 @@ from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.render_choice import ALWAYS, NEVER
 
 # In larger bundles the last sites, slow ones, keep more lines from the data set, and a crash takes more back, while a
-# process costs little more for each site less in it (tests/benchmarks/campaign.py).
+# process costs little more for each site less in it (benchmarks/campaign.py).
 MOST_SITES: Final = 50
 _BUNDLES_OF_A_CORE: Final = 4  # so many at least, so that all cores have work until the end
 _BIG_PAGES: Final = 2_000  # a site that may have more has its own bundle: it takes longer than those beside it

@@ -7,11 +7,11 @@ import pkgutil
 
 import pytest
 
-from tests import benchmarks
+import benchmarks
 
 pytestmark = pytest.mark.slow
 
-# In tests/benchmarks/requirements.txt alone.
+# In benchmarks/requirements.txt alone.
 COMPARED_WITH = {"extruct", "lightgbm", "markdown_it", "mdit_py_plugins", "scipy", "trafilatura"}
 
 
@@ -22,4 +22,4 @@ def test_a_benchmark_can_be_imported(name: str) -> None:
     except ModuleNotFoundError as error:
         if error.name not in COMPARED_WITH:
             raise
-        pytest.skip(f"pip install -r tests/benchmarks/requirements.txt brings {error.name}")
+        pytest.skip(f"pip install -r benchmarks/requirements.txt brings {error.name}")

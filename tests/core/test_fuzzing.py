@@ -1,5 +1,5 @@
 """Whatever bytes come in, what reads them raises nothing and ends: the corpus, and a little of what
-tests/benchmarks/fuzz.py does for an hour."""
+benchmarks/fuzz.py does for an hour."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings

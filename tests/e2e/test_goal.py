@@ -37,7 +37,7 @@ def test_nearly_all_products_are_among_the_first_pages_and_the_same_after_a_kill
             crawl.run_until(killed, first // 2)
             assert crawl.run() == 0, crawl.logs[-1]
     urls = [line["url"] for line in lines_of(tmp_path / "pages.jsonl") if line["kind"] == "page"]
-    # By breadth it would be a fifth of them. How many it is depends on the machine: tests/benchmarks/goal_crawl.
+    # By breadth it would be a fifth of them. How many it is depends on the machine: benchmarks/goal_crawl.
     assert wishful.early(first) >= 0.6 * len(wishful.products)
     assert sum("/goods/" in url and url.count("/") == 4 for url in urls) >= 0.5 * len(killed.products)
     assert len(urls) == len(set(urls))

@@ -1,6 +1,6 @@
 """A small shop whose other half is hostile: its honest pages come out as if they were alone.
 
-tests/benchmarks/hostile_site.py has all hostile pages, and the figures.
+benchmarks/hostile_site.py has all hostile pages, and the figures.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROWS = """
 """.split()
 PRODUCTS = ("th-flood", "price-long")
 LIMIT_SECONDS = 300  # it takes 20; a crawl that was frozen takes for ever
-# The rule is 0.05 s, which tests/benchmarks/hostile_site measures. What it is against takes seconds on any machine.
+# The rule is 0.05 s, which benchmarks/hostile_site measures. What it is against takes seconds on any machine.
 HOLD_CPU_SECONDS = 1.0
 
 

@@ -1,10 +1,10 @@
-"""What large pages add to the memory of a crawl. tests/benchmarks/page_memory.py has more kinds, and the figures."""
+"""What large pages add to the memory of a crawl. benchmarks/page_memory.py has more kinds, and the figures."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.page_memory import KINDS, LIMIT_BYTES, growth_of
+from benchmarks.page_memory import KINDS, LIMIT_BYTES, growth_of
 
 MAX_ACTIVE_BYTES = 64 * 2**20  # SCRAPER_SLOT_MAX_ACTIVE_SIZE
 

@@ -29,7 +29,7 @@ def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path
     assert outcome.exit_status == 0, outcome.log
     plan = json.loads(done.stdout)
     fine = sum(page["error"] is None for page in outcome.pages)
-    # How near it is depends on which pages came first: tests/benchmarks/plan_accuracy.
+    # How near it is depends on which pages came first: benchmarks/plan_accuracy.
     assert fine / 2 <= plan["pages"]["likely"] <= 2 * fine
     assert 0 < plan["llm"]["calls"]["likely"] < fine
     assert [(one["model"], one["cost_usd"]) for one in plan["models"]] == [("m", plan["llm"]["cost_usd"]), ("", None)]

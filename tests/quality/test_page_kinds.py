@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from benchmarks.page_kind_sites import HELD_OUT, SITES_OF_A_FAMILY, SiteBuilder, built_pages
 from llmcrawler.core.content import read_page
-from tests.benchmarks.page_kind_sites import HELD_OUT, SITES_OF_A_FAMILY, SiteBuilder, built_pages
 
 # Shares of pages that are right, of each kind's; of those that are at least .8 sure.
 FLOORS = {"product": 0.9, "collection": 0.9}

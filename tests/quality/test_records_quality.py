@@ -1,14 +1,14 @@
 """Floors for the learning of records, on sites of our own making: a change may raise them.
 
 F1 over the pages that the annotator was not shown, macro average over fields;
-`python -m tests.benchmarks.records_quality` prints all figures.
+`python -m benchmarks.records_quality` prints all figures.
 """
 
 from statistics import fmean
 
 import pytest
 
-from tests.benchmarks.records_quality import learned
+from benchmarks.records_quality import learned
 from tests.servers.record_sites import REDESIGNED, SITES, make_site
 
 FLOORS = {"shop": 0.93, "fashion": 0.97, "events": 0.95}

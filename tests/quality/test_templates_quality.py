@@ -2,7 +2,7 @@
 """Floors of template grouping on synthetic sites: a change may raise them and not lower them.
 
 The sites are rendered here, each with a template system of another style, from one seed. The crawl and its
-oracle are those of tests/benchmarks/templates_quality.py.
+oracle are those of benchmarks/templates_quality.py.
 """
 
 import importlib.util
@@ -40,7 +40,7 @@ Route = tuple[str, str, str]  # url, route, html
 
 
 def load_benchmark() -> ModuleType:
-    path = Path(__file__).parents[1] / "benchmarks" / "templates_quality.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "templates_quality.py"
     spec = importlib.util.spec_from_file_location("templates_quality_benchmark", path)
     assert spec
     assert spec.loader

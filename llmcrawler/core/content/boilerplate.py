@@ -17,7 +17,7 @@ _MAX_OBSERVED: Final = 1_000  # at each end of a page
 
 # By how much the log-odds of a block change: in the main region, where it repeats on every page, and where all of its
 # region repeats (a form's labels, a notice: less a sign than words that repeat among others). From a logistic
-# regression over sites whose software marks the main content; tests/benchmarks/content_by_template.py measures it.
+# regression over sites whose software marks the main content; benchmarks/content_by_template.py measures it.
 _IN_MAIN_REGION: Final = 2.1
 _REPEATS: Final = -2.6
 _REGION_REPEATS: Final = 1.5

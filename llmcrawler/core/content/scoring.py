@@ -1,7 +1,7 @@
 """Computes for each block the probability that it is main content, with boosted trees in two steps: the first judges a
 block by itself, its containers and its neighbours, the second also by what the first said of the others.
 
-The model is `main_text.npz`, which tests/benchmarks/content_train.py has made; docs/main-text.md is its card.
+The model is `main_text.npz`, which benchmarks/content_train.py has made; docs/main-text.md is its card.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PageColumns:
 
 
 class MainTextModel:
-    """Is made of the arrays that tests/benchmarks/model_arrays.py packs."""
+    """Is made of the arrays that benchmarks/model_arrays.py packs."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         steps = [{name: arrays[f"{step} {name}"] for name in BlockTrees.ARRAYS} for step in ("first", "second")]

@@ -1,7 +1,7 @@
 """Brings urls into one spelling: for the request, and (with `dedup_key`) for telling whether it was seen.
 
 Every link of every page goes through here, so most urls are recognised by one regular expression as canonical already.
-CPU time per url, plain / with all that may be wrong (tests/benchmarks/urls_speed.py): 2 / 11 us, repeated 0.1. w3lib's
+CPU time per url, plain / with all that may be wrong (benchmarks/urls_speed.py): 2 / 11 us, repeated 0.1. w3lib's
 canonicalize_url takes 11 / 18 and reorders the query that is to be requested; w3lib's safe_url_string 5 / 10 and yarl's
 URL 3 / 4 keep tracking and session parameters, and other spellings apart.
 """

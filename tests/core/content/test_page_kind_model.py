@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.model_arrays import token_key
 from llmcrawler.core.content.block_trees import BlockTrees
 from llmcrawler.core.content.page_kind.kind_model import blend, softmax
 from llmcrawler.core.content.page_kind.kind_tokens import TokenModel, weigh_tokens
-from tests.benchmarks.model_arrays import token_key
 
 
 def test_trees_give_what_lightgbm_gives() -> None:
     lightgbm = pytest.importorskip("lightgbm")
-    from tests.benchmarks.page_kind_fit import tree_arrays  # noqa: PLC0415 - needs lightgbm
+    from benchmarks.page_kind_fit import tree_arrays  # noqa: PLC0415 - needs lightgbm
 
     random = np.random.default_rng(1)
     table = random.normal(size=(600, 20)).astype(np.float32)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.model_arrays import pack_trees, part_words, text_words
 from llmcrawler.core.content.block_columns import BlockArrays
 from llmcrawler.core.content.block_repeats import repeat_columns
 from llmcrawler.core.content.block_trees import LEAVES, BlockTrees
@@ -19,7 +20,6 @@ from llmcrawler.core.content.score_context import context_columns
 from llmcrawler.core.content.scoring import score_blocks
 from llmcrawler.core.content.segmenter import segment
 from llmcrawler.core.content.segments import RawBlock, Segments
-from tests.benchmarks.model_arrays import pack_trees, part_words, text_words
 
 Tree = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """Tells with what probability a page is of each kind: boosted trees over numbers and a linear model over words.
 
-`page_kinds.npz` is made by tests/benchmarks/page_kind_train.py of the development pages of WCXB, a web content
+`page_kinds.npz` is made by benchmarks/page_kind_train.py of the development pages of WCXB, a web content
 extraction benchmark (CC-BY-4.0, its authors); docs/page-kinds.md says how good it is.
 """
 

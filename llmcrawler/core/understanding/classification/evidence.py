@@ -43,7 +43,7 @@ _ENTITIES = frozenset(
 _PAGES = frozenset({"QAPage", "ProfilePage", "SearchResultsPage", "CollectionPage", "DiscussionForumPosting"})
 
 # Share of pages with this evidence that had the type: 356 of 370 on the 1,310 pages of WCXB's dev split, 65 of 68 for
-# products, 248 of 258 for articles (tests/benchmarks/rules_on_pages.py).
+# products, 248 of 258 for articles (benchmarks/rules_on_pages.py).
 _CONFIDENCE = 0.96
 
 # Service pages carry a Product for its review stars alone; what is sold has one of these.

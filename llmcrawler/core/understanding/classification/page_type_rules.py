@@ -64,7 +64,7 @@ _COUNTED_CHARS = 100_000
 # Points by which a winner may be ahead of the next type, and for each type with such a lead (right, all) verdicts on
 # the 1,310 pages of WCXB's dev split (CC-BY-4.0), as far as structured data does not decide. Those pages have seven
 # types; one that is none of them cannot be measured there, and has the figures of all verdicts together, in which it
-# counts as wrong. From tests/benchmarks/rules_on_pages.py.
+# counts as wrong. From benchmarks/rules_on_pages.py.
 LEADS: Final = (4, 2, 1, 0)
 _MEASURED: Mapping[str, Sequence[tuple[int, int]]] = {
     "": [(255, 300), (205, 306), (103, 209), (61, 111)],

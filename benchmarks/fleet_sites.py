@@ -1,0 +1,142 @@
+"""Workers that share a crawl of many hosts, and what befalls them: what is lost, what comes twice, what it costs.
+
+    python -m benchmarks.fleet_sites [--workers 4] [--hosts 16] [--pages 60] [--kills 1] [--stall 30] [--restart]
+                                           [--delay 0.05] [--llm] [--lease 20] [--seed 1]
+
+--kills kills as many workers at random (kill -9), each time another one is started; --stall stops Redis (SIGSTOP) for
+so many seconds; --restart stops and starts it. Told are lines that are missing or doubled, commands and bytes a page of
+Redis, CPU a page of the workers (the start of each is taken off), the least gap at a host, and calls of the model
+(--llm). Exit status 1 where a page is lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.e2e.test_fleet import LABELS, Fleet
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.many_hosts import ManyHosts
+from tests.servers.many_pages import ManyPages
+from tests.servers.redis_server import RedisServer
+
+_START_CPU_SECONDS = 1.6  # of a worker that finds nothing to do; see --start
+
+
+def cpu_seconds() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def trouble(fleet: Fleet, hosts: ManyHosts, redis: RedisServer, options: argparse.Namespace) -> None:
+    """Do to the fleet what was asked for, spread over the crawl."""
+    random, total = Random(options.seed), len(hosts.all_pages)
+    deeds = ["kill"] * options.kills + ["stall"] * bool(options.stall) + ["restart"] * options.restart
+    random.shuffle(deeds)
+    for number, deed in enumerate(deeds):
+        goal = total * (number + 1) / (len(deeds) + 1) * 0.9
+        while hosts.requested < goal and any(one.poll() is None for one in fleet.workers):
+            time.sleep(0.02)
+        alive = [one for one in fleet.workers if one.poll() is None]
+        print(f"{deed:8} with {hosts.requested} requests, {len(alive)} workers", flush=True)
+        if deed == "kill" and alive:
+            victim = random.choice(alive)
+            victim.kill()
+            victim.wait()
+            fleet.start()
+        elif deed == "stall":
+            assert redis.process is not None
+            redis.process.send_signal(signal.SIGSTOP)
+            time.sleep(options.stall)
+            redis.process.send_signal(signal.SIGCONT)
+        elif deed == "restart":
+            redis.stop()
+            time.sleep(3)
+            redis.start()
+
+
+def main(options: argparse.Namespace) -> int:
+    size = (options.body, options.body) if options.body else None
+    hosts = ManyHosts(options.hosts, ManyPages(options.pages, latency_seconds=options.latency, body_bytes=size))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "redis").mkdir()
+        with (
+            hosts.in_thread(),
+            RedisServer(folder / "redis") as redis,
+            FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm,
+        ):
+            settings: dict[str, Any] = {
+                "REDIS_URL": redis.url,
+                "CRAWL_ID": "fleet",
+                "REDIS_LEASE_SECONDS": options.lease,
+                "DOWNLOAD_DELAY": options.delay,
+                "DOWNLOAD_DELAY_JITTER": 0,
+                "LOG_LEVEL": "INFO",
+                "PROGRESS": "off",
+            }
+            if options.llm:
+                settings |= {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+            before, began = cpu_seconds(), time.monotonic()
+            with Fleet(folder, ",".join(hosts.urls), settings) as fleet:
+                for _ in range(options.workers):
+                    fleet.start()
+                trouble(fleet, hosts, redis, options)
+                statuses = [one.wait() for one in fleet.workers]
+                seconds = time.monotonic() - began
+                cpu = cpu_seconds() - before
+                lines = fleet.pages()
+                logs = [fleet.log(number) for number in range(len(fleet.workers))]
+                with redis.client() as client:
+                    said: Any = client.info("stats") | {"by": client.info("commandstats")}
+            if options.logs:
+                Path(options.logs).mkdir(exist_ok=True)
+                for number, log in enumerate(logs):
+                    (Path(options.logs) / f"log{number}").write_text(log)
+    wanted = hosts.all_pages
+    missing, doubled = wanted - lines.keys(), {url: count for url, count in lines.items() if count > 1}
+    pages = len(wanted)
+    own_cpu = cpu - _START_CPU_SECONDS * len(statuses)
+    gaps = sorted(hosts.least_gaps().values())
+    moved = (
+        sum(log.count("This worker took over") for log in logs),
+        sum(log.count("worker gave up") for log in logs),
+    )
+    print(f"{pages} pages of {options.hosts} hosts, {len(statuses)} workers {statuses}, {seconds:.1f} s")
+    print(
+        f"missing {len(missing)}, doubled {sum(doubled.values()) - len(doubled)}, unknown {len(lines.keys() - wanted)}"
+    )
+    bytes_a_page = (said["total_net_input_bytes"] + said["total_net_output_bytes"]) / pages
+    # What scripts call counts too; beside them workers only read and write answers and lines, one by one.
+    commands = sum(said["by"].get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("evalsha", "eval")) / pages
+    print(f"Redis: {commands:.2f} scripts and {bytes_a_page:.0f} bytes a page")
+    print(f"CPU: {cpu:.1f} s, {1000 * own_cpu / pages:.1f} ms a page without the starts; requests {hosts.requested}")
+    print(f"least gap {gaps[0]:.4f} s, median {gaps[len(gaps) // 2]:.4f} s; taken over {moved[0]}, given up {moved[1]}")
+    calls = len(llm.documents)
+    print(f"calls of the model {calls}; tracebacks {sum(log.count('Traceback') for log in logs)}")
+    return bool(missing)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--hosts", type=int, default=16)
+    parser.add_argument("--pages", type=int, default=60)
+    parser.add_argument("--body", type=int, default=0, help="bytes of an item")
+    parser.add_argument("--latency", type=float, default=0.02)
+    parser.add_argument("--delay", type=float, default=0.05)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--stall", type=float, default=0)
+    parser.add_argument("--restart", action="store_true")
+    parser.add_argument("--lease", type=float, default=20)
+    parser.add_argument("--llm", action="store_true")
+    parser.add_argument("--logs", default="", help="a folder for the workers' logs")
+    parser.add_argument("--seed", type=int, default=1)
+    sys.exit(main(parser.parse_args()))
