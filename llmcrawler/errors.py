@@ -24,6 +24,7 @@ CrawlerError
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Final
 
 # The `kind` of the error of a page whose work was cut off because the crawl was stopped.
@@ -130,10 +131,33 @@ class BadAnswer(LLMError):
     kind = "bad_answer"
 
 
+# What the extras of pyproject.toml install, where that has another name.
+_PACKAGES: Final = {
+    "browser": "scrapy-playwright",
+    "embedded": "xllamacpp",
+    "opentelemetry": "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
+    "parquet": "pyarrow",
+    "prometheus": "prometheus-client",
+}
+
+
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, in a checkout that was not installed: all that is required."""
+    """Return the command that installs an extra; in a checkout that is not installed, that for its packages."""
     try:
         version("llmcrawler")
     except PackageNotFoundError:
-        return "pip install -r requirements.txt"
+        return f"pip install {_PACKAGES.get(extra, extra)}"
     return f'pip install "llmcrawler[{extra}]"'
+
+
+def require(module: str, extra: str, purpose: str) -> None:
+    """Raise ConfigError where a module that an extra brings is not installed. `purpose` is the setting, option or feed
+    that needs it.
+    """
+    try:
+        is_installed = find_spec(module) is not None
+    except ModuleNotFoundError:  # a parent of it is not there
+        is_installed = False
+    if not is_installed:
+        name = module.partition(".")[0]
+        raise ConfigError(f"{purpose} needs {name}, which is not installed: {install_command(extra)}")

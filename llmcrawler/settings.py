@@ -1,5 +1,7 @@
 """Settings of the project, each with its default and what it means. Scrapy's own settings keep their meaning."""
 
+from importlib.util import find_spec
+
 BOT_NAME = "llmcrawler"
 SPIDER_MODULES = ["llmcrawler.spiders"]
 NEWSPIDER_MODULE = "llmcrawler.spiders"
@@ -75,7 +77,7 @@ META_COPY_WARN_SKIP_KEYS = ["redirect_reasons", "redirect_times", "redirect_ttl"
 
 # -- Components --------------------------------------------------------------------------------------------------------
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
-ASYNCIO_EVENT_LOOP = "uvloop.Loop"
+ASYNCIO_EVENT_LOOP = "uvloop.Loop" if find_spec("uvloop") else None  # None: the loop of asyncio
 SCHEDULER = "llmcrawler.engine.scheduler.FrontierScheduler"
 DOWNLOADER = "llmcrawler.engine.downloader.PoliteDownloader"
 DOWNLOAD_HANDLERS = {

@@ -28,7 +28,7 @@ from llmcrawler.core.reporting.progress_output import progress_output
 from llmcrawler.core.storage.feeds.tables import Kind, columns_of
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.crawl.crawl_log import CrawlLog, WholeLines
-from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy
+from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy, install_command
 from llmcrawler.items import Page
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class RunningCrawl:
             import pandas as pd  # noqa: PLC0415 - it is optional, and slow to load
         except ImportError as error:
             self.stop()
-            raise ImportError("to_pandas needs pandas: pip install pandas") from error
+            raise ImportError(f"to_pandas needs pandas: {install_command('pandas')}") from error
         wanted, goal = self._options.wanted, self._options.goal
         if wanted is None:
             return pd.DataFrame(list(self), columns=[one.name for one in columns_of(Page) if one.name != "kind"])

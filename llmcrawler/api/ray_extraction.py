@@ -10,6 +10,7 @@ from llmcrawler.core.storage import TemplatesFile
 from llmcrawler.core.storage.feeds.parquet_file import arrow_table, arrow_type
 from llmcrawler.core.storage.feeds.tables import columns_of, fitted
 from llmcrawler.core.understanding.page_extractor import LineRules
+from llmcrawler.errors import require
 from llmcrawler.items import Page
 
 _COLUMNS: Final = columns_of(Page)
@@ -63,6 +64,7 @@ class RayBatches:
 
 
 def _cpus() -> int:
+    require("ray", "ray", "ray_extract")
     import ray  # noqa: PLC0415 - only those who have a cluster have it
 
     if not ray.is_initialized():

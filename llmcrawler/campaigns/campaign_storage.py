@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.core.storage import replace_file
 from llmcrawler.core.storage.replacing import temporary_of
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, require
 
 T = TypeVar("T")
 
@@ -220,12 +220,9 @@ def _bucket_storage(place: str) -> BucketStorage:
     name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
     if parts.scheme not in _SCHEMES:
         raise ConfigError(f"{name}: a campaign is kept in a folder, or at s3://BUCKET/PATH or gs://BUCKET/PATH")
-    try:
-        from pyarrow import fs  # noqa: PLC0415 - as above
-    except ImportError as error:
-        raise ConfigError(
-            f'{name}: it is reached with pyarrow, which is not installed: pip install "pyarrow>=17"'
-        ) from error
+    require("pyarrow", "parquet", f"a campaign at {name}")
+    from pyarrow import fs  # noqa: PLC0415 - as above
+
     try:
         system, root = fs.FileSystem.from_uri(place)
         bucket, _, path = root.rstrip("/").partition("/")

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +45,7 @@ _MODULES: Final = (
     "openai.resources.models",
     "regex",
     "truststore",
-    "uvloop",
+    *(("uvloop",) if find_spec("uvloop") else ()),
     "scrapy.crawler",
     "scrapy.commands.crawl",
     "scrapy.core.downloader.handlers.datauri",

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from llmcrawler.campaigns.bundle_crawls import Crawls
 from llmcrawler.campaigns.cluster_crawls import Need, NodePlace, Order, PlaceLost, Turn
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, require
 
 _MAX_REASON: Final = 300
 
@@ -32,10 +32,9 @@ class RayCluster:
                 f"--ray {address}: start the campaign on a machine of the cluster, or by `ray job submit`"
             )
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
-            import ray  # noqa: PLC0415 - 0.5 GB, only those who have a cluster have it
-        except ImportError as error:
-            raise ConfigError('--ray: Ray is not installed: pip install "ray>=2.60,<3"') from error
+        require("ray", "ray", "--ray")
+        import ray  # noqa: PLC0415 - only those who have a cluster have it
+
         try:
             ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False)
         except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is the usual one

@@ -84,7 +84,7 @@ def _said(counts: Any) -> str:
 def _application(args: list[str], opts: argparse.Namespace) -> Any:
     from llmcrawler.api.archive_application import Application
     from llmcrawler.api.batch_extractor import learned_file
-    from llmcrawler.core.storage.feeds.feed_checks import require
+    from llmcrawler.core.storage.feeds.feed_checks import require_format
     from llmcrawler.core.understanding.page_extractor import LineRules
     from llmcrawler.crawl.archive_lists import ArchiveList
 
@@ -96,7 +96,7 @@ def _application(args: list[str], opts: argparse.Namespace) -> Any:
     if opts.processes is not None and opts.processes < 1:
         raise UsageError(f"--processes {opts.processes}: at least 1", print_help=False)
     if opts.format == "parquet":
-        require("parquet")
+        require_format("parquet")
     out = Path(opts.output)
     if out.exists() and not out.is_dir():
         raise UsageError(f"-o {out}: it is a file, and a folder is wanted", print_help=False)

@@ -125,14 +125,14 @@ class Command(Offline, ScrapyCommand):
         """Raise ConfigError for what no crawl of the campaign could be started with."""
         from llmcrawler.campaigns.campaign_run import CampaignRules
         from llmcrawler.campaigns.site_lines import FORMATS
-        from llmcrawler.core.storage.feeds.feed_checks import require
+        from llmcrawler.core.storage.feeds.feed_checks import require_format
         from llmcrawler.crawl.start_checks import check_numbers
         from llmcrawler.errors import ConfigError
 
         assert self.settings is not None
         if opts.format not in FORMATS:
             raise ConfigError(f"--format {opts.format}: it is one of {', '.join(FORMATS)}")
-        require(opts.format)
+        require_format(opts.format)
         given = _pairs("-s", opts.set)
         for name in ("JOBDIR", "REDIS_URL"):
             if given.get(name):

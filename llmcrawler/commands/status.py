@@ -10,6 +10,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from llmcrawler.commands import Offline, config_errors_as_usage, show
+from llmcrawler.errors import require
 
 
 class Command(Offline, ScrapyCommand):
@@ -49,6 +50,7 @@ class Command(Offline, ScrapyCommand):
 def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
     from dataclasses import asdict
 
+    require("redis", "redis", "the status of a shared crawl")
     from llmcrawler.core.reporting.status_tables import crawls_table, session_status_tables
     from llmcrawler.fleet.crawl_status import crawl_summaries, distributed_status
     from llmcrawler.fleet.redis_address import shown

@@ -10,6 +10,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from llmcrawler.commands import Offline, config_errors_as_usage
+from llmcrawler.errors import require
 
 if TYPE_CHECKING:
     from llmcrawler.fleet.crawl_control import DeletedCrawl
@@ -38,14 +39,16 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.core.reporting import plain
-        from llmcrawler.fleet import crawl_control
-        from llmcrawler.fleet.redis_address import shown
 
         if len(args) != 3 or args[0] not in _ACTIONS or (opts.force and args[0] != "delete"):
             how = "scrapy workers pause|resume|delete REDIS_URL CRAWL_ID, delete also with --force"
             raise UsageError(f"say what to do with which crawl: {how}", print_help=False)
         action, url, crawl_id = args
         with config_errors_as_usage():
+            require("redis", "redis", "scrapy workers")
+            from llmcrawler.fleet import crawl_control
+            from llmcrawler.fleet.redis_address import shown
+
             if action == "delete":
                 told = _deleted(crawl_control.delete(url, crawl_id, is_forced=opts.force))
             elif action == "pause":

@@ -20,7 +20,7 @@ from llmcrawler.core.storage.archives.job_pages import is_jobdir, page_of_job, p
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, install_command
 
 _PLACE: Final = "archived"  # the key of a record's place among a task's details
 _SHARED: Final = "it shares a gzip member with others, and cannot be read by itself; `warcio recompress` mends the file"
@@ -97,7 +97,7 @@ def archive_files(given: str) -> list[str]:
         except OSError as error:
             raise ConfigError(f"{file}: it cannot be read: {error.strerror or error}") from error
         except ImportError as error:
-            raise ConfigError(f"{file}: archives elsewhere are read with pyarrow: pip install pyarrow") from error
+            raise ConfigError(f"{file}: it is read with pyarrow: {install_command('parquet')}") from error
     return files
 
 

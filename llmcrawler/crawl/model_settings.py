@@ -32,7 +32,7 @@ from llmcrawler.core.llm.usage import FLEX
 from llmcrawler.core.reporting import DownloadProgress
 from llmcrawler.core.storage import SharedFile
 from llmcrawler.crawl.configuration import OFF, local_file, number
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, require
 
 if TYPE_CHECKING:
     from llmcrawler.fleet.common_limits import CommonLimits
@@ -104,6 +104,7 @@ def common_limits(settings: BaseSettings) -> CommonLimits | None:
             raise ConfigError(f"LLM_BUDGET_URL and {name}: each says where a budget is shared: leave one out")
     if not url:
         return None
+    require("redis", "redis", "LLM_BUDGET_URL")
     from llmcrawler.fleet.common_limits import CommonLimits  # noqa: PLC0415 - only they need redis
 
     return CommonLimits(url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from scrapy.utils.misc import load_object
 
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import OFF
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, require
 from llmcrawler.items import StageRun
 
 _EXPORTERS: Final = {
@@ -44,7 +43,7 @@ def check_monitoring(settings: BaseSettings) -> None:
     """Raise ConfigError for a wrong setting, a library that is missing, or a port that is in use."""
     place = metrics_place(settings)
     if place is not None:
-        _need("prometheus_client", "METRICS_PORT and METRICS_TEXTFILE", "prometheus-client")
+        require("prometheus_client", "prometheus", "METRICS_PORT or METRICS_TEXTFILE")
         if place.port:
             _check_free(place)
         if place.textfile is not None and settings.get("REDIS_URL") and "%(worker)s" not in place.textfile.name:
@@ -77,10 +76,9 @@ def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
     wanted = str(settings.get("TRACES") or "")
     if wanted.lower() in OFF:
         return None
-    _need("opentelemetry.sdk.trace", "TRACES", "opentelemetry-sdk")
+    require("opentelemetry.sdk.trace", "opentelemetry", "TRACES")
     if wanted == "otlp":
-        package = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-        _need(package, "TRACES=otlp", "opentelemetry-exporter-otlp-proto-http")
+        require("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry", "TRACES=otlp")
     try:
         made: Callable[[], Any] = load_object(_EXPORTERS.get(wanted, wanted))
     except (ImportError, NameError, ValueError) as error:
@@ -116,13 +114,6 @@ def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
 def runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, StageRun]:
     """Return the stages that ran since `started`: a page of a resumed crawl has those of earlier runs too."""
     return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
-
-
-def _need(module: str, setting: str, package: str) -> None:
-    try:
-        importlib.import_module(module)
-    except ImportError as error:
-        raise ConfigError(f"{setting} needs {package}: pip install {package} ({error})") from error
 
 
 def _check_free(place: MetricsPlace) -> None:

@@ -34,7 +34,7 @@ from llmcrawler.crawl.model_settings import check_batch_api, check_shared_budget
 from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, require
 
 # How the parts of a site in the file of learned templates are read.
 _READERS: dict[str, template_store.Reader] = {
@@ -86,6 +86,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
         raise ConfigError(f"PLAYWRIGHT_EXECUTABLE={browser}: no such program")
     spec = job_spec_of(settings, spider, options)
     if settings.get("REDIS_URL"):
+        require("redis", "redis", "REDIS_URL")
         _check_distributed(settings, spec, options)
     elif settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), spec)

@@ -8,7 +8,7 @@ from typing import Any
 from scrapy.exporters import BaseItemExporter
 
 from llmcrawler.core.storage.feeds.clean_values import clean
-from llmcrawler.core.storage.feeds.feed_checks import require
+from llmcrawler.core.storage.feeds.feed_checks import require_format
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import Column, columns_of
 from llmcrawler.exporters.plain import item_columns, line_of
@@ -24,7 +24,7 @@ class ParquetExporter(BaseItemExporter):
 
     def __init__(self, file: Any, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
-        require("parquet")
+        require_format("parquet")
         self._file = file
         self._columns: list[Column] = []
         self._out: ParquetFile | None = None

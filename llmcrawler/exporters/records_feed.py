@@ -13,7 +13,7 @@ from scrapy.exporters import BaseItemExporter, CsvItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
 from llmcrawler.core.storage.feeds.clean_values import as_json, clean
-from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require
+from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require_format
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import RECORD, Column, columns_of, neutral
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
@@ -69,7 +69,7 @@ class RecordsExporter(BaseItemExporter):
         super().__init__(fields_to_export=fields_to_export, encoding=encoding, indent=indent)
         self._file = file
         self._form = form
-        require(self._form)
+        require_format(self._form)
         self._table = RecordTable() if table is None else table
         self._neutralises = neutralises
         self._between = join_multivalued

@@ -33,7 +33,7 @@ def test_a_wrong_setting_is_named(settings, named):
         (
             {"TRACES": "otlp"},
             "opentelemetry.exporter.otlp.proto.http.trace_exporter",
-            "pip install opentelemetry-exporter-otlp-proto-http",
+            "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
         ),
     ],
 )

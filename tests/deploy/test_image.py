@@ -59,8 +59,7 @@ def lines_in(image: Image, feeds: str) -> list[dict[str, Any]]:
 def test_the_image_has_what_is_always_needed_and_neither_a_browser_nor_a_model(build):
     image = build.image("packages")
     has = {requirement.name for requirement in requirements_in(image.path("packages.txt"))}
-    optional = {"scrapy-playwright", "xllamacpp", "ray"}
-    assert has == {one.name for one in requirements_in(ROOT / "requirements.txt")} - optional
+    assert has == {one.name for one in requirements_in(ROOT / "requirements.txt")} - {"scrapy-playwright"}
 
 
 def test_the_context_has_no_more_than_the_steps_copy(build):

@@ -20,7 +20,7 @@ from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, environment, free_port
 from tests.e2e.documents import block
 
 DOCUMENTED_URL = "http://localhost:6800/"
-_PARTS_OF_PROJECT = ("llmcrawler", "pyproject.toml", "setup.py", "requirements.txt", "README.md", "LICENSE")
+_PARTS_OF_PROJECT = ("llmcrawler", "pyproject.toml", "README.md", "LICENSE")
 _ENDED = re.compile(r"Process (?:finished|died: exitstatus=(\d+)):? .*job='(\w+)'")
 
 

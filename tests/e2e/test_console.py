@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
+import llmcrawler
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment, rest_of_log
@@ -175,7 +177,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     kept = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "llmcrawler", source / "llmcrawler", ignore=kept)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "requirements.txt"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index"]
     subprocess.run(
@@ -213,30 +215,74 @@ def test_a_wheel_requires_neither_the_browser_nor_the_model_server(installed):
     (metadata,) = installed.parent.glob("lib/*/site-packages/llmcrawler-*.dist-info/METADATA")
     message = message_from_string(metadata.read_text(encoding="utf-8"))
     required, extras = message.get_all("Requires-Dist"), message.get_all("Provides-Extra")
-    assert extras == ["browser", "embedded", "ray", "all"]
-    of = {extra: [one for one in required if f'extra == "{extra}"' in one] for extra in extras}
-    assert [one.partition("-playwright")[0] for one in of["browser"]] == ["scrapy"]
-    assert [one.partition("~=")[0] for one in of["embedded"]] == ["xllamacpp"]
-    assert [one.partition("<")[0] for one in of["ray"]] == ["ray"]
-    assert len(of["all"]) == 3
-    assert any(one.startswith("openai<") for one in required)
+    requirements = [Requirement(line) for line in required]
+    always = {one.name for one in requirements if "extra ==" not in str(one.marker)}
+    of = {extra: {one.name for one in requirements if f'extra == "{extra}"' in str(one.marker)} for extra in extras}
+    assert {"scrapy", "openai"} <= always
+    optional = {"uvloop", "redis", "scrapy-playwright", "xllamacpp", "ray", "pyarrow", "pandas", "prometheus-client"}
+    assert not always & optional
+    assert optional <= set().union(*of.values())
+    assert of["browser"] == {"scrapy-playwright"}
+    assert of["redis"] == {"redis"}
+    (all_of_them,) = (one for one in requirements if one.name == "llmcrawler")
+    assert all_of_them.extras == set(extras) - {"all"}
+
+
+def test_a_wheel_is_typed_and_says_where_its_source_is(installed):
+    (metadata,) = installed.parent.glob("lib/*/site-packages/llmcrawler-*.dist-info/METADATA")
+    message = message_from_string(metadata.read_text(encoding="utf-8"))
+    assert message["Version"] == llmcrawler.__version__
+    assert {line.partition(",")[0] for line in message.get_all("Project-URL")} >= {"Source", "Issues", "Changelog"}
+    package = metadata.parent.with_name("llmcrawler")
+    data = {str(file.relative_to(ROOT)) for file in (ROOT / "llmcrawler").rglob("*") if is_data(file)}
+    assert "llmcrawler/py.typed" in data
+    assert data == {str(file.relative_to(package.parent)) for file in package.rglob("*") if is_data(file)}
+
+
+def is_data(file: Path) -> bool:
+    return file.is_file() and file.suffix not in (".py", ".pyc")
 
 
 # Run by a Python that has none of the extras: whatever imports them fails there.
 _WITHOUT_EXTRAS = """
 import importlib, pkgutil, sys
-for name in ("playwright", "scrapy_playwright", "xllamacpp", "ray"):
+urls = sys.argv[1:]
+optional = ("playwright", "scrapy_playwright", "redis", "xllamacpp", "ray", "uvloop", "pyarrow", "pandas")
+optional += ("prometheus_client", "opentelemetry")
+for name in optional:
     sys.modules[name] = None
 import llmcrawler
 for module in pkgutil.walk_packages(llmcrawler.__path__, "llmcrawler."):
-    if not module.name.startswith("llmcrawler.engine.browser.") and not module.name.endswith(".rendering_handler"):
+    try:
         importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        missing = error.name.partition(".")[0]
+        if missing not in ("playwright", "scrapy_playwright", "redis"):
+            raise
+        # These are loaded by a crawl that renders pages, or that has a Redis.
+        print("without", missing, module.name)
 from llmcrawler.commands.console import main
-main([])
+main(["explore", urls[0], "-o", "pages.jsonl", "--max-pages", "3", *urls[1:]] if urls else [])
 """
 
 
-def test_without_the_extras_all_but_the_browser_can_be_imported(tmp_path):
+def test_without_the_extras_all_but_the_browser_and_redis_can_be_imported(tmp_path):
     listed = run(tmp_path, program=[sys.executable, "-c", _WITHOUT_EXTRAS], PYTHONPATH=str(ROOT))
     assert listed.returncode == 0, listed.stderr
     assert "explore" in listed.stdout
+
+
+def test_without_the_extras_a_crawl_has_the_loop_of_asyncio(tmp_path, site):
+    program = [sys.executable, "-c", _WITHOUT_EXTRAS]
+    explored = run(tmp_path, site.url(), *SETTINGS, program=program, PYTHONPATH=str(ROOT))
+    assert (explored.returncode, len(pages(tmp_path / "pages.jsonl"))) == (0, 3), explored.stderr
+    assert "uvloop" not in explored.stderr
+
+
+def test_redis_is_asked_for_where_it_is_missing(tmp_path, site):
+    program = [sys.executable, "-c", _WITHOUT_EXTRAS]
+    given = ("-s", "REDIS_URL=redis://localhost:1/0", "-s", "CRAWL_ID=shop")
+    refused = run(tmp_path, site.url(), *given, *SETTINGS, program=program, PYTHONPATH=str(ROOT))
+    assert refused.returncode == ExitStatus.USAGE
+    assert "REDIS_URL needs redis, which is not installed: pip install redis" in refused.stderr
+    assert "Traceback" not in refused.stderr

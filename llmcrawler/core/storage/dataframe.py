@@ -13,6 +13,7 @@ import numpy as np
 from llmcrawler.core.storage.job_file import State
 from llmcrawler.core.storage.job_status import job_status, known_stages, open_snapshot
 from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.errors import install_command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,7 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
     try:
         import pandas as pd  # noqa: PLC0415 - it is optional, and slow to load
     except ImportError as error:
-        raise ImportError("read_status needs pandas: pip install pandas") from error
+        raise ImportError(f"read_status needs pandas: {install_command('pandas')}") from error
     with open_snapshot(Path(jobdir)) as connection:
         stages = known_stages(connection)
         per_stage = [

@@ -50,9 +50,10 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
         _load_browser()
 
 
-def test_in_a_checkout_the_requirements_bring_all_extras(monkeypatch):
+def test_in_a_checkout_the_packages_of_an_extra_are_named(monkeypatch):
     def missing(name):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(errors, "version", missing)
-    assert errors.install_command("browser") == "pip install -r requirements.txt"
+    assert errors.install_command("browser") == "pip install scrapy-playwright"
+    assert errors.install_command("redis") == "pip install redis"

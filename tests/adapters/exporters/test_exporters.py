@@ -476,10 +476,10 @@ def test_a_full_disk_is_an_error_of_the_system(exporter_class):
 
 
 def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch):
-    monkeypatch.setattr("llmcrawler.core.storage.feeds.feed_checks.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     settings = get_project_settings()
     settings.set("FEEDS", {"pages.parquet": {"format": "parquet"}})
-    with pytest.raises(ConfigError, match=r'needs pyarrow, which is not installed: pip install "pyarrow'):
+    with pytest.raises(ConfigError, match="needs pyarrow, which is not installed: pip install pyarrow"):
         check(settings, ExploreOptions(urls=(SITE,)), "explore")
     settings.set("FEEDS", {"pages.jsonl": {"format": "documents"}})
     check(settings, ExploreOptions(urls=(SITE,)), "explore")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from llmcrawler.core.storage.feeds.markdown_stores import check_folder
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, require
 
 RECORDS: Final = "records"
 WARC: Final = "warc"
@@ -18,10 +17,10 @@ _RECORD_FORMS: Final = {"csv": "csv", "parquet": "parquet", "jsonl": "jsonl", "j
 _PACKED: Final = (".gz", ".bz2", ".xz", ".lzma", ".zst")
 
 
-def require(format_: str) -> None:
-    """Raises ConfigError when the library that the format needs is not installed."""
-    if format_ == "parquet" and find_spec("pyarrow") is None:
-        raise ConfigError('the parquet feed needs pyarrow, which is not installed: pip install "pyarrow>=17"')
+def require_format(format_: str) -> None:
+    """Raise ConfigError when the library that the format needs is not installed."""
+    if format_ == "parquet":
+        require("pyarrow", "parquet", "the parquet feed")
 
 
 def record_form(uri: str) -> str:
@@ -59,7 +58,7 @@ def check_feed(uri: str, format_: str, *, overwrite: bool, goes_on: bool, is_pro
     """
     if format_ == RECORDS:
         format_ = record_form(uri)
-    require(format_)
+    require_format(format_)
     parts = urlsplit(uri)
     if parts.scheme not in ("", "file"):
         return
