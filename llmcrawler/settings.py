@@ -253,7 +253,7 @@ UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as -
 
 # -- LLM ---------------------------------------------------------------------------------------------------------------
 # openai (any server that speaks its API), embedded (a small model, for records only) or none; auto: openai where there
-# is a key or a url, else embedded
+# is a key or a url, else embedded where xllamacpp is installed, else none
 LLM_PROVIDER = "auto"
 LLM_OPTIONAL = False  # True: crawl on where the model cannot be used; else the crawl stops before its first request
 LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment

@@ -51,6 +51,8 @@ def model_of(
     `rate` is what several workers share; None: the model has one of its own. `on_call` is told of each call.
     """
     choice = resolve_provider(settings, os.environ)
+    if settings.get("LLM_FALLBACKS") and not choice.is_chosen:
+        raise ConfigError("LLM_FALLBACKS is set, but no first model: set LLM_BASE_URL or LLM_API_KEY (OPENAI_API_KEY)")
     if choice.kind == "none":
         return None
     limits = call_limits(settings)
@@ -58,8 +60,6 @@ def model_of(
     fallbacks: list[Endpoint] = []
     if choice.kind == "openai":
         fallbacks = read_fallbacks(settings, os.environ, Endpoint(choice, limits, price))
-    elif settings.get("LLM_FALLBACKS") and not choice.is_chosen:
-        raise ConfigError("LLM_FALLBACKS is set, but no first model: set LLM_BASE_URL or LLM_API_KEY (OPENAI_API_KEY)")
     for one in fallbacks:
         budget_limits(settings, one.price, one.choice.model)  # a limit in money needs the prices of all
     # Where the price of one of them is not known, the sum is not.

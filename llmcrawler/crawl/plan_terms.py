@@ -68,7 +68,7 @@ def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
     provider, model = _text(values, "LLM_PROVIDER"), _text(values, "LLM_MODEL")
     key = os.environ.get("LLM_API_KEY") or (PLACEHOLDER_KEY if provider.lower() == "openai" else "")
     choice = resolve_provider(values, {**os.environ, "LLM_API_KEY": key})
-    if choice.kind == EMBEDDED and model and provider.lower() != EMBEDDED:
+    if model and not choice.is_chosen:
         return _choice(settings, model)
     return choice
 

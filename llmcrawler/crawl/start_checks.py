@@ -66,6 +66,8 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     model = model_of(settings)
     check_batch_api(settings)
     check_shared_budget(settings)
+    if model is not None and model.is_embedded and not model.is_optional:
+        require("xllamacpp", "embedded", "LLM_PROVIDER=embedded")
     if model is not None and model.is_embedded and settings.get("LLM_EMBEDDED_MODEL"):
         explicit_model(settings["LLM_EMBEDDED_MODEL"])
     if options.wanted is not None:

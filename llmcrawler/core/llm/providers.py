@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,7 +29,8 @@ PLACEHOLDER_KEY = "no-key"
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
     """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists.
-    One that is not `is_chosen` is what is left without a key: a crawl goes on where it cannot be had.
+    One that is not `is_chosen` is what is left without a key: the embedded model where its server is installed, else
+    none. A crawl goes on where it cannot be had.
     """
 
     kind: str
@@ -54,7 +56,8 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
     base_url = own_url or _base_url("OPENAI_BASE_URL", settings, environ)
     api_key = _api_key(own_url, settings, environ)
     if provider == "auto" and not base_url and not api_key:
-        return ProviderChoice("embedded", is_chosen=False)
+        has_server = _text("LLM_EMBEDDED_MODEL", settings, environ) or find_spec("xllamacpp")
+        return ProviderChoice("embedded" if has_server else "none", is_chosen=False)
     model = _text("LLM_MODEL", settings, environ)
     if provider in {"embedded", "none"}:
         return ProviderChoice(provider, model=model if provider == "embedded" else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,14 @@ def test_one_line_tells_what_the_crawl_will_do() -> None:
         " | at most 500 pages (max_pages, the default) | no model | robots.txt obeyed"
         " | 5 requests at a time per host, 0.2 s apart | output: pages.csv"
     )
+
+
+def test_without_a_model_that_anybody_chose_it_tells_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_API_KEY", "LLM_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    line = line_of("explore", ExploreOptions.of({"url": "https://a.example"}), LLM_PROVIDER="auto")
+    assert " | no model (OPENAI_API_KEY, LLM_BASE_URL or pip install xllamacpp brings one) | " in line
 
 
 def test_whose_name_requests_are_signed_with_is_told_where_they_are() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, ProviderChoice, own_prices, resolve_provider
@@ -44,6 +46,16 @@ def test_a_model_that_nobody_chose_is_known_as_such() -> None:
     assert not resolve_provider({}, {}).is_chosen
     assert resolve_provider({"LLM_PROVIDER": "embedded"}, {}).is_chosen
     assert resolve_provider({}, {"OPENAI_API_KEY": "k"}).is_chosen
+
+
+def test_without_a_key_the_embedded_model_is_asked_where_its_server_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    choice = resolve_provider({}, {})
+    assert (choice.kind, choice.is_chosen) == ("none", False)
+    assert resolve_provider({"LLM_EMBEDDED_MODEL": "small.gguf"}, {}).kind == "embedded"
+    assert resolve_provider({"LLM_PROVIDER": "embedded"}, {}).kind == "embedded"
 
 
 def test_a_key_of_openai_is_not_sent_to_another_host() -> None:
