@@ -222,8 +222,8 @@ STAGE_TIMEOUT_SECONDS = 1800.0  # for one page in one stage, waiting for its bat
 PAGE_STAGES: list[str] = []  # paths of your own async functions of a page (llmcrawler.items.Page), run after its record
 
 # -- Many workers, one crawl -------------------------------------------------------------------------------------------
-# redis://, rediss:// or unix://: the crawl is kept there and shared by all who name it; no JOBDIR then. Several, with
-# commas: each has some of the sites. redis+cluster://HOST:PORT,...; redis+sentinel://HOST:PORT,.../SERVICE
+# redis://, rediss:// or unix://: the crawl is kept there and shared by all who name it; no JOBDIR then. What
+# Sentinels watch: redis+sentinel://HOST:PORT,.../SERVICE
 REDIS_URL = ""
 CRAWL_ID = ""  # the name of the crawl in that Redis
 REDIS_LEASE_SECONDS = 30.0  # a worker that is not heard of for so long loses its urls to the others

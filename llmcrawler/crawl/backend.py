@@ -21,7 +21,7 @@ from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.errors import StorageFailed
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.sharded_session import ShardedSession
+    from llmcrawler.crawl.distributed_session import DistributedSession
     from llmcrawler.fleet.site_ownership import KeptSite
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class CrawlBackend:
     frontier: Frontier
     lease_seconds: float
     job: Job | None = None
-    session: ShardedSession | None = None
+    session: DistributedSession | None = None
     lines: SafeLines | None = None
 
     @property
@@ -76,10 +76,10 @@ def _session(
     switch: SpiderSwitch,
     lines: SafeLines,
     take_site: Callable[[str, KeptSite], None],
-) -> ShardedSession:
-    from llmcrawler.crawl.sharded_session import ShardedSession  # noqa: PLC0415 - redis takes 0.14 s to load
+) -> DistributedSession:
+    from llmcrawler.crawl.distributed_session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
 
-    return ShardedSession(
+    return DistributedSession(
         distributed_rules(crawler.settings),
         job_spec_of(crawler.settings, crawler.spidercls.name, options),
         options.max_pages,

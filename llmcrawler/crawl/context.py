@@ -69,22 +69,10 @@ class ArrivingPages:
         try:
             yield
         finally:
-            self._leave()
-
-    @contextmanager
-    def set_aside(self) -> Iterator[None]:
-        """Do not count a page while it waits for what others do not need: no more of its kind come in meanwhile."""
-        self._leave()
-        try:
-            yield
-        finally:
-            self.count += 1
-
-    def _leave(self) -> None:
-        was_full = self.is_full
-        self.count -= 1
-        if was_full and not self.is_full:
-            self.on_room()
+            was_full = self.is_full
+            self.count -= 1
+            if was_full and not self.is_full:
+                self.on_room()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Joins one shard of a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
+"""Joins a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
 
+from llmcrawler.core.frontier import Lease
+from llmcrawler.core.storage import SiteState
 from llmcrawler.core.urls import origin_of, site_name, site_of
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
 from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.fleet.connection import RedisConnection
+from llmcrawler.fleet.connection import TIMEOUT_SECONDS, RedisConnection, key_prefix
 from llmcrawler.fleet.crawl_control import CRAWLS
 from llmcrawler.fleet.guest_turns import GuestTurns
-from llmcrawler.fleet.membership import Membership, WorkerHeartbeats, WorkerReport
+from llmcrawler.fleet.membership import Membership, WorkerHeartbeats, WorkerReport, new_worker_name
 from llmcrawler.fleet.ownership_log import OwnershipLog
 from llmcrawler.fleet.queue_structure import FORMAT
-from llmcrawler.fleet.redis_address import shown
+from llmcrawler.fleet.redis_address import redis_address, shown
 from llmcrawler.fleet.redis_checks import check_format, check_redis
 from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.shards import Shard, shards_of
 from llmcrawler.fleet.site_ownership import KeptSite, SiteOwnership
 
 logger = logging.getLogger(__name__)
@@ -35,22 +36,22 @@ logger = logging.getLogger(__name__)
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
 
-# what is asked for, an id, the format of our keys, the shard. Returns what the crawl that is there now was asked for,
-# its format, the shard, and its id: none where it is being deleted. One that was finished may have urls again.
+# what is asked for, an id, the format of our keys. Returns what the crawl that is there now was asked for, its
+# format, and its id: none where it is being deleted. One that was finished may have urls again.
 _BEGIN: Final = """
 local meta = KEYS[1] .. ':meta'
 if redis.call('HEXISTS', meta, 'spec') == 0 then
   redis.call('HSET', meta, 'spec', ARGV[1], 'started', redis.call('TIME')[1], 'id', ARGV[2], 'format', ARGV[3],
-    'shard', ARGV[4], 'state', 'running')
+    'state', 'running')
 end
 local known = redis.call('HMGET', meta, 'format', 'state')
 if known[1] == ARGV[3] and known[2] == 'finished' then redis.call('HSET', meta, 'state', 'running') end
-return redis.call('HMGET', meta, 'spec', 'format', 'shard', 'id')
+return redis.call('HMGET', meta, 'spec', 'format', 'id')
 """
 
 
 class DistributedSession:
-    """The connection to one shard and what is kept there: urls, who owns which site, what was learned, who works.
+    """The connection to a crawl's Redis and what is kept there: urls, who owns which site, what was learned, who works.
 
     `take_site` is called with a url of a site that this worker owns from then on, and with what its earlier owners have
     kept of it; `widen` with a url whose site all workers are to crawl from then on. `unsafe_of` returns those of some
@@ -64,9 +65,6 @@ class DistributedSession:
         spec: JobSpec,
         max_pages: int,
         *,
-        shard: Shard,
-        worker: str,
-        ownership_log: OwnershipLog,
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
         take_site: Callable[[str, KeptSite], None],
@@ -74,15 +72,9 @@ class DistributedSession:
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
-        self.worker = worker
-        self.shard = shard
+        self.worker = new_worker_name()
         self.connection = RedisConnection(
-            shard.url,
-            rules.crawl_id,
-            worker,
-            prefix=shard.prefix,
-            grace_seconds=rules.lease_seconds,
-            on_failure=on_failure,
+            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=on_failure
         )
         self.frontier = RedisFrontier(
             self.connection,
@@ -95,7 +87,7 @@ class DistributedSession:
             on_site=self._take_up,
         )
         self.ownership = SiteOwnership(self.connection)
-        self.ownership_log = ownership_log
+        self.ownership_log = OwnershipLog(self.worker)
         self.membership = Membership()
         self.safe_lines: list[str] = []  # urls
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
@@ -109,10 +101,9 @@ class DistributedSession:
 
     async def open(self) -> None:
         """Join the crawl. Raises ConfigError where another one of its name was begun meanwhile."""
-        if self.shard.number == 0:
-            await self.connection.call(lambda: self.connection.client.sadd(CRAWLS, self.rules.crawl_id))
-        known = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8), FORMAT, str(self.shard))
-        identity = _check_known(known, self._spec, self.shard, self.rules.crawl_id)
+        await self.connection.call(lambda: self.connection.client.sadd(CRAWLS, self.rules.crawl_id))
+        known = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8), FORMAT)
+        identity = _check_known(known, self._spec, self.rules.crawl_id)
         self.connection.identity = identity.decode()
         await self.frontier.open()
         await self.beat(joins=True)
@@ -133,13 +124,18 @@ class DistributedSession:
             await self.frontier.take_counts(self.membership.counts, self.membership.last_added)
         return self.membership
 
-    async def take_turn(self, host: str, gap_seconds: float) -> None:
-        """Wait for a turn at a host of this shard where other workers ask it too; the next request follows after the
-        gap.
+    async def may_start(self, host: str, lease: Lease | None, gap_seconds: float) -> bool:
+        """Return whether a request may go out, with its lease or without one: not where other workers may have taken
+        over what this one owns, after a silence. Then it waits, and for its turn where other workers ask the host too;
+        the next request follows after the gap. Raises StorageFailed where Redis stays away.
         """
+        await self.confirm()
+        if lease is not None and not self.frontier.holds(lease.url):
+            return False
         is_guest = site_of(host) not in self.frontier.sites
         if is_guest or host in self.membership.guests:
             await self._turns.take(host, gap_seconds, is_guest=is_guest)
+        return lease is None or self.frontier.holds(lease.url)
 
     async def confirm(self) -> None:
         """Wait until no other worker can have taken over what this one owns, which may be so after a silence. Raises
@@ -171,6 +167,10 @@ class DistributedSession:
                 self.frontier.sites.add(site)
         return [json.loads(zlib.decompress(line)) for line in packed]
 
+    async def keep(self, learned: Mapping[str, SiteState]) -> None:
+        """Keep what was learned with its sites, also where the caller does not wait for it to the end."""
+        await asyncio.shield(self.connection.post(self.ownership.keep(learned)))
+
     async def drop_lines(self) -> None:
         """Drop the `safe_lines`, which are in a closed feed by now."""
         urls, self.safe_lines = self.safe_lines, []
@@ -181,6 +181,10 @@ class DistributedSession:
         self.frontier.sites.discard(site)
         await self.ownership.free(site)
         self.ownership_log.note_given_up(site)
+
+    def resume_command(self) -> str:
+        """Return the command that has a crawl go on that was paused."""
+        return f"scrapy workers resume {shown(self.rules.url)} {self.rules.crawl_id}"
 
     def leave(self) -> None:
         """Begin to end: do not wait long for a Redis that is away."""
@@ -208,28 +212,19 @@ class DistributedSession:
 def check_session(rules: SessionRules, spec: JobSpec) -> None:
     """Raise ConfigError where this worker could not join the crawl, without changing anything."""
     check_redis(rules.url, rules.crawl_id)
-    for shard in shards_of(rules.url, rules.crawl_id):
-        with closing(shard.client()) as client:
-            known = client.hmget(f"{shard.prefix}:meta", "spec", "format", "shard", "id")
-        if known[0] is not None:
-            _check_known(known, spec, shard, rules.crawl_id)
-
-
-def _check_shard(known: bytes | None, shard: Shard, crawl_id: str) -> None:
-    if known is not None and known.decode() != str(shard):
-        raise ConfigError(
-            f"REDIS_URL={shown(shard.url)}: the crawl {crawl_id} has its shard {known.decode()} there, which REDIS_URL "
-            f"names as {shard}: give all workers the addresses that it was started with, in that order"
-        )
+    with closing(redis_address(rules.url).client(TIMEOUT_SECONDS)) as client:
+        known = client.hmget(f"{key_prefix(rules.crawl_id)}:meta", "spec", "format", "id")
+    if known[0] is not None:
+        _check_known(known, spec, rules.crawl_id)
 
 
 def _spec_text(spec: JobSpec) -> str:
     return json.dumps({"spider": spec.spider, "arguments": dict(spec.arguments)}, ensure_ascii=False)
 
 
-def _check_known(known: Sequence[bytes | None], spec: JobSpec, shard: Shard, crawl_id: str) -> bytes:
+def _check_known(known: Sequence[bytes | None], spec: JobSpec, crawl_id: str) -> bytes:
     """Return the id of the crawl that Redis has, if this worker can join it."""
-    text, found, known_shard, identity = known
+    text, found, identity = known
     check_format(crawl_id, None if found is None else found.decode())
     if identity is None:
         raise ConfigError(
@@ -238,5 +233,4 @@ def _check_known(known: Sequence[bytes | None], spec: JobSpec, shard: Shard, cra
         )
     there, given = json.loads(text or "{}"), replace(spec, arguments=json.loads(_spec_text(spec))["arguments"])
     check_same(there["spider"], there["arguments"], given, f"CRAWL_ID={crawl_id}", ("join it", "join"))
-    _check_shard(known_shard, shard, crawl_id)
     return identity

@@ -32,7 +32,7 @@ from llmcrawler.engine.request_context import context_of
 from llmcrawler.errors import ConfigError, StorageFailed
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.sharded_session import ShardedSession
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 _Result = TypeVar("_Result")
 _CANCELLED = (asyncio.CancelledError, CancelledError)
@@ -230,16 +230,16 @@ class PoliteDownloader(DownloaderBase):
         if self._session is not None and not await self._may_start(self._session, slot, request):
             slot.transferring.remove(request)
             self.start_waiting(slot)
-            raise HostPaused("another worker has its host now, or where it is kept is away")
+            raise HostPaused("another worker has its host now")
         return await self._download_now(slot, request)
 
-    async def _may_start(self, session: ShardedSession, slot: Slot, request: Request) -> bool:
+    async def _may_start(self, session: DistributedSession, slot: Slot, request: Request) -> bool:
         assert isinstance(slot, PoliteSlot)
         try:
             key, lease = self.get_slot_key(request), context_of(request).lease
             # All that came while Redis stood still would go out together when it is back.
             async with slot.turn:
-                may_start = await session.may_start(request.url, key, lease, slot.gap)
+                may_start = await session.may_start(key, lease, slot.gap)
                 left = slot.went_out + slot.least_gap - monotonic()
                 if may_start and left > 0:
                     await asyncio.sleep(left)

@@ -105,14 +105,12 @@ class LeaseKeeper(BaseScheduler):
         hosts = (*self._downloader.fetching, *self._waiting, *(one.task.host for one in self._leases.values()))
         return not any(map(is_of_site, hosts))
 
-    def lose_all(self, of: Callable[[str], bool]) -> None:
-        """Drop the leases of some hosts: other workers have taken them over."""
-        self._buffer.drain(of)
-        lost = {url for url, lease in self._leases.items() if of(lease.task.host)}
-        self._lost |= lost
-        for url in lost:
-            del self._leases[url]
-        self._take_waiting(of)
+    def lose_all(self) -> None:
+        """Drop all leases: other workers have taken them over."""
+        self._buffer.drain(lambda _host: True)
+        self._lost |= self._leases.keys()
+        self._leases.clear()
+        self._take_waiting(lambda _host: True)
 
     def _take_waiting(self, of: Callable[[str], bool]) -> list[Request]:
         """Return the requests of some hosts that wait with their leases; those without one stay."""

@@ -35,7 +35,6 @@ from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import StorageFailed
 
 _MOST_BUFFERED = 4096  # leases of 1 KB; those of hosts that are not asked now wait here too
-_SHARD_SECONDS = 1.0  # that a page waits for one of several shards before it is set aside
 _RETRY_SECONDS = 5.0  # with a goal: between two looks into the frontier when nothing else causes one
 
 logger = logging.getLogger(__name__)
@@ -125,19 +124,10 @@ class FrontierScheduler(LeaseKeeper):
         new = 0
         with suppress(StorageFailed):
             await self._set_priorities()
-            new = await self._add(tasks)
+            new = await self.frontier.add(tasks)
         if new:
             self._refill.set()
         return new
-
-    async def _add(self, tasks: Iterable[UrlTask]) -> int:
-        adding, session = asyncio.ensure_future(self.frontier.add(tasks)), self.backend.session
-        if session is not None and len(session.shards) > 1:
-            await asyncio.wait({adding}, timeout=_SHARD_SECONDS)
-            if not adding.done():  # its shard is away: pages of others go on
-                with self.arriving.set_aside():
-                    return await adding
-        return await adding
 
     def waits_only_for(self, hosts: Collection[str]) -> bool:
         """Return whether nothing is left to do but for these hosts."""

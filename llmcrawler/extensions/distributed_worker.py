@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
+from llmcrawler.core.frontier import Counts
 from llmcrawler.core.urls import site_of
-from llmcrawler.crawl.agreed_counts import AgreedCounts
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
@@ -28,7 +28,6 @@ from llmcrawler.items import Page
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
-    from llmcrawler.crawl.sharded_session import ShardedSession
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class DistributedWorker:
     """Sends heartbeats, and ends with the others. `lines` knows what a death of this worker would not take away."""
 
     crawler: Crawler
-    session: ShardedSession
+    session: DistributedSession
     watch: EngineWatch
     lines: SafeLines
     understanding: Understanding
@@ -51,8 +50,8 @@ class DistributedWorker:
     def __post_init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
-        self._agreed = AgreedCounts(len(self.session.shards))
-        self._kept_at = dict.fromkeys(range(len(self.session.shards)), 0.0)
+        self._counted: tuple[float, Counts] | None = None  # when Redis was asked last, and what it said
+        self._kept_at = 0.0
         self._reason = "shutdown"
         self._is_paused = False
         self._recent_pages: deque[tuple[float, int]] = deque()  # monotonic seconds, and the pages until then
@@ -68,19 +67,18 @@ class DistributedWorker:
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self.session.worker, self.session.rules.crawl_id)
-        beats = [self._beat(shard) for shard in self.session.shards]
-        self._tasks = [asyncio.ensure_future(work) for work in (*beats, self._leave_with_engine())]
+        self._tasks = [asyncio.ensure_future(work) for work in (self._beat(), self._leave_with_engine())]
 
     def spider_idle(self) -> None:
         """Keep the spider open when there is nothing to do here, until that is so everywhere."""
         self._idle_since = self._idle_since or time.monotonic()
-        counts = self.session.frontier.counts()
+        counts, counted = self.session.frontier.counts(), self._counted
         state = replace(
             self.watch.state(),
             # What a worker that may have died has kept is to be written, too.
-            is_left=bool(counts.leased or any(shard.membership.silent for shard in self.session.shards))
+            is_left=bool(counts.leased or self.session.membership.silent)
             or bool(counts.queued and self._scheduler.may_lease()),
-            is_confirmed=self._agreed.hold_since(self._idle_since, counts),
+            is_confirmed=counted is not None and counted[0] > self._idle_since and counted[1] == counts,
         )
         if (self._is_paused and counts.queued) or phase_of(state) is not Phase.FINISHED:
             raise DontCloseSpider
@@ -92,22 +90,18 @@ class DistributedWorker:
         """Leave the crawl and drop the lines that are safe: feeds are closed by now."""
         for task in self._tasks:
             task.cancel()
-        self.session.note_safe(self.lines.take_safe())
-        await asyncio.gather(*map(self._leave, self.session.shards))
-
-    async def _leave(self, shard: DistributedSession) -> None:
+        self.session.safe_lines += self.lines.take_safe()
         try:
-            await shard.drop_lines()
-            await shard.ownership.keep({}, self._manners(shard))
-            await shard.close(self._reason)
+            await self.session.drop_lines()
+            await self.session.ownership.keep({}, self._manners())
+            await self.session.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
 
-    async def _beat(self, shard: DistributedSession) -> None:
-        """Send heartbeats to one shard, whether the others are there or not."""
+    async def _beat(self) -> None:
         while True:
             try:
-                await self._beat_once(shard)
+                await self._beat_once()
             except StorageFailed:  # the crawl is being closed, and says why
                 return
             except Exception:  # a bug of ours must not make this worker look dead
@@ -123,28 +117,26 @@ class DistributedWorker:
                 self.session.leave()
                 await self._scheduler.give_back()
 
-    async def _beat_once(self, shard: DistributedSession) -> None:
-        started = time.monotonic()
-        membership = await shard.beat(**self._activity())
+    async def _beat_once(self) -> None:
+        session, started = self.session, time.monotonic()
+        membership = await session.beat(**self._activity())
         if not membership.is_member:
-            await self._join_again(shard)
+            await self._join_again()
             return
-        self._agreed.note(shard.shard.number, started, shard.frontier.counts())
+        self._counted = started, session.frontier.counts()
         if membership.gone:
-            self.lines.write([Page.of_line(line) for line in await shard.inherit()])
-        self.session.note_safe(self.lines.take_safe())
-        await shard.drop_lines()
-        number = shard.shard.number
-        if started >= self._kept_at[number] + _KEEP_SECONDS:
-            self._kept_at[number] = started
-            await shard.ownership.keep({}, self._manners(shard))
+            self.lines.write([Page.of_line(line) for line in await session.inherit()])
+        session.safe_lines += self.lines.take_safe()
+        await session.drop_lines()
+        if started >= self._kept_at + _KEEP_SECONDS:
+            self._kept_at = started
+            await session.ownership.keep({}, self._manners())
         self._tell_of_sites()
         if is_closing(self.crawler):
             return
-        if shard.shard.number == 0:
-            await self._heed_pause(is_paused=membership.is_paused)
+        await self._heed_pause(is_paused=membership.is_paused)
         for site in membership.leaving:
-            await self._give_up(shard, site)
+            await self._give_up(site)
         if self._scheduler.working():
             self._idle_since = None
         else:
@@ -166,37 +158,37 @@ class DistributedWorker:
         log, stats = self.session.ownership_log, self.crawler.stats
         assert stats is not None
         log.write()
-        stats.set_value("llmcrawler/sites_owned", sum(len(shard.frontier.sites) for shard in self.session.shards))
+        stats.set_value("llmcrawler/sites_owned", len(self.session.frontier.sites))
         for event, count in log.counts.items():
             stats.set_value(f"llmcrawler/sites/{event}", count)
 
-    async def _join_again(self, shard: DistributedSession) -> None:
-        """Begin anew: this worker was silent for so long that the others have taken over all it had there."""
+    async def _join_again(self) -> None:
+        """Begin anew: this worker was silent for so long that the others have taken over all it had."""
         logger.warning("The other workers have taken over what this one had: it was not heard of for too long")
-        self._scheduler.lose_all(lambda host: self.session.has_site(shard, site_of(host)))
-        for site in shard.frontier.sites:
+        self._scheduler.lose_all()
+        for site in self.session.frontier.sites:
             self.understanding.records.give_back(site)
             self.understanding.sites.forget(site)
-        shard.frontier.lose_all()
-        await shard.beat(joins=True, **self._activity())
+        self.session.frontier.lose_all()
+        await self.session.beat(joins=True, **self._activity())
 
-    async def _give_up(self, shard: DistributedSession, site: str) -> None:
+    async def _give_up(self, site: str) -> None:
         """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
         self.understanding.records.give_back(site)
-        if not await self._scheduler.hand_back(site) or shard.frontier.has_of(site):
+        if not await self._scheduler.hand_back(site) or self.session.frontier.has_of(site):
             return  # what is written must not come back
-        if site in shard.frontier.sites:  # else nothing of it was leased yet
+        if site in self.session.frontier.sites:  # else nothing of it was leased yet
             learned = {site: self.understanding.templates.state_of(site)}
-            await shard.ownership.keep(learned, {site: self._manners(shard).get(site, {})})
+            await self.session.ownership.keep(learned, {site: self._manners().get(site, {})})
             self.understanding.sites.forget(site)
-        await shard.give_up(site)
+        await self.session.give_up(site)
 
-    def _manners(self, shard: DistributedSession) -> dict[str, dict[str, dict[str, float]]]:
+    def _manners(self) -> dict[str, dict[str, dict[str, float]]]:
         """Return how the hosts of this worker's sites are to be treated, by site."""
         throttle = self.crawler.get_extension(AdaptiveThrottle)
         found: dict[str, dict[str, dict[str, float]]] = {}
         for host, manners in ({} if throttle is None else throttle.manners()).items():
-            if site_of(host) in shard.frontier.sites:
+            if site_of(host) in self.session.frontier.sites:
                 found.setdefault(site_of(host), {})[host] = manners
         return found
 

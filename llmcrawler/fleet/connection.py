@@ -13,7 +13,7 @@ from typing import Any, Final
 from redis import exceptions as faults
 
 from llmcrawler.errors import StorageFailed
-from llmcrawler.fleet.redis_address import close_client, redis_addresses, shown
+from llmcrawler.fleet.redis_address import close_client, redis_address, shown
 
 logger = logging.getLogger(__name__)
 
@@ -26,16 +26,14 @@ _AWAY: Final = (
     faults.ReadOnlyError,
     faults.MasterDownError,
     faults.OutOfMemoryError,
-    faults.ClusterError,
-    faults.RedisClusterException,  # no RedisError: no node of a Cluster answers
     OSError,
 )
 # The same by text: redis-py has no class for some, and Redis 6.2 wraps errors within a script.
-_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|CLUSTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
-_FAULTS: Final = (faults.RedisError, faults.RedisClusterException, OSError)
+_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
+_FAULTS: Final = (faults.RedisError, OSError)
 
 # KEYS[2] tells this crawl from another of its name, which may have begun in a server that came back empty: the prefix,
-# as all keys of a script are of one slot in a Cluster, a colon and the crawl's identity, if it is known.
+# a colon and the crawl's identity, if it is known.
 _GONE: Final = "NOCRAWL"
 _GUARD: Final = f"""
 if #KEYS[2] > #KEYS[1] + 1 and redis.call('HGET', KEYS[1] .. ':meta', 'id') ~= string.sub(KEYS[2], #KEYS[1] + 2) then
@@ -56,7 +54,7 @@ _PUT: Final = "redis.call('HSET', KEYS[1] .. ':' .. ARGV[1], unpack(ARGV, 2))"
 
 
 def key_prefix(crawl_id: str) -> str:
-    """Return the prefix of a crawl's keys; its braces make a Redis Cluster keep them together, as scripts need it."""
+    """Return the prefix of a crawl's keys, without the colon that follows."""
     return f"llmcrawler:{{{crawl_id}}}"
 
 
@@ -65,22 +63,21 @@ class RedisConnection:
     broke, so each has to be harmless then. `on_failure` is called when the server came back without the crawl.
     """
 
-    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+    def __init__(
         self,
         url: str,
         crawl_id: str,
         worker: str,
         *,
-        prefix: str = "",
         grace_seconds: float = 30.0,
         on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
     ) -> None:
         self.url = url
         self.worker = worker
         self.crawl_id = crawl_id
-        self.prefix = prefix or key_prefix(crawl_id)
+        self.prefix = key_prefix(crawl_id)
         self.identity = ""  # of the crawl, when it is known
-        self.client = redis_addresses(url)[0].async_client(TIMEOUT_SECONDS)
+        self.client = redis_address(url).async_client(TIMEOUT_SECONDS)
         self._grace_seconds = grace_seconds
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
@@ -157,7 +154,7 @@ class RedisConnection:
         await asyncio.shield(self._return)
 
     async def _until_returned(self, error: Exception) -> None:
-        logger.warning("Redis at %s is away (%s): its sites wait until it is back", shown(self.url), said_by(error))
+        logger.warning("Redis at %s is away (%s): the crawl waits until it is back", shown(self.url), said_by(error))
         left, tries = time.monotonic(), 0
         try:
             while not await self._is_back():

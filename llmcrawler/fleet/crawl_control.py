@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -11,11 +11,10 @@ from typing import Any, Final
 from redis import exceptions as faults
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.fleet.connection import said_by
+from llmcrawler.fleet.connection import key_prefix, said_by
 from llmcrawler.fleet.queue_structure import BUCKETS, FORMAT
-from llmcrawler.fleet.redis_address import RedisAddress, redis_addresses, shown
+from llmcrawler.fleet.redis_address import redis_address, shown
 from llmcrawler.fleet.redis_checks import check_format, check_redis
-from llmcrawler.fleet.shards import shards_of
 
 CRAWLS: Final = "llmcrawler:crawls"  # set: the names of the crawls that this Redis has
 SILENT_SECONDS: Final = 10.0  # workers say each second that they are there
@@ -26,13 +25,11 @@ _REFUSALS: Final = (
     faults.TimeoutError,
     faults.NoPermissionError,
     faults.ReadOnlyError,
-    faults.ClusterError,
-    faults.RedisClusterException,
 )
 _AT_ONCE: Final = 500  # keys in one command, so that none holds up the other crawls in the same Redis
 _NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners draining owned_by hungry leases replies
     attempts added errors dead_letters learned manners heartbeats left lost ended beat_at grace_until answers llm:spent
-    llm:starts llm:tokens llm:paused_until split busy_sites workers check quotas widened
+    llm:starts llm:tokens llm:paused_until split busy_sites workers check widened
     guests""".split()
 
 # the state that is to change, the new one. Returns the state before.
@@ -84,78 +81,60 @@ def delete(url: str, crawl_id: str, *, is_forced: bool) -> DeletedCrawl:
     there, or it is not forced and the crawl has workers, or keys of another format: these are looked for among all keys
     that the Redis has.
     """
-    with _crawl(url, crawl_id) as (shards, found):
+    prefix = key_prefix(crawl_id)
+    with _crawl(url, crawl_id) as (client, found):
         if not is_forced:
             check_format(crawl_id, found)
-        workers: list[str] = []
-        for shard in shards:
-            workers += shard.client.eval(_BEGIN_TO_DELETE, 1, shard.prefix, int(is_forced), SILENT_SECONDS)
-            if workers and not is_forced:
-                named = ", ".join(workers[:5])
-                raise ConfigError(f"{crawl_id}: it has workers ({named}): stop them first, or add --force to end them")
-        done = queued = sites = keys = 0
-        for shard in reversed(shards):  # the first one has the name of the crawl, by which it can be gone on with
-            counts = shard.client.hmget(f"{shard.prefix}:counts", "done", "queued")
-            done, queued = done + int(counts[0] or 0), queued + int(counts[1] or 0)
-            sites += shard.client.hlen(f"{shard.prefix}:learned")
-            keys += _delete_keys(shard, is_ours=found == str(FORMAT))
-        shards[0].client.srem(CRAWLS, crawl_id)
-        return DeletedCrawl(tuple(dict.fromkeys(workers)), done, queued, sites, keys)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenShard:
-    """A shard of a crawl, with a client of its Redis: an Any, as those of servers and Clusters share no type."""
-
-    client: Any
-    address: RedisAddress
-    prefix: str
+        workers = client.eval(_BEGIN_TO_DELETE, 1, prefix, int(is_forced), SILENT_SECONDS)
+        if workers and not is_forced:
+            named = ", ".join(workers[:5])
+            raise ConfigError(f"{crawl_id}: it has workers ({named}): stop them first, or add --force to end them")
+        done, queued = (int(count or 0) for count in client.hmget(f"{prefix}:counts", "done", "queued"))
+        sites = client.hlen(f"{prefix}:learned")
+        keys = _delete_keys(client, prefix, is_ours=found == str(FORMAT))
+        client.srem(CRAWLS, crawl_id)
+        return DeletedCrawl(tuple(workers), done, queued, sites, keys)
 
 
 @contextmanager
-def opened(url: str, crawl_id: str = "any") -> Iterator[list[OpenShard]]:
-    """Give the shards of a crawl. Raises ConfigError where no Redis answers, one goes away, or it does not let us do
+def opened(url: str, crawl_id: str = "any") -> Iterator[Any]:
+    """Give a client of redis-py. Raises ConfigError where no Redis answers, it goes away, or it does not let us do
     something.
     """
     check_redis(url, crawl_id, to_write=False)
-    with ExitStack() as stack:
+    with closing(redis_address(url).client(_TIMEOUT_SECONDS, decode_responses=True)) as client:
         try:
-            shards = []
-            for shard in shards_of(url, crawl_id):
-                (address,) = redis_addresses(shard.url)
-                client = stack.enter_context(closing(address.client(_TIMEOUT_SECONDS, decode_responses=True)))
-                shards.append(OpenShard(client, address, shard.prefix))
-            yield shards
+            yield client
         except _REFUSALS as error:
             raise ConfigError(f"REDIS_URL={shown(url)}: it cannot be done there ({said_by(error)})") from error
 
 
 @contextmanager
-def _crawl(url: str, crawl_id: str) -> Iterator[tuple[list[OpenShard], str | None]]:
-    """Give the shards of a crawl, and the format of its keys."""
-    with opened(url, crawl_id) as shards:
-        spec, found = shards[0].client.hmget(f"{shards[0].prefix}:meta", "spec", "format")
+def _crawl(url: str, crawl_id: str) -> Iterator[tuple[Any, str | None]]:
+    """Give a client, and the format of a crawl's keys."""
+    with opened(url, crawl_id) as client:
+        spec, found = client.hmget(f"{key_prefix(crawl_id)}:meta", "spec", "format")
         if spec is None:
             raise ConfigError(f"there is no crawl {crawl_id} in {shown(url)}")
-        yield shards, found
+        yield client, found
 
 
 def _switch(url: str, crawl_id: str, before: str, after: str) -> bool:
-    with _crawl(url, crawl_id) as (shards, found):
+    with _crawl(url, crawl_id) as (client, found):
         check_format(crawl_id, found)
-        states = [shard.client.eval(_SWITCH, 1, shard.prefix, before, after) for shard in shards]
-    if states[0] not in (before, after):
-        raise ConfigError(f"{crawl_id}: it is {states[0]}, and can be neither paused nor resumed")
-    return bool(states[0] == before)
+        state = client.eval(_SWITCH, 1, key_prefix(crawl_id), before, after)
+    if state not in (before, after):
+        raise ConfigError(f"{crawl_id}: it is {state}, and can be neither paused nor resumed")
+    return bool(state == before)
 
 
-def _delete_keys(shard: OpenShard, *, is_ours: bool) -> int:
-    """Delete the keys of a shard, which have our format or may have any; return how many they were."""
-    meta, names = f"{shard.prefix}:meta", _keys(shard.client, f"{shard.prefix}:")
+def _delete_keys(client: Any, prefix: str, *, is_ours: bool) -> int:
+    """Delete the keys of a crawl, which have our format or may have any; return how many they were."""
+    meta, names = f"{prefix}:meta", _keys(client, f"{prefix}:")
     if not is_ours:
-        names = (name for name in shard.client.scan_iter(match=f"{shard.prefix}:*", count=_AT_ONCE) if name != meta)
-    keys = sum(shard.client.unlink(*some) for some in _chunks(names))
-    return int(keys + shard.client.unlink(meta))  # the last one: until then it can be gone on with
+        names = (name for name in client.scan_iter(match=f"{prefix}:*", count=_AT_ONCE) if name != meta)
+    keys = sum(client.unlink(*some) for some in _chunks(names))
+    return int(keys + client.unlink(meta))  # the last one: until then it can be gone on with
 
 
 def _keys(client: Any, prefix: str) -> Iterator[str]:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from llmcrawler.core.storage import RightsCounts
 from llmcrawler.core.urls import site_of
 from llmcrawler.errors import ConfigError
-from llmcrawler.fleet.crawl_control import CRAWLS, SILENT_SECONDS, OpenShard, opened
+from llmcrawler.fleet.connection import key_prefix
+from llmcrawler.fleet.crawl_control import CRAWLS, SILENT_SECONDS, opened
 from llmcrawler.fleet.membership import WorkerReport
 from llmcrawler.fleet.queue_structure import FORMAT
 from llmcrawler.fleet.redis_address import shown
-from llmcrawler.fleet.redis_checks import check_format, info
+from llmcrawler.fleet.redis_checks import check_format
 
 _MAX_HOSTS: Final = 100
 _LETTERS: Final = 20
 _MAX_SITES: Final = 100
 _SCANNED: Final = 1000  # fields in one command
-_STATES: Final = ("here", "silent", "left", "lost")  # what of a worker is true where shards differ
 _COUNTED: Final = ("queued", "done", "dead", "duplicates")
 
 
@@ -96,69 +96,63 @@ class CrawlSummary:
 
 def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
     """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
-    with opened(url, crawl_id) as shards:
-        readers = [_ShardReader(shard) for shard in shards]
-        first = readers[0]
-        if "spec" not in first.meta:
-            known = ", ".join(sorted(shards[0].client.smembers(CRAWLS))[:10]) or "none"
+    with opened(url, crawl_id) as client:
+        reader = _CrawlReader(client, crawl_id)
+        if "spec" not in reader.meta:
+            known = ", ".join(sorted(client.smembers(CRAWLS))[:10]) or "none"
             raise ConfigError(f"there is no crawl {crawl_id} in {shown(url)}; there are: {known}")
-        check_format(crawl_id, first.meta.get("format"))
-        spec, workers = json.loads(first.meta["spec"]), _joined([reader.workers() for reader in readers])
-        hosts = sorted((host for reader in readers for host in reader.hosts()), key=lambda one: (-one.queued, one.host))
+        check_format(crawl_id, reader.meta.get("format"))
+        spec, workers, hosts = json.loads(reader.meta["spec"]), reader.workers(), reader.hosts()
         return DistributedStatus(
             crawl_id=crawl_id,
             url=shown(url),
-            state=_state(first.meta, workers),
+            state=_state(reader.meta, workers),
             spider=spec["spider"],
             arguments=spec["arguments"],
-            started=float(first.meta["started"]),
-            urls=_added([reader.urls() for reader in readers]),
-            expired=sum(reader.number("counts", "expired") for reader in readers),
+            started=float(reader.meta["started"]),
+            urls=reader.urls(),
+            expired=reader.numbers("counts").get("expired", 0),
             pages_a_minute=_pages_a_minute(workers),
-            waiting=sum(reader.waiting() for reader in readers),
-            waiting_sites=tuple(site for reader in readers for site in reader.waiting_sites())[:_MAX_SITES],
-            told_apart_by=first.meta.get("filter", "set"),
+            waiting=reader.waiting(),
+            waiting_sites=reader.waiting_sites(),
+            told_apart_by=reader.meta.get("filter", "set"),
             workers=tuple(workers),
-            hosts=tuple(hosts[:_MAX_HOSTS]),
-            host_count=sum(reader.host_count for reader in readers),
-            errors=dict(sum((Counter(reader.numbers("errors")) for reader in readers), Counter()).most_common()),
+            hosts=tuple(hosts),
+            host_count=reader.host_count,
+            errors=dict(Counter(reader.numbers("errors")).most_common()),
             rights=RightsCounts.of(sum((Counter(one.report.rights) for one in workers), Counter())),
-            dead_letters=tuple(letter for reader in readers for letter in reader.dead_letters())[:_LETTERS],
-            memory_bytes=_memory_bytes(shards),
+            dead_letters=reader.dead_letters(),
+            memory_bytes=client.info("memory")["used_memory"],
         )
 
 
 def crawl_summaries(url: str) -> tuple[CrawlSummary, ...]:
     """Read what crawls there are. Raises ConfigError where no Redis answers."""
-    with opened(url) as shards:
-        names = sorted(shards[0].client.smembers(CRAWLS))
-    return tuple(summary for name in names if (summary := _summary(url, name)) is not None)
+    with opened(url) as client:
+        readers = [_CrawlReader(client, name) for name in sorted(client.smembers(CRAWLS))]
+        return tuple(_summary(reader) for reader in readers if "spec" in reader.meta)
 
 
-def _summary(url: str, crawl_id: str) -> CrawlSummary | None:
-    with opened(url, crawl_id) as shards:
-        readers = [_ShardReader(shard) for shard in shards]
-        meta = readers[0].meta
-        if "spec" not in meta:
-            return None
-        is_ours = meta.get("format") == str(FORMAT)
-        workers = _joined([reader.workers() for reader in readers]) if is_ours else []
-        return CrawlSummary(
-            crawl_id=crawl_id,
-            state=_state(meta, workers) if is_ours else "of another version",
-            started=float(meta["started"]),
-            workers=len([one for one in workers if one.state == "here"]),
-            pages_a_minute=_pages_a_minute(workers),
-            urls=_added([reader.urls() for reader in readers]),
-            waiting=sum(reader.waiting() for reader in readers),
-        )
+def _summary(reader: _CrawlReader) -> CrawlSummary:
+    is_ours = reader.meta.get("format") == str(FORMAT)
+    workers = reader.workers() if is_ours else []
+    return CrawlSummary(
+        crawl_id=reader.crawl_id,
+        state=_state(reader.meta, workers) if is_ours else "of another version",
+        started=float(reader.meta["started"]),
+        workers=len([one for one in workers if one.state == "here"]),
+        pages_a_minute=_pages_a_minute(workers),
+        urls=reader.urls(),
+        waiting=reader.waiting(),
+    )
 
 
-class _ShardReader:
-    def __init__(self, shard: OpenShard) -> None:
-        self._client = shard.client
-        self._prefix = shard.prefix
-        self._now = float(shard.client.eval("return redis.call('TIME')", 1, shard.prefix)[0])
+class _CrawlReader:
+    def __init__(self, client: Any, crawl_id: str) -> None:
+        self.crawl_id = crawl_id
+        self._client = client
+        self._prefix = key_prefix(crawl_id)
+        self._now = float(client.time()[0])
         self.meta = self._hash("meta")
         self.host_count = 0
 
@@ -170,20 +164,19 @@ class _ShardReader:
     def waiting(self) -> int:
         return int(self._client.zcard(self._name("waiting")))
 
-    def waiting_sites(self) -> list[str]:
-        return list(self._client.zrevrange(self._name("waiting"), 0, _MAX_SITES - 1))
+    def waiting_sites(self) -> tuple[str, ...]:
+        return tuple(self._client.zrevrange(self._name("waiting"), 0, _MAX_SITES - 1))
 
-    def dead_letters(self) -> list[tuple[str, str]]:
-        return [_letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1)]
-
-    def number(self, name: str, field: str) -> int:
-        return int(self._client.hget(self._name(name), field) or 0)
+    def dead_letters(self) -> tuple[tuple[str, str], ...]:
+        return tuple(_letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1))
 
     def numbers(self, name: str) -> dict[str, int]:
         return {key: int(value) for key, value in self._hash(name).items()}
 
     def workers(self) -> list[WorkerStatus]:
-        return [one for name in ("heartbeats", "left", "lost") for one in self._workers_of(name)]
+        """Return those that are there, then the others, the latest first."""
+        found = [one for name in ("heartbeats", "left", "lost") for one in self._workers_of(name)]
+        return sorted(found, key=lambda one: (one.ended is not None, -(one.ended or 0), one.report.started))
 
     def _workers_of(self, name: str) -> list[WorkerStatus]:
         """Return the workers whose reports are in a hash: heartbeats, left or lost, oldest first."""
@@ -251,26 +244,3 @@ def _state(meta: Mapping[str, str], workers: Iterable[WorkerStatus]) -> str:
     if state != "running":
         return state
     return state if any(one.state == "here" for one in workers) else "not at its end"
-
-
-def _joined(shards: Sequence[Sequence[WorkerStatus]]) -> list[WorkerStatus]:
-    """Return the workers of all shards, each once: those that are there, then the others, the latest first."""
-    found: dict[str, WorkerStatus] = {}
-    for one in (worker for workers in shards for worker in workers):
-        known = found.get(one.report.worker)
-        if known is None:
-            found[one.report.worker] = one
-            continue
-        latest = min(one, known, key=lambda status: _STATES.index(status.state))
-        sites, count = (*known.sites, *one.sites), known.site_count + one.site_count
-        found[one.report.worker] = replace(latest, sites=sites[:_MAX_SITES], site_count=count)
-    return sorted(found.values(), key=lambda one: (one.ended is not None, -(one.ended or 0), one.report.started))
-
-
-def _added(shards: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {name: sum(counts[name] for counts in shards) for name in shards[0]}
-
-
-def _memory_bytes(shards: Sequence[OpenShard]) -> int:
-    servers = {shard.address.url: shard for shard in shards}.values()
-    return sum(said["used_memory"] for one in servers for said in info(one.client, one.address, "memory"))

@@ -4,9 +4,7 @@ KEYS[1] is the prefix of the crawl's keys. A site is its hosts without their "ww
 only that worker leases its urls.
 
 meta              hash: what was asked for, `format` of these keys, `id`; `filter`: set or bloom; `state`: running,
-                  paused, finished or deleting; `shard`: "1 of 2"; `quota`, `quota_turn`: what it may lease of
-                  max_pages (fleet/sharded.py)
-quotas            hash, in the first shard: number of a shard -> the quota that it was lent, and its turn
+                  paused, finished or deleting
 counts            hash: queued, done, dead, duplicates (of done), arrival (of the last url)
 hosts             hash: the first four by host
 busy_sites        set: the sites with urls left; autoscalers can read how many those are

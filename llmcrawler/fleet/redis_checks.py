@@ -13,20 +13,13 @@ from redis.sentinel import MasterNotFoundError
 from llmcrawler.errors import ConfigError
 from llmcrawler.fleet.connection import TIMEOUT_SECONDS, key_prefix, said_by
 from llmcrawler.fleet.queue_structure import FORMAT
-from llmcrawler.fleet.redis_address import (
-    CLUSTER,
-    SENTINEL,
-    SERVER,
-    RedisAddress,
-    redis_addresses,
-    shown,
-)
+from llmcrawler.fleet.redis_address import ONE_REDIS, redis_address, shown
 
 OLDEST: Final = (6, 2)
 _CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")
 _MODES: Final = {
-    CLUSTER: "it is a Redis Cluster: name it, or several of its nodes, as redis+cluster://HOST:PORT,HOST:PORT",
-    SENTINEL: "it is a Sentinel, which keeps nothing itself: name it with what it watches, as "
+    "cluster": f"it is in Redis Cluster mode: {ONE_REDIS}",
+    "sentinel": "it is a Sentinel, which keeps nothing itself: name it with what it watches, as "
     "redis+sentinel://HOST:PORT,HOST:PORT/SERVICE",
 }
 
@@ -37,48 +30,30 @@ def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
         raise ConfigError(
             f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
         )
-    for address in redis_addresses(url):
-        _check_address(address, crawl_id, to_write=to_write)
-
-
-def _check_address(address: RedisAddress, crawl_id: str, *, to_write: bool) -> None:
-    where = f"REDIS_URL={shown(address.url)}"
+    where = f"REDIS_URL={shown(url)}"
     try:
-        with closing(address.client(TIMEOUT_SECONDS)) as client:
-            for said in info(client, address, "server"):
-                check_server(address.url, said, address.kind)
+        with closing(redis_address(url).client(TIMEOUT_SECONDS)) as client:
+            check_server(url, client.info("server"))
             if to_write:
-                for said in info(client, address, "memory"):
-                    _check_memory(address.url, said)
+                _check_memory(url, client.info("memory"))
                 client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
     except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
         raise ConfigError(f"{where}: it refuses the user or the password ({said_by(error)})") from error
     except MasterNotFoundError as error:
         raise ConfigError(f"{where}: no Sentinel there names a master ({said_by(error)})") from error
-    except (faults.RedisClusterException, faults.ClusterError) as error:
-        raise ConfigError(f"{where}: no Redis Cluster answers there ({said_by(error)})") from error
     except faults.ResponseError as error:
         raise ConfigError(f"{where}: no crawl can be kept there ({said_by(error)})") from error
     except (faults.RedisError, OSError) as error:
         raise ConfigError(f"{where}: no Redis answers there ({said_by(error)})") from error
 
 
-def info(client: Any, address: RedisAddress, section: str) -> list[Mapping[str, Any]]:
-    """Return a section of INFO, of each primary where there are several."""
-    if address.kind != CLUSTER:
-        return [client.info(section)]
-    return [client.info(section, target_nodes=node) for node in client.get_primaries()]
-
-
-def check_server(url: str, said: Mapping[str, Any], kind: str = SERVER) -> None:
+def check_server(url: str, said: Mapping[str, Any]) -> None:
     """Raise ConfigError for a server that will not do, by the section `server` of its INFO."""
     version = str(said.get("valkey_version") or said.get("redis_version") or "0")
     if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
         raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
     mode = str(said.get("server_mode") or said.get("redis_mode"))
-    if kind == CLUSTER and mode != CLUSTER:
-        raise ConfigError(f"REDIS_URL={shown(url)}: it is no Redis Cluster: name it as redis://HOST:PORT")
-    if kind != CLUSTER and mode in _MODES:
+    if mode in _MODES:
         raise ConfigError(f"REDIS_URL={shown(url)}: {_MODES[mode]}")
 
 

@@ -37,7 +37,6 @@ class RedisFrontier:
     lines are kept in Redis, and `on_kept` gets these urls.
 
     `sites` are those that this worker owns, as far as it knows; `counts` are those of the last call, over all workers.
-    `has_places` is False where the last lease was bound by `max_pages`, or by what of it is this shard's.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -61,7 +60,6 @@ class RedisFrontier:
         self._max_leases = max_leases
         self._ack_seconds = ack_seconds
         self.sites: set[str] = set()
-        self.has_places = True
         self._asking = 0  # requests for urls that are under way
         self._leased = 0  # the number of the last request for urls
         self._losses = 0  # times that all leases were lost
@@ -133,7 +131,7 @@ class RedisFrontier:
     async def _lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None) -> list[Lease]:
         self._leased += 1
         number, losses = self._leased, self._losses
-        counts, rows, *has_places = await self.connection.run(
+        counts, rows = await self.connection.run(
             scripts.LEASE,
             self.connection.worker,
             number,
@@ -144,7 +142,6 @@ class RedisFrontier:
             "" if self.max_pages is None else self.max_pages,
         )
         self._note(counts)
-        self.has_places = has_places != [0]
         leases = [_lease(row, self._max_leases) for row in _chunks(rows, _FIELDS)]
         names = [f"{arrival} {number}" for arrival in rows[::_FIELDS]]
         for lease in leases:

@@ -39,22 +39,22 @@ end
 """
 )
 
-# Places that are left under max_pages, of which a crawl of several shards lends some to each (sharded.py).
-PLACES: Final = """
+# Places that are left under max_pages.
+_PLACES: Final = """
 local function places(most)
   local known = counts()
   local taken = known[2] + known[3] - math.min(known[5], most) + math.max(0, known[4] - most)
-  return tonumber(redis.call('HGET', P .. 'meta', 'quota') or most) - taken
+  return most - taken
 end
 """
 
 # worker, number of this request, limit, per_host, worst or "", JSON of held by host, max_pages or "".
-# Returns the counts, what is leased: (arrival, attempts, queue, priority, task), flat, and whether max_pages leave more
-# places. A request that comes again, as its reply was lost, gets the same; one that was overtaken by a later one gets
-# nothing. The worker's share of the sites that wait is claimed, and one more where there would be no url.
+# Returns the counts, and what is leased: (arrival, attempts, queue, priority, task), flat. A request that comes again,
+# as its reply was lost, gets the same; one that was overtaken by a later one gets nothing. The worker's share of the
+# sites that wait is claimed, and one more where there would be no url.
 LEASE: Final = (
     COMMON
-    + PLACES
+    + _PLACES
     + """
 local worker, number, limit, per_host = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local worst, held = tonumber(ARGV[5]), cjson.decode(ARGV[6])
@@ -71,11 +71,7 @@ if number <= last_number then
 end
 local is_paused = redis.call('HGET', P .. 'meta', 'state') == 'paused'
 if is_paused or not redis.call('ZSCORE', P .. 'workers', worker) then return {counts(), leased} end
-local has_places = true
-if ARGV[7] ~= '' then
-  local most = places(tonumber(ARGV[7]))
-  limit, has_places = math.min(limit, most), limit < most
-end
+if ARGV[7] ~= '' then limit = math.min(limit, places(tonumber(ARGV[7]))) end
 local share = math.ceil(redis.call('SCARD', P .. 'busy_sites') / redis.call('ZCARD', P .. 'workers'))
 local function claim()
   local site = redis.call('ZREVRANGE', P .. 'waiting', 0, 0)[1]
@@ -121,7 +117,7 @@ end
 if #arrivals > 0 then
   redis.call('HSET', P .. 'replies', worker, number .. ' ' .. table.concat(arrivals, ' '))
 end
-return {counts(), leased, has_places and 1 or 0}
+return {counts(), leased}
 """
 )
 
@@ -168,7 +164,6 @@ return {counts(), done}
 # worker, leases
 RELEASE: Final = (
     COMMON
-    + PLACES
     + """
 local released = {}
 for i = 2, #ARGV do

@@ -20,7 +20,7 @@ from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.sharded_session import ShardedSession
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 
 class _InsideTheCrawl(RedirectHooks):
@@ -33,7 +33,7 @@ class _InsideTheCrawl(RedirectHooks):
     _addresses: AddressGuard
     _scope: Scope
     _frontier: Frontier
-    _session: ShardedSession | None
+    _session: DistributedSession | None
     _is_list: bool
 
     @classmethod

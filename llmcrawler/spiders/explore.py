@@ -103,7 +103,7 @@ class ExploreSpider(FrontierSpider):
                         if not page.is_withheld:
                             await self._browser.refuse_shell(page, response, html)
                 del html, look  # of a large page they are much, and the page may wait long for a verdict
-                # In no place of those who read: links may wait for a Redis that is away, and pages of others do not.
+                # In no place of those who read: links may wait long for a Redis that is away.
                 if links is not None:
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
             await self._rights.settle(page, response)

@@ -5,6 +5,6 @@ from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
 from llmcrawler.core.frontier.link_scorer import LinkScorer
 from llmcrawler.core.frontier.map_admission import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules
 from llmcrawler.core.frontier.memory import MemoryFrontier
-from llmcrawler.core.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask, sum_of_counts
+from llmcrawler.core.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
 from llmcrawler.core.frontier.site_views import SiteViews
 from llmcrawler.core.frontier.sqlite import SqliteFrontier

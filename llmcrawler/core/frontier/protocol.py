@@ -104,11 +104,6 @@ class Counts:
     duplicates: int = 0
 
 
-def sum_of_counts(counts: Iterable[Counts]) -> Counts:
-    rows = [(one.queued, one.leased, one.done, one.dead, one.duplicates) for one in counts]
-    return Counts(*map(sum, zip(*rows, strict=True)))
-
-
 class Frontier(Protocol):
     """A queue of urls, each known once for the whole crawl.
 

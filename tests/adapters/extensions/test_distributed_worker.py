@@ -21,13 +21,14 @@ class Deeds(list[str]):
 
 async def test_a_site_is_given_up_when_all_is_settled_also_one_of_which_nothing_was_leased_yet(monkeypatch):
     deeds, settled = Deeds(), [1]
-    shard = stub(frontier=stub(sites=set(), has_of=lambda _site: len(settled) < 2), give_up=deeds.noting("give up"))
+    session = stub(frontier=stub(sites=set(), has_of=lambda _site: len(settled) < 2), give_up=deeds.noting("give up"))
     understanding = stub(records=stub(give_back=lambda _site: None))
     worker = object.__new__(DistributedWorker)
+    worker.session = session
     worker.understanding = understanding
     scheduler = stub(hand_back=deeds.noting("hand back", result=True))
     monkeypatch.setattr(DistributedWorker, "_scheduler", scheduler)
-    await worker._give_up(shard, "a.example")  # a page of it is being acknowledged
+    await worker._give_up("a.example")  # a page of it is being acknowledged
     settled.append(2)
-    await worker._give_up(shard, "a.example")
+    await worker._give_up("a.example")
     assert deeds == ["hand back", "hand back", "give up"]

@@ -15,8 +15,6 @@ from llmcrawler.fleet import redis_scripts
 from llmcrawler.fleet.connection import RedisConnection
 from llmcrawler.fleet.membership import WorkerHeartbeats
 from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.sharded import ShardedFrontier
-from llmcrawler.fleet.shards import shard_prefixes
 from llmcrawler.fleet.site_ownership import KeptSite, SiteOwnership
 from llmcrawler.items import StageRun, UrlSource
 from tests.servers.redis_server import RedisServer, carried_server
@@ -83,45 +81,23 @@ def redis(
     return RedisMember(RedisConnection(url, tmp_path.name, worker), max_leases=MAX_LEASES, **options)
 
 
-class Shards(ShardedFrontier):
-    """Two queues of one crawl, in one server."""
-
-    def __init__(self, *shards: RedisFrontier) -> None:
-        super().__init__(shards, 0, 1000)
-
-    async def open(self) -> None:
-        for shard in self._shards:
-            await shard.open()
-        await super().open()
-
-
-def sharded(tmp_path: Path, clock: Clock, url: str) -> ShardedFrontier:
-    prefixes = shard_prefixes(tmp_path.name, 2)
-    connections = [RedisConnection(url, tmp_path.name, "w1", prefix=prefix) for prefix in prefixes]
-    return Shards(*(RedisMember(one, max_leases=MAX_LEASES, max_pages=1000) for one in connections))
-
-
 def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
     return redis(tmp_path, clock, url)
 
 
-SERVERS = [pytest.param(backend, marks=pytest.mark.server) for backend in (redis, valkey, sharded)]
+SERVERS = [pytest.param(backend, marks=pytest.mark.server) for backend in (redis, valkey)]
 
 
 @pytest.fixture(params=[memory, sqlite, *SERVERS])
 async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
     backend: Callable[..., Frontier] = request.param
-    fixture = {redis: "redis_url", sharded: "redis_url", valkey: "valkey_url"}.get(backend)
+    fixture = {redis: "redis_url", valkey: "valkey_url"}.get(backend)
     given = () if fixture is None else (request.getfixturevalue(fixture),)
     frontier = backend(tmp_path, clock, *given)
     await frontier.open()
     yield frontier
     close = getattr(frontier, "close", None)
-    if isinstance(frontier, ShardedFrontier):
-        frontier.close()
-        for shard in frontier._shards:
-            await shard.close()
-    elif close is not None:
+    if close is not None:
         await close()
 
 
@@ -232,11 +208,6 @@ async def test_parameters_in_another_order_are_the_same_url(frontier):
 async def test_hosts_take_turns_by_priority_and_their_urls_keep_their_order(frontier):
     hosts = [f"{n}.example" for n in range(7)]
     await frontier.add(task(f"/{n}", host=host, priority=n) for n in range(5) for host in hosts)
-    if isinstance(frontier, ShardedFrontier):  # each shard keeps to the order of its own hosts
-        hosts = [host for host in hosts if frontier.of(f"https://{host}/") is frontier._shards[0]]
-        leases = await frontier.lease(len(hosts) * 2, {}, per_host=4)
-        assert [lease.task.priority for lease in leases] == [0] * len(hosts) + [1] * len(hosts)
-        return
     leases = await frontier.lease(20, {}, per_host=4)
     assert [lease.task.priority for lease in leases] == [0] * 7 + [1] * 7 + [2] * 6
     rest = await frontier.lease(MANY, {}, per_host=4)
