@@ -144,7 +144,6 @@ EXTENSIONS = {
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.start_line.StartLine": 400,
     "llmcrawler.extensions.history.HistoryExtension": 500,
-    "llmcrawler.extensions.batch_patience.BatchPatience": 500,
     "llmcrawler.extensions.progress_reports.ProgressExtension": 500,
     "llmcrawler.extensions.prometheus.MetricsExtension": 600,
     "llmcrawler.extensions.tracing.TracingExtension": 610,
@@ -263,12 +262,6 @@ LLM_MODEL = ""  # empty: a cheap one of OpenAI's, or the first that the server l
 # api_key_env, the variable of the environment that holds the key; see docs/models.md
 LLM_FALLBACKS: list[str | dict[str, object]] = []
 LLM_SERVICE_TIER = ""  # flex: half the price of OpenAI's models, and answers may take minutes; default: the usual one
-# Calls go through OpenAI's Batch API: half the price, and answers within hours (24 at most), for a crawl with a JOBDIR
-LLM_BATCH_API = False
-LLM_BATCH_API_QUIET_SECONDS = 10.0  # calls are gathered until none was added for so long, and then sent together
-LLM_BATCH_API_POLL_SECONDS = 30.0  # between two looks whether a batch is over
-# A crawl that only waits for batches ends after so long, with exit status 3; the same command then goes on. 0: it waits
-LLM_BATCH_API_WAIT_SECONDS = 0.0
 LLM_CONCURRENCY = 4  # calls in flight
 LLM_TIMEOUT_SECONDS = 60.0  # for one try of one call
 LLM_MAX_ATTEMPTS = 4  # tries of one call

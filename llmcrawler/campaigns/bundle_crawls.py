@@ -16,7 +16,6 @@ from llmcrawler.campaigns.job_keeper import JobKeeper
 from llmcrawler.campaigns.place import Place, command_line
 from llmcrawler.campaigns.site_lines import take_lines
 from llmcrawler.core.reporting import ExitStatus
-from llmcrawler.core.storage.batched_calls import count_waiting
 from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.storage.replacing import replace_file
 from llmcrawler.errors import ConfigError, JobBusy
@@ -28,7 +27,7 @@ _TAIL_BYTES: Final = 16_384
 @dataclass(frozen=True, slots=True)
 class CrawlEnded:
     """A bundle's crawl has ended. `start` says which of its starts that was. `came_further`: it has more lines than
-    when it began; `has_batches`: answers of the model are awaited, which may take hours.
+    when it began.
     """
 
     number: int
@@ -36,7 +35,6 @@ class CrawlEnded:
     status: int
     reason: str
     came_further: bool = False
-    has_batches: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class BundleCrawls:
         argv = command_line(
             {"urls": str(sites), **one.bundle.crawl_arguments(), **refresh}, {**self.settings, "JOBDIR": str(folder)}
         )
-        lines, _batches = self._progress_of(one.number)
+        lines = self._count_lines(one.number)
         try:
             self.place.start(one.number, argv, bundle_log(self.work, one.number), needs_browser=one.bundle.is_rendered)
         except OSError as error:
@@ -147,12 +145,9 @@ class BundleCrawls:
             one, lines_before = self._running.pop(ended.key)
             if self._keeper is not None:
                 self._keeper.end(one.number)
-            lines, batches = self._progress_of(one.number)
+            came_further = self._count_lines(one.number) > lines_before
             reason = self._reason(one.number, ended.status)
-            came_further = lines > lines_before
-            self._events.append(
-                CrawlEnded(one.number, one.starts, ended.status, reason, came_further, has_batches=batches > 0)
-            )
+            self._events.append(CrawlEnded(one.number, one.starts, ended.status, reason, came_further))
         events, self._events = self._events, []
         return events
 
@@ -167,12 +162,12 @@ class BundleCrawls:
         if self._keeper is not None:
             self._keeper.close()
 
-    def _progress_of(self, number: int) -> tuple[int, int]:
-        """Count the lines of a bundle's job, and the batches of calls whose answers it waits for."""
+    def _count_lines(self, number: int) -> int:
+        """Count the lines of a bundle's job."""
         with suppress(ConfigError), open_snapshot(bundle_folder(self.work, number)) as connection:
             (lines,) = connection.execute("SELECT count(*) FROM pages WHERE seq IS NOT NULL").fetchone()
-            return int(lines), count_waiting(connection)[1]
-        return 0, 0
+            return int(lines)
+        return 0
 
     def _reason(self, number: int, status: int) -> str:
         """Say why a crawl has failed: by the last line of its log that names an error."""

@@ -170,7 +170,7 @@ class CampaignRun:
         """Let the bundle wait for its turn, or give it up: where it has come no further for as long as is allowed."""
         status, reason = ended.status, ended.reason
         attempts = 1 if ended.came_further else one.attempts + 1
-        if attempts > self.rules.retries and not ended.has_batches:
+        if attempts > self.rules.retries:
             self._finish(one, _End(status, reason, f"given up after {attempts:,} tries: {reason}"))
             return
         pause = min(_LONGEST_PAUSE_SECONDS, self.rules.retry_seconds * 2 ** min(attempts - 1, 10))

@@ -28,7 +28,6 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
-_MOST_DEFERRED_SECONDS = 100_000.0  # of the 24 hours that a batch of calls may take, and some time to notice
 OFF = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
 
 
@@ -42,12 +41,6 @@ def number(settings: BaseSettings, name: str, minimum: float, maximum: float = m
         bounds = f"at least {minimum:g}" if math.isinf(maximum) else f"from {minimum:g} to {maximum:g}"
         raise ConfigError(f"{name}={settings[name]!r} is out of range: {bounds}")
     return value
-
-
-def stage_timeout(settings: BaseSettings) -> float:
-    """Return the seconds that one page may take in one stage: a day more where it may wait for the Batch API."""
-    seconds = settings.getfloat("STAGE_TIMEOUT_SECONDS")
-    return seconds + _MOST_DEFERRED_SECONDS if seconds and settings.getbool("LLM_BATCH_API") else seconds
 
 
 def load_named(name: str, path: str) -> Any:

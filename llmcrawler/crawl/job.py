@@ -30,7 +30,6 @@ from llmcrawler.core.storage import (
     write_value,
 )
 from llmcrawler.core.storage.archives.exchanges import ExchangeStore
-from llmcrawler.core.storage.batched_calls import ModelCalls, count_waiting
 from llmcrawler.core.storage.feed_files import note_feed_file
 from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.core.storage.job_runs import Run, write_run
@@ -67,7 +66,6 @@ class Job:
             self.run_number: int = read_value(connection, "runs", 1)
             self.spent: Mapping[str, float] = read_value(connection, SPENT, {})
             self.plan: Mapping[str, Any] | None = read_value(connection, PLAN)
-            self.waiting_batches = count_waiting(connection)[1]
         except sqlite3.Error as error:
             self._lock.release()
             cure = "make room and run the same command again"
@@ -81,7 +79,6 @@ class Job:
         self.forced_from = spec.stages[0] if is_forced and not spec.keys else None
         self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
         self.ledger = Ledger(self._database, keep_bodies=rules.keep_bodies)
-        self.model_calls = ModelCalls(self._database)
         self.frontier = SqliteFrontier(
             self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=time.monotonic
         )

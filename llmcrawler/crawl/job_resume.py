@@ -16,7 +16,6 @@ from llmcrawler.core.storage import (
     return_to_queue,
     write_value,
 )
-from llmcrawler.core.storage.batched_calls import forget_answers, put_asked_pages_first
 from llmcrawler.core.storage.body_packer import drop_unreadable
 from llmcrawler.core.storage.feed_files import truncate_feeds
 from llmcrawler.core.storage.job_file import DUPLICATE
@@ -77,9 +76,6 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
         truncate_feeds(connection, spec.feeds if finished else None)
         _take_back_unsafe(connection)
     _put_first(connection)
-    if is_forced or finished:
-        forget_answers(connection)
-    put_asked_pages_first(connection)
     if is_forced and not spec.keys:
         _force(connection, spec.stages)
     if spec.retries:

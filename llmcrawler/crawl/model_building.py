@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import Final
 
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
@@ -23,22 +22,12 @@ from llmcrawler.crawl.model_settings import (
     call_limits,
     common_limits,
     model_of,
-    sending_rules,
 )
-from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.fleet.shared_answers import SharedAnswers
 from llmcrawler.fleet.shared_budget import SharedBudget
 from llmcrawler.fleet.shared_rate import SharedRate
 
 logger = logging.getLogger(__name__)
-
-# Where answers take hours, fuller calls are worth half a minute.
-_DEFERRED_PATIENCE: Final = 15
-
-
-def patience(settings: BaseSettings) -> float:
-    """Return how many times longer than usual pages wait for more of them to fill a call."""
-    return _DEFERRED_PATIENCE if settings.getbool("LLM_BATCH_API") else 1
 
 
 def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
@@ -67,11 +56,6 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
             model.close_shared = common.close
         if model is not None and job is not None:
             model.budget.go_on(job.spent, job.ledger)
-            if settings.getbool("LLM_BATCH_API"):
-                model.ask_in_batches(job.model_calls, sending_rules(settings))
-            elif job.waiting_batches:
-                what = "%d batches of calls are paid and wait at the server: LLM_BATCH_API=True takes them up"
-                logger.warning(what, job.waiting_batches)
         return model, None if model is None else answer_cache_of(settings)
     model = model_of(settings, rate=SharedRate(session.connection, *_per_minute(settings)), on_call=on_call)
     if model is None:
@@ -92,12 +76,3 @@ def count_usage(stats: StatsCollector, model: LanguageModel) -> None:
     if model.failure:
         stats.set_value(LLM_FAILURE, model.failure)
         stats.set_value(LLM_IS_OPTIONAL, model.is_optional)
-
-
-async def open_batches(model: LanguageModel) -> None:
-    """Take up the batches of earlier runs. Raises ConfigError where the server cannot be asked in batches."""
-    try:
-        await model.open_batches()
-    except LLMUnavailable as error:
-        what = f"LLM_BATCH_API: the server of LLM_BASE_URL cannot be asked in batches: {error}"
-        raise ConfigError(f"{what}. LLM_BATCH_API=False asks it call by call") from error

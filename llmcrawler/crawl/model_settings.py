@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from scrapy.settings import BaseSettings
 
@@ -19,7 +19,6 @@ from llmcrawler.core.llm import (
     CallReport,
     Endpoint,
     Price,
-    SendingRules,
     own_prices,
     price_of,
     read_fallbacks,
@@ -28,7 +27,6 @@ from llmcrawler.core.llm import (
 from llmcrawler.core.llm.budget_file import open_budget_file
 from llmcrawler.core.llm.embedded import default_cache_folder
 from llmcrawler.core.llm.language_model import LanguageModel
-from llmcrawler.core.llm.usage import FLEX
 from llmcrawler.core.reporting import DownloadProgress
 from llmcrawler.core.storage import SharedFile
 from llmcrawler.crawl.configuration import OFF, local_file, number
@@ -36,8 +34,6 @@ from llmcrawler.errors import ConfigError, require
 
 if TYPE_CHECKING:
     from llmcrawler.fleet.common_limits import CommonLimits
-
-_UNBOUND: Final = 1_000_000
 
 
 def model_of(
@@ -137,47 +133,15 @@ def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> Bu
     return BudgetLimits(int(max_tokens), max_cost_usd, price)
 
 
-def batch_rules(settings: BaseSettings, patience: float = 1.0) -> BatchRules:
-    """Return the rules of the batches in which pages are asked about. `patience` multiplies the time that is waited for
-    a batch to be full.
-    """
+def batch_rules(settings: BaseSettings) -> BatchRules:
+    """Return the rules of the batches in which pages are asked about."""
     return BatchRules(
         max_questions=settings.getint("LLM_BATCH_PAGES"),
         max_tokens=settings.getint("LLM_BATCH_TOKENS"),
-        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * patience,
-        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS") * patience,
-        # Calls that are answered hours later do not wait for each other.
-        max_in_flight=_UNBOUND if settings.getbool("LLM_BATCH_API") else settings.getint("LLM_CONCURRENCY"),
+        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
+        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
+        max_in_flight=settings.getint("LLM_CONCURRENCY"),
     )
-
-
-def sending_rules(settings: BaseSettings) -> SendingRules:
-    """Return the rules of when gathered calls go to the Batch API."""
-    return SendingRules(
-        quiet_seconds=settings.getfloat("LLM_BATCH_API_QUIET_SECONDS"),
-        poll_seconds=settings.getfloat("LLM_BATCH_API_POLL_SECONDS"),
-    )
-
-
-def check_batch_api(settings: BaseSettings) -> None:
-    """Raise ConfigError where LLM_BATCH_API is set and something else in its way, or a JOBDIR missing."""
-    if not settings.getbool("LLM_BATCH_API"):
-        return
-    choice = resolve_provider(settings, os.environ)
-    if choice.kind != "openai":
-        raise ConfigError(
-            f"LLM_BATCH_API=True: it is an API of servers, and the model is {choice.kind}: set LLM_API_KEY "
-            "(OPENAI_API_KEY) or LLM_BASE_URL, or LLM_BATCH_API=False"
-        )
-    if settings.get("REDIS_URL"):
-        raise ConfigError("LLM_BATCH_API=True: its calls are kept in a JOBDIR, and REDIS_URL has none: leave one out")
-    if not settings.get("JOBDIR"):
-        raise ConfigError(
-            "LLM_BATCH_API=True: answers come hours later, and a JOBDIR keeps what was asked and paid: add "
-            "-s JOBDIR=FOLDER, or set LLM_BATCH_API=False"
-        )
-    if choice.service_tier == FLEX:
-        raise ConfigError("LLM_BATCH_API=True and LLM_SERVICE_TIER=flex: each is half the price: leave one out")
 
 
 def answer_cache_of(settings: BaseSettings) -> AnswerCache | None:

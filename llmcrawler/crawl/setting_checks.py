@@ -36,9 +36,12 @@ _COMPONENTS: Final = (
     *("FEED_STORAGES", "FEED_EXPORTERS", "SCHEDULER", "DOWNLOADER", "DUPEFILTER_CLASS", "STATS_CLASS", "LOG_FORMATTER"),
     *("ROBOTSTXT_PARSER", "REQUEST_FINGERPRINTER_CLASS", "TWISTED_DNS_RESOLVER", "ITEM_PROCESSOR"),
 )
+_FLEX: Final = "LLM_SERVICE_TIER=flex has the provider's lower price"
 # Settings that were removed, and what to use instead.
 _REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     {
+        **dict.fromkeys(("LLM_BATCH_API", "LLM_BATCH_API_QUIET_SECONDS"), _FLEX),
+        **dict.fromkeys(("LLM_BATCH_API_POLL_SECONDS", "LLM_BATCH_API_WAIT_SECONDS"), _FLEX),
         "KNOWLEDGE_FILE": "each site is learned by itself; TEMPLATES_FILE keeps that for the next crawl of the site",
     }
 )

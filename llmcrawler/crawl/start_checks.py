@@ -30,7 +30,7 @@ from llmcrawler.crawl.feed_settings import check_feed_settings
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.crawl.manners import rights_policy, signer_of
-from llmcrawler.crawl.model_settings import check_batch_api, check_shared_budget, model_of
+from llmcrawler.crawl.model_settings import check_shared_budget, model_of
 from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values
@@ -44,12 +44,11 @@ _READERS: dict[str, template_store.Reader] = {
 
 _MINIMA: Mapping[float, str] = {
     0: """DOWNLOAD_DELAY STOP_SECONDS JOBDIR_SYNC_SECONDS STAGE_TIMEOUT_SECONDS RECORD_MAX_RELEARNED LLM_TIMEOUT_SECONDS
-        LLM_BATCH_TOKENS LLM_BATCH_WAIT_SECONDS LLM_BATCH_PATIENT_SECONDS LLM_BATCH_API_QUIET_SECONDS
-        LLM_BATCH_API_WAIT_SECONDS RENDER_WAIT_SECONDS RENDER_SCROLLS
-        RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES
-        RETRY_TIMES REDIRECT_MAX_TIMES DOWNLOAD_MAXSIZE CAMPAIGN_CRAWLS CAMPAIGN_BUNDLE_SITES CAMPAIGN_RETRIES
+        LLM_BATCH_TOKENS LLM_BATCH_WAIT_SECONDS LLM_BATCH_PATIENT_SECONDS RENDER_WAIT_SECONDS RENDER_SCROLLS
+        RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES RETRY_TIMES
+        REDIRECT_MAX_TIMES DOWNLOAD_MAXSIZE CAMPAIGN_CRAWLS CAMPAIGN_BUNDLE_SITES CAMPAIGN_RETRIES
         CAMPAIGN_RETRY_SECONDS CAMPAIGN_SAVE_SECONDS""",
-    0.1: "DOWNLOAD_TIMEOUT LLM_BATCH_API_POLL_SECONDS",
+    0.1: "DOWNLOAD_TIMEOUT",
     1: """CONCURRENT_REQUESTS_PER_DOMAIN THROTTLE_BREAKER_FAILURES LEASE_SECONDS MAX_LEASES LLM_BATCH_PAGES
         LLM_CONCURRENCY LLM_MAX_ATTEMPTS CONTENT_INLINE_CHARS RENDER_CONTEXT_PAGES RECORD_MIN_PAGES
         CAMPAIGN_BROWSERS RECORD_LEARN_PAGES RECORD_SAMPLES RECORD_MAX_SAMPLES CONCURRENT_REQUESTS CONCURRENT_ITEMS""",
@@ -64,7 +63,6 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     check_page_types("goal", options.goal, options)
     model = model_of(settings)
-    check_batch_api(settings)
     check_shared_budget(settings)
     if model is not None and model.is_embedded and not model.is_optional:
         require("xllamacpp", "embedded", "LLM_PROVIDER=embedded")

@@ -19,7 +19,6 @@ from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.reporting import ModelWait
 from llmcrawler.core.understanding.classification import LLM, Classifier, PageTypes, Question, Verdict, check_question
 from llmcrawler.core.understanding.extraction import (
-    INDUCE_TASK,
     Annotator,
     ExtractionRunner,
     Learner,
@@ -43,7 +42,7 @@ from llmcrawler.crawl.configuration import (
 )
 from llmcrawler.crawl.duplicate_finder import DUPLICATES, duplicate_finder
 from llmcrawler.crawl.engine_state import EngineWatch
-from llmcrawler.crawl.model_building import build_model, count_usage, open_batches, patience
+from llmcrawler.crawl.model_building import build_model, count_usage
 from llmcrawler.crawl.model_settings import batch_rules
 from llmcrawler.crawl.page_asker import BatchingAsker
 from llmcrawler.crawl.site_reader import SiteReader
@@ -91,8 +90,6 @@ class Understanding:
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting
-        if (calls := model.waiting_calls).calls:
-            return replace(waiting, batches=calls)
         at_once = 1 if model.is_embedded else max(1, len(learning))
         seconds = model.usage.seconds / model.usage.answers / at_once if model.usage.answers else None
         return replace(
@@ -109,10 +106,7 @@ class Understanding:
         `urls`, which may be enough. Raises ConfigError where it cannot be used and is not optional.
         """
         model = self.model
-        if model is None:
-            return
-        await open_batches(model)
-        if self.templates.knows(urls):
+        if model is None or self.templates.knows(urls):
             return
         try:
             await model.check(check_question(self.page_types, next(iter(urls), "https://example.com/")))
@@ -157,7 +151,7 @@ def build_understanding(
     page_types = page_types_of(options)
     asker = None
     if model is not None and not model.is_embedded:
-        rules = batch_rules(settings, patience(settings))
+        rules = batch_rules(settings)
         count = partial(count_usage, stats, model)
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch, count)
 
@@ -169,8 +163,6 @@ def build_understanding(
         return sites.split(site, template, labels)
 
     def on_verdict(question: Question, verdict: Verdict) -> None:
-        if asker is not None:
-            asker.note_judged(question.url)
         if focused_crawl is not None:
             focused_crawl.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
@@ -183,7 +175,6 @@ def build_understanding(
         asker,
         split=split,
         on_verdict=on_verdict,
-        was_asked=None if asker is None else asker.was_asked,
     )
     annotator = None if model is None else _annotator(crawler, options, model, answers)
     min_pages = settings.getint("RECORD_MIN_PAGES")
@@ -251,7 +242,6 @@ def _annotator(
         cache=answers,
         pages_a_call=1 if small else _training_rules(crawler).max_samples,
         small_model=small,
-        earlier_calls=partial(model.earlier_calls, INDUCE_TASK),
     )
 
 

@@ -10,8 +10,6 @@ from typing import Self
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
-from llmcrawler.core.llm import WaitingCalls
-from llmcrawler.core.reporting import calls_in_batches
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import on_stop
 from llmcrawler.engine.downloader import PoliteDownloader
@@ -52,15 +50,12 @@ class OrderlyStop:
             return
         self.crawl.stop.has_begun = True
         model = self.crawl.understanding.model
-        waiting = WaitingCalls() if model is None else model.waiting_calls
         calls = 0 if model is None else model.give_up()
         if has_scheduler(self.crawler.settings, FrontierScheduler):
             running_scheduler(self.crawler, FrontierScheduler).stop()
         requests = self._take_back(unsent_only=True)
         later = "put back for the next run" if self.crawl.stop.goes_on_later else "left out"
         given_up = f"{_count(requests, 'waiting request')} {later}, {_count(calls, 'question')} to the model given up"
-        if waiting.batches:
-            given_up += f"; {calls_in_batches(waiting)}, which the same command takes up"
         self._waiting = asyncio.ensure_future(self._wait(f"; {given_up}"))
 
     async def _wait(self, given_up: str) -> None:

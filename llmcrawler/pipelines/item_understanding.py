@@ -13,7 +13,6 @@ from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.content import decode_page
-from llmcrawler.crawl.configuration import stage_timeout
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.site_content import FetchedPage
 from llmcrawler.engine.loop_watchdog import note_url
@@ -68,7 +67,7 @@ class ItemUnderstanding:
         crawl, settings = crawl_of(crawler), crawler.settings
         assert crawler.stats is not None
         return cls(
-            StageRules(crawler.stats, stage_timeout(settings), stop=crawl.stop),
+            StageRules(crawler.stats, settings.getfloat("STAGE_TIMEOUT_SECONDS"), stop=crawl.stop),
             crawl,
             settings.getdict("UNDERSTANDING_FIELDS"),
             keeps_html=settings.getbool("UNDERSTANDING_KEEP_HTML"),

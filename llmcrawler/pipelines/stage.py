@@ -16,7 +16,6 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.storage import Ledger
 from llmcrawler.core.storage.feeds import clean_text
-from llmcrawler.crawl.configuration import stage_timeout
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.engine.loop_watchdog import note_url
@@ -54,7 +53,7 @@ class StageRules:
         backend = crawl.backend
         return cls(
             crawler.stats,
-            stage_timeout(crawler.settings),
+            crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS"),
             None if backend.job is None else backend.job.ledger,
             _storage_is_there if backend.session is None else backend.session.check,
             crawl.stop,

@@ -1,6 +1,5 @@
 """Asks a language model: chooses it, keeps to limits and a budget, batches questions, and caches answers."""
 
-from llmcrawler.core.llm.batch_api import EarlierCall, SendingRules, WaitingCalls
 from llmcrawler.core.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.core.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.core.llm.cache import AnswerCache, AnswerStore, CachedAsker, cache_key

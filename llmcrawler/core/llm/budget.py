@@ -163,14 +163,6 @@ class Budget:
                 if self._account is not None:
                     self._account.note(self._committed())
 
-    def correct(self, held: Mapping[str, float], paid: Spent) -> None:
-        """Put what a call of an earlier run has cost in the place of what was held for it, which counted as spent."""
-        spent = self.spent.plus(Spent(int(held["tokens"]), held["cost_usd"], int(held["calls"])), -1).plus(paid)
-        self.spent = Spent(max(0, spent.tokens), max(0.0, spent.cost_usd), max(0, spent.calls))
-        self._changed.set()
-        if self._account is not None:
-            self._account.note(self._committed())
-
     def learn_margin(self, prompt_tokens: int, estimated: int) -> None:
         self._answers += 1
         self._worst_ratio = max(self._worst_ratio, prompt_tokens / max(1, estimated))

@@ -6,19 +6,18 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.core.llm import faults
 from llmcrawler.core.llm.answers import read_answer
-from llmcrawler.core.llm.batch_api import BatchSender
 from llmcrawler.core.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.core.llm.call_limits import CallBreaker, CallLimits, CallRate, Clock, RateLimiter
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
 from llmcrawler.core.llm.faults import Fault, Redactor, cure_of, for_fallback, rules_with
 from llmcrawler.core.llm.openai_transport import Completion, OpenAITransport
-from llmcrawler.core.llm.usage import BATCH, FLEX, CallReport, Price, Tokens, Usage, counted_tokens
+from llmcrawler.core.llm.usage import FLEX, CallReport, Price, Tokens, Usage, counted_tokens
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 
 logger = logging.getLogger(__name__)
@@ -58,7 +57,6 @@ class LLMClient:
         rate: CallRate | None = None,
         is_optional: bool = False,
         is_fallback: bool = False,
-        batches: BatchSender | None = None,
     ) -> None:
         self.usage = usage or Usage()
         self._budget = budget or Budget(BudgetLimits())
@@ -82,7 +80,6 @@ class LLMClient:
         self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
         self._is_fallback = is_fallback
-        self._batches = batches
         self._unavailable = ""
 
     def __repr__(self) -> str:
@@ -175,7 +172,7 @@ class LLMClient:
 
     async def _attempt(self, ask: ModelRequest) -> Completion | Fault:
         """Send a request, and again in a simpler form where the server does not understand it, or in the usual tier
-        where flex has no room for it or takes too long, or no batch brought an answer.
+        where flex has no room for it or takes too long.
         """
         while True:
             body = self._dialect.body(self._model, ask)
@@ -187,8 +184,6 @@ class LLMClient:
                 change += " from now on"
             elif body.get("service_tier") == FLEX and outcome.kind in {faults.NO_CAPACITY, faults.TIMEOUT}:
                 ask, change = replace(ask, is_urgent=True), "asking this once in the usual service tier"
-            elif outcome.kind == faults.NO_BATCH:
-                ask, change = replace(ask, is_urgent=True), "asking this once at the usual price"
             else:
                 return outcome
             logger.info("%s; %s", self._describe(outcome), change)
@@ -196,8 +191,6 @@ class LLMClient:
             self.usage.retries += 1
 
     async def _send(self, ask: ModelRequest, body: dict[str, Any]) -> Completion | Fault:
-        if self._batches is not None and not ask.is_urgent:
-            return await self._send_in_batch(self._batches, ask.task, body)
         prompt_tokens = messages_estimate(body)
         async with self._slots:
             entry = await self._rate.admit(prompt_tokens)
@@ -220,22 +213,6 @@ class LLMClient:
                     self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
                     if not outcome.may_be_billed:
                         call.release()
-        return outcome
-
-    async def _send_in_batch(self, batches: BatchSender, task: str, body: dict[str, Any]) -> Completion | Fault:
-        """Do what `_send` does, through the Batch API: neither slots nor rates are for what waits there."""
-        prompt_tokens, price = messages_estimate(body), self._price_in(BATCH)
-        async with self._budget.call(prompt_estimate(body), answer_bound(body), price) as call:
-            started = self._clock.monotonic()
-            outcome = await batches.complete(body, asdict(call.held))
-            seconds = self._clock.monotonic() - started
-            self.usage.count_call(task)
-            if isinstance(outcome, Completion):
-                tokens = self._settle(task, outcome, prompt_tokens, call, price)
-                self.usage.tell(CallReport(task, self._model, self.host, seconds, tokens.prompt, tokens.completion))
-            else:
-                self.usage.tell(CallReport(task, self._model, self.host, seconds, fault=outcome.kind))
-                call.release()
         return outcome
 
     def _price_in(self, tier: str | None) -> Price | None:

@@ -165,13 +165,6 @@ def messages_estimate(body: Mapping[str, Any]) -> int:
     return sum(map(estimate_tokens, _texts(body["messages"])))
 
 
-def document_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the task document in the body of a call: its last message."""
-    *_, text = _texts(body["messages"])
-    document: dict[str, Any] = json.loads(text)
-    return document
-
-
 def _texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for message in messages:
         content = message["content"]

@@ -18,7 +18,6 @@ NO_CAPACITY = "no_capacity"  # the service tier that was asked for has no room j
 UNREACHED = "unreached"  # no connection, and there has been none in this session
 AWAY = "away"  # a gateway answers for a server that is down, starting or overloaded (502, 503, 504)
 LOST = "lost"  # no connection to a server that was there before: it restarts, or the network is down
-NO_BATCH = "no_batch"  # the Batch API has brought no answer, for whatever reason
 REFUSED = "refused"  # the key, the account or the address is wrong: no call can work
 UNKNOWN_FORMAT = "unknown_format"  # the server does not know json_schema or json_object
 UNKNOWN_PARAMETER = "unknown_parameter"

@@ -11,25 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llmcrawler.core.llm import embedded
-from llmcrawler.core.llm.batch_api import (
-    BatchExchange,
-    BatchProvider,
-    BatchSender,
-    EarlierCall,
-    SendingRules,
-    WaitingCalls,
-)
-from llmcrawler.core.llm.budget import Budget, BudgetLimits, Spent
-from llmcrawler.core.llm.call_limits import CallLimits, CallRate, Clock
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits, CallRate
 from llmcrawler.core.llm.client import LLMClient
-from llmcrawler.core.llm.dialect import ModelRequest, document_in, messages_estimate
+from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.core.llm.endpoints import Endpoint
 from llmcrawler.core.llm.model_chain import ModelChain
-from llmcrawler.core.llm.openai_transport import Completion
 from llmcrawler.core.llm.providers import ProviderChoice
-from llmcrawler.core.llm.usage import BATCH, FLEX, CallReport, Price, Usage, counted_tokens
-from llmcrawler.core.storage.batched_calls import ModelCalls, StoredCall
+from llmcrawler.core.llm.usage import FLEX, CallReport, Price, Usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError, LLMStopped, LLMUnavailable
 
 logger = logging.getLogger(__name__)
@@ -74,7 +64,6 @@ class LanguageModel:
         self._server: embedded.EmbeddedServer | None = None
         self._client: LLMClient | ModelChain | None = None
         self._failure: LLMUnavailable | None = None
-        self._batches: BatchSender | None = None
         self._warming: asyncio.Task[None] | None = None
         self.fetched_bytes: tuple[int, int] | None = None  # of the weights: done and in total, while they are fetched
         self._answers = 0
@@ -112,51 +101,9 @@ class LanguageModel:
         if not self.is_embedded:
             await (await self._ready_client()).check(ask)
 
-    def ask_in_batches(self, store: ModelCalls, rules: SendingRules) -> None:
-        """Send calls to the first server through its Batch API from now on, and keep them in a job's file."""
-        clock = Clock()
-        provider = BatchProvider(self._choice.base_url, self._choice.api_key, clock.wall)
-        exchange = BatchExchange(provider, rules.poll_seconds, clock)
-        self._batches = BatchSender(exchange, store, rules, settle=self._settle_earlier, clock=clock)
-
-    async def open_batches(self) -> None:
-        """Take up the batches of earlier runs. Raises LLMUnavailable where the server has no Batch API, or cannot be
-        asked for them, and ConfigError where they are at another server.
-        """
-        fault = None if self._batches is None else await self._batches.open()
-        if fault is not None:
-            lacks = fault.status in {404, 405, 501}
-            raise LLMUnavailable(f"{'it has no Batch API' if lacks else 'its Batch API fails'} ({fault.message})")
-
-    async def earlier_calls(self, task: str) -> list[EarlierCall]:
-        """Return the calls of a task that earlier runs have paid, once their batches are over. Raises LLMStopped."""
-        if self._batches is None:
-            return []
-        calls = await self._unless_given_up(self._batches.earlier_calls())
-        return [call for call in calls if call.document["task"] == task]
-
-    @property
-    def waiting_calls(self) -> WaitingCalls:
-        """The calls that wait for answers of the Batch API."""
-        return WaitingCalls() if self._batches is None else self._batches.waiting
-
     def figures(self) -> dict[str, int | float]:
         """Return flat figures for stats."""
-        batches = {} if self._batches is None else self._batches.as_dict()
-        return self.usage.as_dict() | self.budget.as_dict() | batches
-
-    def _settle_earlier(self, call: StoredCall, answer: Completion | None) -> None:
-        """Count a call of an earlier run, and what it has cost instead of what was held for it."""
-        paid = Spent()
-        if answer is not None:
-            price = self._price and self._price.of_tier(BATCH)
-            tokens = counted_tokens(answer, messages_estimate(call.body))
-            paid = self.budget.limits.cost(tokens, price)
-            task = str(document_in(call.body)["task"])
-            self.usage.answers += 1
-            self.usage.count_call(task)
-            self.usage.count_tokens(task, tokens, price)
-        self.budget.correct(call.held, paid)
+        return self.usage.as_dict() | self.budget.as_dict()
 
     @property
     def is_cold(self) -> bool:
@@ -204,8 +151,6 @@ class LanguageModel:
             self._warming.cancel()
         if self._server is not None:
             self._server.abandon()
-        if self._batches is not None:
-            self._batches.stop()
         count = len(self._waiting)
         self._waiting.clear()
         return count
@@ -214,9 +159,8 @@ class LanguageModel:
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.gather(self._warming, return_exceptions=True)
-        for part in (self._client, self._batches):
-            if part is not None:
-                await part.close()
+        if self._client is not None:
+            await self._client.close()
         if self._server is not None:
             await self._server.stop()
         if self.close_shared is not None:
@@ -264,7 +208,7 @@ class LanguageModel:
         return LLMClient(
             to.base_url, to.model, to.api_key, limits=limits, usage=self.usage, budget=self.budget, price=at.price,
             reasoning_effort=to.reasoning_effort, service_tier=to.service_tier, rate=rate, is_optional=is_optional,
-            is_fallback=to.is_fallback, batches=None if to.is_fallback else self._batches,
+            is_fallback=to.is_fallback,
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from llmcrawler.core.llm.openai_transport import Completion
 
 FLEX = "flex"  # OpenAI's service tier for what may take its time
-BATCH = "batch"  # its Batch API, counted as a tier
 
-_FLEX_SHARE = _BATCH_SHARE = 0.5
+_FLEX_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Tokens:
 class Price:
     """US dollars per million tokens; `cached_input` is for prompt tokens that the provider had in its cache,
     `cache_write` for those that it put there (None: as all other input). `flex_share` is what flex processing costs of
-    that, `batch_share` what the Batch API does.
+    that.
     """
 
     input: float
@@ -47,11 +46,10 @@ class Price:
     cached_input: float
     cache_write: float | None = None
     flex_share: float = 1.0
-    batch_share: float = 1.0
 
     def of_tier(self, service_tier: str | None) -> Price:
         """Return the price of what a service tier has answered."""
-        share = {FLEX: self.flex_share, BATCH: self.batch_share}.get(service_tier or "", 1.0)
+        share = self.flex_share if service_tier == FLEX else 1.0
         write = self.cache_write
         return Price(
             self.input * share,
@@ -73,9 +71,8 @@ class Price:
 
 
 # OpenAI's list prices (developers.openai.com/api/docs/pricing), standard tier, short prompts, as of November 2026; flex
-# costs half, and so does the Batch API for all of them. Small models only: for any other one set LLM_PRICE_INPUT and
-# LLM_PRICE_OUTPUT.
-_LISTED = {
+# costs half. Small models only: for any other one set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT.
+PRICES = {
     "gpt-6-luna": Price(0.10, 0.50, 0.01, 0.125, _FLEX_SHARE),
     "gpt-5.6-luna": Price(0.20, 1.20, 0.02, 0.25, _FLEX_SHARE),
     "gpt-5.4-nano": Price(0.20, 1.25, 0.02, None, _FLEX_SHARE),
@@ -86,7 +83,6 @@ _LISTED = {
     "gpt-4.1-mini": Price(0.40, 1.60, 0.10),
     "gpt-4o-mini": Price(0.15, 0.60, 0.075),
 }
-PRICES: dict[str, Price] = {model: replace(price, batch_share=_BATCH_SHARE) for model, price in _LISTED.items()}
 
 _SNAPSHOT_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _GPT_VERSION = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?(?![\d.])")
@@ -130,7 +126,6 @@ def price_of(model: str, own: OwnPrices = OwnPrices()) -> Price | None:
         cached if own.cached_input is None else own.cached_input,
         write if own.cache_write is None else own.cache_write,
         known.flex_share if known and is_listed else 1.0,
-        known.batch_share if known and is_listed else 1.0,
     )
 
 

@@ -16,7 +16,7 @@ from llmcrawler.core.reporting.exit_status import (
     exit_status_of,
 )
 from llmcrawler.core.reporting.figures import lasting_stats, read_figures
-from llmcrawler.core.reporting.model_wait import ModelWait, calls_in_batches
+from llmcrawler.core.reporting.model_wait import ModelWait
 from llmcrawler.core.reporting.plan_figures import Actual
 from llmcrawler.core.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.core.reporting.tally import Tally

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-from llmcrawler.core.reporting.text import many
 from llmcrawler.errors import BudgetSpent
 from llmcrawler.items import PageError
 
 BUDGET_REACHED: Final = "llmcrawler/llm/budget_reached"
-BATCHES_PENDING: Final = "llmcrawler/llm/batches_pending"
 LLM_FAILURE: Final = "llmcrawler/llm/failure"  # the last error of a model that has answered nothing
 LLM_IS_OPTIONAL: Final = "llmcrawler/llm/is_optional"
 
@@ -77,8 +75,7 @@ def exit_status_of(stats: Mapping[str, Any], max_errors_share: float) -> tuple[E
     if stats.get("llmcrawler/internal_errors") or stats.get("log_count/ERROR") or stats.get("log_count/CRITICAL"):
         return ExitStatus.ERROR, "there were errors beside those of pages, see the log"
     if reason not in _GOOD_REASONS:
-        pending = f"; {many(batches, 'batch')} of calls pending" if (batches := stats.get(BATCHES_PENDING)) else ""
-        return ExitStatus.INTERRUPTED, f"stopped before its end {reason_words(reason or 'killed')}{pending}"
+        return ExitStatus.INTERRUPTED, f"stopped before its end {reason_words(reason or 'killed')}"
     if starts and stats.get(_FAILED_START_LINES, 0) == starts:
         return ExitStatus.UNREACHABLE, "nothing came from the start urls"
     if stats.get(BUDGET_REACHED) or stats.get(_WITHOUT_LLM):  # in this run, or in an earlier one of the job

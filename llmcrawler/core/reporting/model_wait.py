@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from llmcrawler.core.llm import WaitingCalls
 from llmcrawler.core.reporting.text import duration, many
 
 
@@ -14,7 +13,7 @@ class ModelWait:
     """Pages that wait: for the model's verdict, for a template that is being learned, or for one that has too few pages
     so far. `calls_due` are those that templates are known to need, `call_seconds` is what one takes, where one was
     answered. `fetched_bytes` (done, in total) and `is_starting` are about a model that is not there yet. `by_type`
-    counts, by page type, the pages that wait for a template. `batches` are the calls that wait for the Batch API.
+    counts, by page type, the pages that wait for a template.
     """
 
     for_verdict: int = 0
@@ -26,7 +25,6 @@ class ModelWait:
     fetched_bytes: tuple[int, int] | None = None
     is_starting: bool = False
     by_type: Counter[str] = field(default_factory=Counter)
-    batches: WaitingCalls = field(default_factory=WaitingCalls)
 
     @property
     def pages(self) -> int:
@@ -46,7 +44,7 @@ class ModelWait:
         if self.for_template:
             whose = "its" if self.for_template == 1 else "their"
             parts.append(f"{_pages(self.for_template)} for more pages of {whose} template")
-        return parts + ([calls_in_batches(self.batches)] if self.batches.calls else [])
+        return parts
 
     def _state(self) -> str:
         if self.fetched_bytes is not None:
@@ -58,14 +56,6 @@ class ModelWait:
             return ""
         about = "" if self.seconds_left is None else f", about {duration(self.seconds_left)}"
         return f": {self.calls_done:,} of {many(self.calls_due, 'call')}{about}"
-
-
-def calls_in_batches(waiting: WaitingCalls) -> str:
-    """Return how many calls wait for answers of the Batch API, in words."""
-    calls = f"{many(waiting.calls, 'call')} in {many(waiting.batches, 'batch')}"
-    if not waiting.batches:
-        return f"{many(waiting.calls, 'call')} gathered for a batch"
-    return f"{calls} wait{'s' if waiting.calls == 1 else ''} for answers (oldest {duration(waiting.oldest_seconds)})"
 
 
 def _pages(count: int) -> str:

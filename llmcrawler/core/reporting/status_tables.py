@@ -148,9 +148,6 @@ def _facts(status: JobStatus, now: float) -> Iterator[str]:
             yield f"{rate.pages_per_minute:,} pages a minute, {rate.pages_per_minute_lately:,} in the last minute"
     if status.last_line is not None:
         yield f"last line {moment(status.last_line)}, {duration(max(0.0, now - status.last_line))} ago"
-    if status.batches:
-        calls, batches = many(status.calls_in_batches, "call"), many(status.batches, "batch")
-        yield f"{calls} of the model in {batches} wait for answers; the same command takes them up"
     yield "on disk " + ", ".join(f"{name} {_bytes(size)}" for name, size in status.files.items() if size)
 
 

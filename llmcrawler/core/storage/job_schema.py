@@ -20,7 +20,6 @@ SCHEMA_VERSION: Final = 1
 # runs:   figures of each run of the job, for the report
 # feeds:  files that this job writes its lines to, and their size before
 # dictionaries: by which bodies are packed (body_packer.py); `digest` tells a damaged one
-# model_calls, api_batches: calls of the model that are answered hours later (batched_calls.py)
 # marks:  what status counts the ends of urls for (rights_marks.py), each combination once; urls without any have no row
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -89,15 +88,6 @@ CREATE TABLE mark_sets (id INTEGER PRIMARY KEY, marks TEXT NOT NULL UNIQUE);
 CREATE TABLE marks (url INTEGER PRIMARY KEY, mark_set INTEGER NOT NULL);
 CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, site TEXT NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL);
 CREATE INDEX dictionaries_by_site ON dictionaries (site);
-CREATE TABLE api_batches (id TEXT PRIMARY KEY, server TEXT NOT NULL, created REAL NOT NULL, api_id TEXT) WITHOUT ROWID;
-CREATE TABLE model_calls (
-    id INTEGER PRIMARY KEY,
-    batch TEXT,
-    body BLOB NOT NULL,
-    urls TEXT NOT NULL,
-    held TEXT NOT NULL,
-    answer BLOB
-);
 """
 
 

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llmcrawler.core.storage.batched_calls import count_waiting
 from llmcrawler.core.storage.job_file import (
     DUPLICATE,
     JOB_FILE,
@@ -93,7 +92,6 @@ class JobStatus:
     """Moments are seconds since 1970. `state`: running, finished or interrupted; `reason` is Scrapy's finish_reason.
 
     `spent` is what all runs have paid the model, `plan` what `scrapy plan` said of the crawl, as planning.Plan.to_json.
-    `calls_in_batches` of the model wait for the Batch API's answers, in `batches`.
     `duplicates` are pages that repeat another one. `hosts` are the hundred with the most urls. What is leased while no
     crawl runs was on its way when it ended.
     """
@@ -121,8 +119,6 @@ class JobStatus:
     files: Mapping[str, int]
     spent: Mapping[str, float]
     plan: Mapping[str, Any] | None
-    calls_in_batches: int
-    batches: int
 
     def as_dict(self) -> dict[str, Any]:
         """Return the status in dicts, lists and plain values, as JSON has them."""
@@ -149,7 +145,6 @@ def job_status(folder: Path, now: float) -> JobStatus:
         values = {name: read_value(connection, name) for name in ("spider", "reason", "started", "run_started")}
         state, was_killed = _state(folder, read_value(connection, "state"))
         last_seq, last_line = _edge(connection, "DESC")
-        calls, batches = count_waiting(connection)
         hosts = [HostUrls(*row) for row in connection.execute(_HOSTS)]
         end = now if state == "running" else last_line or values["run_started"] or now
         return JobStatus(
@@ -176,8 +171,6 @@ def job_status(folder: Path, now: float) -> JobStatus:
             files=_files(folder),
             spent=read_value(connection, SPENT, {}),
             plan=read_value(connection, PLAN),
-            calls_in_batches=calls,
-            batches=batches,
         )
 
 

@@ -12,7 +12,7 @@ from llmcrawler.core.understanding.classification.classify_calls import (
     site_of,
     tokens_of,
 )
-from llmcrawler.core.understanding.classification.classify_prompt import TASK, Answer, describe_page, shown_url
+from llmcrawler.core.understanding.classification.classify_prompt import Answer, describe_page, shown_url
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.page_types import (
     DEFAULT_PAGE_TYPES,

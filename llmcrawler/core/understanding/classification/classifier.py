@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,7 @@ Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
 
 class Classifier:
     """Tells the page types of one crawl; verdicts are shared within a site. Without an `asker`, structured data, what
-    earlier crawls have learned, and rules decide. `was_asked` tells of a url whether the asker has its answer of an
-    earlier run of the crawl: such pages are samples, and may be waited for.
+    earlier crawls have learned, and rules decide.
 
     The owner of the templates calls `regroup` with every change of the groups.
     """
@@ -53,7 +52,6 @@ class Classifier:
         *,
         split: Splitter = lambda _site, _template, _labels: None,
         on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
-        was_asked: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
@@ -61,7 +59,6 @@ class Classifier:
         self._asker = asker
         self._split = split
         self._on_verdict = on_verdict
-        self._was_asked = was_asked
         self._sites: dict[str, SiteVerdicts] = {}
         self._unavailable: LLMUnavailable | None = None
         self.waiting_count = 0  # pages whose verdict depends on an answer that has not come
@@ -192,12 +189,6 @@ class Classifier:
         """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
         is_own = False
-        try:
-            if self._was_asked is not None and await self._was_asked(question.url):
-                return await self._ask(asker, site, question, patient=False)
-        except LLMError as failure:
-            self._note_unavailable(failure)
-            error = failure
         while True:
             group = site.group_of(question.url)
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from llmcrawler.core.llm import AskLLM, EarlierCall, ModelRequest, cache_key, estimate_tokens
-from llmcrawler.core.llm.answers import read_answer
+from llmcrawler.core.llm import AskLLM, ModelRequest, cache_key, estimate_tokens
 from llmcrawler.core.understanding.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.core.understanding.classification.classify_prompt import (
     CONSTANT_KEYS,
@@ -88,21 +87,6 @@ class ClassifyWorker:
             unsure = {place: Answer(label, min(good[place].confidence, _UNSURE)) for place in doubted}
             return {**answers, **unsure}
         return await self._confirmed(pages, answers, label, {doubted[0], doubted[-1]})
-
-    def earlier_answers(self, calls: Sequence[EarlierCall]) -> dict[str, Answer]:
-        """Return the answers of an earlier run's calls that can be taken without asking further, by url."""
-        found: dict[str, Answer] = {}
-        for call in calls:
-            pages = call.document["pages"]
-            try:
-                answer = read_answer(call.text, answer_schema(self._page_types), salvage=True)
-                verdicts, _ = parse_answers(call.document, answer)
-            except BadAnswer:
-                continue
-            good = {place: verdicts[page["id"]] for place, page in enumerate(pages) if page["id"] in verdicts}
-            doubted = doubted_answers(self._rules, pages, good)
-            found |= {pages[place]["url"]: one for place, one in good.items() if place not in doubted}
-        return found
 
     async def _confirmed(
         self, pages: Sequence[PageView], answers: Mapping[int, Answer | Exception], label: str, samples: set[int]

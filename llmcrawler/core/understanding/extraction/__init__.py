@@ -9,7 +9,6 @@ from llmcrawler.core.understanding.extraction.block_choice import listed_to_show
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 from llmcrawler.core.understanding.extraction.extraction_runs import ExtractionRunner, SelectorResult, compile_extractor
 from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.core.understanding.extraction.induce_prompt import TASK as INDUCE_TASK
 from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey, held_by_type
 from llmcrawler.core.understanding.extraction.learning_outcome import LearningOutcome
 from llmcrawler.core.understanding.extraction.queries import PageSource

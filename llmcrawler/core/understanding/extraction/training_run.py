@@ -105,16 +105,13 @@ class TrainingRun:
         shown: set[int] = set()
         # Labels tell more than structure: a row that only some pages have looks like any other row.
         features = [page.features | blocks.texts for page, blocks in zip(pages, listed, strict=True)]
-        chosen = await self._shown_before(pages, ())
-        if not chosen:
-            # In a thread, here and below: they compare all texts of all pages.
-            chosen = await asyncio.to_thread(spread, features, self._rules.samples)
-            named = await asyncio.to_thread(_names_of, listed)
-            room = min(_MORE_PAGES, self._rules.max_samples - len(chosen))
-            chosen += await asyncio.to_thread(unseen, named, chosen, max(0, room))
-        bad_answers, tried = 0, set[int]()
+        # In a thread, here and below: they compare all texts of all pages.
+        chosen = await asyncio.to_thread(spread, features, self._rules.samples)
+        named = await asyncio.to_thread(_names_of, listed)
+        room = min(_MORE_PAGES, self._rules.max_samples - len(chosen))
+        chosen += await asyncio.to_thread(unseen, named, chosen, max(0, room))
+        bad_answers = 0
         while chosen:
-            tried.update(chosen)
             try:
                 shown.update(await self._ask(pages, listed, repeated, chosen))
             except (BudgetSpent, BadAnswer) as error:
@@ -130,14 +127,7 @@ class TrainingRun:
                 break
             self._learned = await self._place.train(learn, pages, self._pointed, self._fields, site=self._site)
             chosen = await asyncio.to_thread(self._next_pages, features, shown)
-            chosen = (chosen and await self._shown_before(pages, tried)) or chosen
         return self._result(len(shown))
-
-    async def _shown_before(self, pages: Sequence[TrainingPage], tried: Collection[int]) -> list[int]:
-        """Return the pages of a call of an earlier run, which is paid; none where it was about others too."""
-        free = [place for place in range(len(pages)) if place not in tried]
-        found = await self._annotator.shown_before(self._page_type, [pages[place].url for place in free])
-        return [free[place] for place in found]
 
     async def _ask(
         self,

@@ -94,9 +94,6 @@ class TruthAnnotator:
         self._faults = list(faults)
         self._truth = truth
 
-    async def shown_before(self, _page_type: str, _urls: Sequence[str]) -> list[int]:
-        return []
-
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         self.asked.append([page.url for page in pages])
         self.known_fields.append(tuple(known_fields))

@@ -79,9 +79,6 @@ class Watching(Annotator):
     def __init__(self) -> None:
         self.texts: list[list[str]] = []
 
-    async def shown_before(self, _page_type, _urls) -> list[int]:
-        return []
-
     async def point(self, _page_type, pages, _known) -> Induced:
         self.texts += [[block.text for block in page.blocks] for page in pages]
         return Induced((), {})

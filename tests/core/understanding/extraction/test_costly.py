@@ -48,9 +48,6 @@ def records_of(extractor: TemplateExtractor, place: ExtractionRunner) -> Records
 
 
 class NoAnnotator:
-    async def shown_before(self, _page_type: str, _urls: Sequence[str]) -> list[int]:
-        return []
-
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         raise AssertionError("nobody is to be asked")
 

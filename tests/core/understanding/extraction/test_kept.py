@@ -40,9 +40,6 @@ class Unasked:
     def __init__(self) -> None:
         self.asked: list[ShownPage] = []
 
-    async def shown_before(self, _page_type: str, _urls: Sequence[str]) -> list[int]:
-        return []
-
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         self.asked += pages
         return Induced((), {})

@@ -23,9 +23,6 @@ class Wavering(TruthAnnotator):
 
     _places = itertools.count()
 
-    async def shown_before(self, _page_type: str, _urls: Sequence[str]) -> list[int]:
-        return []
-
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         document = induce_document(page_type, self._wanted, pages, known_fields)
         answers: list[dict[str, Any]] = []
