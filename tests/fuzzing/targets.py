@@ -26,9 +26,8 @@ from llmcrawler.core.understanding.extraction import PageBlocks, shown_blocks
 from llmcrawler.core.understanding.extraction.candidates import candidates_for
 from llmcrawler.core.understanding.extraction.extraction_runs import extractions
 from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.core.understanding.extraction.patterns import learn_pattern
-from llmcrawler.core.understanding.extraction.queries import texts_at
-from llmcrawler.core.understanding.extraction.stated.stated_record import PageToRead, stated_record
+from llmcrawler.core.understanding.extraction.queries import learn_pattern, texts_at
+from llmcrawler.core.understanding.extraction.structured_record import PageToRead, structured_record
 from llmcrawler.core.understanding.extraction.tree import INLINE_STEPS, Work
 from llmcrawler.core.understanding.extraction.typed_values import typed
 from llmcrawler.core.understanding.templates import TemplateGrouper
@@ -164,7 +163,7 @@ def _record(body: bytes) -> bool:
     with suppress(TooCostly):  # then a process goes on with it
         extractions([_EXTRACTOR], html, URL, "en", INLINE_STEPS)
     with suppress(TooCostly):
-        stated_record(PageToRead(html, URL, "Lamp", "en", "product"), None, INLINE_STEPS)
+        structured_record(PageToRead(html, URL, "Lamp", "en", "product"), None, INLINE_STEPS)
     return True
 
 

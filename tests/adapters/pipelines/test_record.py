@@ -9,7 +9,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.understanding.extraction import RecordQuestion, RecordTypes
-from llmcrawler.core.understanding.extraction.record_question import RecordAnswer
+from llmcrawler.core.understanding.extraction.records import RecordAnswer
 from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.crawl.site_registry import Site
 from llmcrawler.items import Page, PageContent

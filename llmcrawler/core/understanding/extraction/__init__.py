@@ -5,30 +5,37 @@ from llmcrawler.core.understanding.extraction.annotators import (
     LLMAnnotator,
     annotation_tokens,
 )
-from llmcrawler.core.understanding.extraction.block_choice import listed_to_show, main_scores, shown_blocks
-from llmcrawler.core.understanding.extraction.blocks import PageBlocks
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks, listed_to_show, main_scores, shown_blocks
 from llmcrawler.core.understanding.extraction.extraction_runs import ExtractionRunner, SelectorResult, compile_extractor
 from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey, held_by_type
-from llmcrawler.core.understanding.extraction.learning_outcome import LearningOutcome
+from llmcrawler.core.understanding.extraction.learner import (
+    Learner,
+    LearnerKey,
+    LearningOutcome,
+    Variant,
+    best_match,
+    extract_best,
+    held_by_type,
+)
 from llmcrawler.core.understanding.extraction.queries import PageSource
-from llmcrawler.core.understanding.extraction.record_question import (
+from llmcrawler.core.understanding.extraction.record_schema import (
+    RecordTypes,
+    RecordValidator,
+    RequestedSchema,
+    load_schema,
+    requested_fields,
+)
+from llmcrawler.core.understanding.extraction.records import (
     BY_STRUCTURED_DATA,
     RecordAnswer,
     RecordQuestion,
     RecordRules,
-)
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema
-from llmcrawler.core.understanding.extraction.record_serialization import (
+    Records,
     RecordSerializer,
+    SingleRecords,
     described_schema,
     described_selectors,
     read_learners,
 )
-from llmcrawler.core.understanding.extraction.record_validation import RecordValidator
-from llmcrawler.core.understanding.extraction.records import Records
-from llmcrawler.core.understanding.extraction.requested_schema import RecordTypes, load_schema, requested_fields
-from llmcrawler.core.understanding.extraction.single_records import SingleRecords
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules
 from llmcrawler.core.understanding.extraction.tree import Work, parse_tree
-from llmcrawler.core.understanding.extraction.variants import Variant, best_match, extract_best

@@ -12,11 +12,10 @@ from urllib.parse import urljoin
 from lxml import etree
 
 from llmcrawler.core.content import is_cheap
-from llmcrawler.core.understanding.extraction.evaluation import outermost
 from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.core.understanding.extraction.patterns import compile_pattern
 from llmcrawler.core.understanding.extraction.queries import (
     PageSource,
+    compile_pattern,
     compile_query,
     elements_at,
     is_bounded,
@@ -25,8 +24,8 @@ from llmcrawler.core.understanding.extraction.queries import (
     texts_within,
 )
 from llmcrawler.core.understanding.extraction.record_schema import assemble
-from llmcrawler.core.understanding.extraction.stated.first_look import may_have_record
-from llmcrawler.core.understanding.extraction.stated.stated_record import PageToRead, stated_record
+from llmcrawler.core.understanding.extraction.selectors import outermost
+from llmcrawler.core.understanding.extraction.structured_record import PageToRead, may_have_record, structured_record
 from llmcrawler.core.understanding.extraction.tree import INLINE_STEPS, PAGE_STEPS, Work, parse_tree
 from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
 from llmcrawler.errors import ContentError, TooCostly
@@ -238,16 +237,16 @@ class ExtractionRunner:
                 pass  # it is no ordinary page
         return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)
 
-    async def stated(self, page: PageToRead, fields: Sequence[Field] | None, site: str) -> dict[str, Any] | None:
+    async def structured(self, page: PageToRead, fields: Sequence[Field] | None, site: str) -> dict[str, Any] | None:
         """Return the record of what a page says of itself. Raises TooCostly where that takes too long for any page."""
         if len(page.html) <= _LOOKED_AT and not may_have_record(page.html, of_metas=page.is_sure):
             return None
         if self._is_inline(page.html):
             try:
-                return stated_record(page, fields, INLINE_STEPS)
+                return structured_record(page, fields, INLINE_STEPS)
             except TooCostly:
                 pass  # it is no ordinary page
-        return await self._run(_PAGE_SECONDS, site, stated_record, page, fields)
+        return await self._run(_PAGE_SECONDS, site, structured_record, page, fields)
 
     def _is_inline(self, html: str) -> bool:
         return len(html) <= self._inline_chars and self._is_cheap(html)

@@ -7,24 +7,190 @@ of the other pages, agreement with a selector of another kind, several values wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Final
+
+from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Spot
-from llmcrawler.core.understanding.extraction.candidate_scores import (
-    MIN_SUPPORT,
-    CandidateScore,
-    Texts,
-    agreement_of,
-    compare,
-    score_annotated,
-    score_others,
+from llmcrawler.core.understanding.extraction.candidates import (
+    Candidate,
+    best_of_each,
+    candidates_for,
+    candidates_within,
+    started_with,
 )
-from llmcrawler.core.understanding.extraction.candidates import Candidate, best_of_each, candidates_for, started_with
 from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector
-from llmcrawler.core.understanding.extraction.training_set import TrainingSet, Value, as_one
-from llmcrawler.core.understanding.extraction.unread_pages import pages_with_more, unread_pages
+from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, taken, texts_within
+from llmcrawler.core.understanding.extraction.training_set import AnnotatedPage, TrainingSet, Value, as_one
+from llmcrawler.core.understanding.extraction.tree import Work, line_up
+from llmcrawler.core.understanding.extraction.typed_values import fits
+
+_NUMBER: Final = re.compile(r"\d[\d.,]*")
+_MAX_AMOUNT_CHARS: Final = 60
+_NOT_READ: Final = -1
+
+
+def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
+    """Return the other pages on which something stands where the value should be, but is written in another way than on
+    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read.
+    """
+    samples = {_numbers_read(rule, one.page, pages) for one in pages.annotated} - {None}
+    if _NOT_READ in samples:
+        return ()
+    is_amount = len(samples) == 1 and 0 not in samples
+    read = [_numbers_read(rule, page, pages) for page in pages.others]
+    odd = {_NOT_READ, *((one for one in read if one is not None and one not in samples) if is_amount else ())}
+    return tuple(at for at, one in enumerate(read) if one in odd)
+
+
+def pages_with_more(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
+    """Return the other pages on which a candidate as good as the best one gives a longer list."""
+    best, *others = scores
+    good = [one for one in others if one.support >= best.support]
+    return tuple(
+        at for at, texts in enumerate(best.outputs) if texts and any(len(one.outputs[at]) > len(texts) for one in good)
+    )
+
+
+def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:
+    """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ where it makes
+    nothing of the only text there, None where there is none, or a choice.
+    """
+    is_there = False
+    for selector in rule.selectors:
+        texts = list(dict.fromkeys(pages.texts(page, selector)))
+        read = next((one for one in taken(texts, selector.pattern) if fits(one, rule.field.type)), None)
+        if read is not None:
+            return len(_NUMBER.findall(read)) if len(read) <= _MAX_AMOUNT_CHARS else 0
+        is_there |= len(texts) == 1
+    return _NOT_READ if is_there else None
+
+
+Texts = tuple[str, ...]
+
+_LONG_LIST = 12
+MIN_SUPPORT = 0.6
+
+
+@dataclass(slots=True)
+class CandidateScore:
+    """The figures of a candidate. `judged` counts the annotated pages, the next four what it does on them; it may also
+    be silent where it should be. `outputs` are its texts on the other pages."""
+
+    candidate: Candidate
+    selector: Selector
+    judged: int = 0
+    hit: frozenset[int] = frozenset()
+    wrong: int = 0
+    missed: int = 0
+    ghosts: int = 0
+    outputs: tuple[Texts, ...] = ()
+    agreement: float | None = None
+    coverage: float = 0.0
+    several: float = 0.0
+    distinct: float = 0.0
+
+    @property
+    def claims(self) -> float:
+        """The number of pages that it is judged by: those with a value, and those where it gives one that is not there.
+
+        A model often leaves out what is there; it seldom points where nothing is.
+        """
+        return len(self.hit) + self.wrong + self.missed + 0.5 * self.ghosts
+
+    @property
+    def support(self) -> float:
+        return len(self.hit) / max(1.0, self.claims)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Tell whether the candidate is right wherever it gives a value on the annotated pages."""
+        return not self.wrong and not self.ghosts
+
+    @property
+    def score(self) -> float:
+        """The weighted sum of the evidence for the candidate."""
+        agreement = 0.5 if self.agreement is None else self.agreement
+        seen = 1.5 * self.coverage - 0.6 * self.several + 0.3 * self.distinct
+        return 4 * self.support + self.candidate.prior + agreement + seen
+
+
+def score_annotated(
+    candidate: Candidate, expected: Sequence[Texts], pages: TrainingSet, *, lists: bool
+) -> CandidateScore:
+    """Try a candidate on the annotated pages; `expected` are the values of each."""
+    given = [pages.texts(one.page, candidate.selector) for one in pages.annotated]
+    pairs = [pair for texts, want in zip(given, expected, strict=True) for pair in _pairs(texts, want)]
+    selector = replace(candidate.selector, pattern=learn_pattern(pairs))
+    score = CandidateScore(candidate, selector, len(pages.annotated))
+    for place, (one, want) in enumerate(zip(pages.annotated, expected, strict=True)):
+        got = _output(pages, one.page, selector, lists=lists)
+        if len(want) >= _LONG_LIST:
+            got = got[: len(want)]  # the model may have been shown only the beginning
+        if got == want:
+            score.hit |= {place} if want else set()
+        elif not want:
+            score.ghosts += 1
+        elif got:
+            score.wrong += 1
+        else:
+            score.missed += 1
+    return score
+
+
+def score_others(score: CandidateScore, pages: TrainingSet, *, lists: bool) -> None:
+    """Try a candidate on the other pages, and note what all pages say of it together."""
+    score.outputs = tuple(_output(pages, page, score.selector, lists=lists) for page in pages.others)
+    everywhere = [
+        *score.outputs,
+        *(_output(pages, one.page, score.selector, lists=lists) for one in pages.annotated),
+    ]
+    score.coverage = sum(map(bool, everywhere)) / len(everywhere)
+    spoken = [one for one in everywhere if one]
+    score.distinct = (len(set(spoken)) - 1) / max(1, len(spoken) - 1)
+    if not lists and pages.others:
+        several = (len(set(_output(pages, page, score.selector, lists=True))) > 1 for page in pages.others)
+        score.several = sum(several) / len(pages.others)
+
+
+def compare(scores: Sequence[CandidateScore]) -> None:
+    """Note how far each agrees with the best one of another kind of evidence that explains the annotated pages."""
+    for one in scores:
+        rivals = [
+            other
+            for other in scores
+            if other.selector.evidence != one.selector.evidence
+            and other.support >= min(MIN_SUPPORT, one.support)
+            and other.outputs
+        ]
+        if rivals and one.outputs:
+            one.agreement = max(agreement_of(one, other) for other in rivals)
+
+
+def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
+    """Return the share of the other pages on which two candidates give the same texts."""
+    return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
+
+
+def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
+    """Return pairs (text, value) where a text holds a value; for a single value the first text that is or holds it."""
+    if not want or not texts:
+        return []
+    if len(want) > 1:
+        return [pair for pair in zip(texts, want, strict=False) if pair[1] in pair[0]]
+    value = want[0]
+    holding = [text for text in texts if text == value] or [text for text in texts if value in text]
+    return [(holding[0], value)] if holding else []
+
+
+def _output(pages: TrainingSet, page: PageBlocks, selector: Selector, *, lists: bool) -> Texts:
+    texts = taken(pages.texts(page, selector), selector.pattern)
+    return tuple(texts if lists else texts[:1])
+
 
 _FINALISTS = 14
 _QUIET_FINALISTS = 6
@@ -280,3 +446,144 @@ def _disputed(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
     good = [one for one in scores if one.support >= scores[0].support - 0.01][:6]
     votes = [len({one.outputs[place] for one in good}) for place in range(len(scores[0].outputs))]
     return tuple(sorted((at for at, count in enumerate(votes) if count > 1), key=lambda at: -votes[at]))
+
+
+_MIN_SUPPORT = 0.6
+_MAX_ROWS_TRIED = 40
+# Share of a group's values that must stand where its rows are.
+_HELD_SHARE = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedGroup:
+    """The outcome for one group. `rows` is empty where the group was not found; `doubt` says why more annotated pages
+    would help."""
+
+    name: str
+    rows: tuple[Selector, ...]
+    rules: tuple[FieldRule, ...]
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An element that holds one object, and the values of its fields."""
+
+    element: etree._Element
+    values: Mapping[str, Value]
+    work: Work
+
+
+def learn_group(name: str, fields: Sequence[Field], pages: TrainingSet) -> LearnedGroup:
+    """Learn the rows of a group, and the rules of its fields relative to a row."""
+    keys = [field.key for field in fields]
+    found = [rows for one in pages.annotated if (rows := _rows(one, keys))]
+    if not found:
+        return LearnedGroup(name, (), (), "nothing on the samples repeats")
+    selector = _row_selector(found, pages)
+    if selector is None:
+        return LearnedGroup(name, (), (), "no selector gives its rows on the samples")
+    rows = [row for page_rows in found for row in page_rows][:_MAX_ROWS_TRIED]
+    rules = [rule for field in fields if (rule := _field_rule(field, rows)) is not None]
+    doubt = "" if len(rules) == len(fields) else "some of its fields were not found"
+    return LearnedGroup(name, (selector,) if rules else (), tuple(rules), doubt)
+
+
+def _rows(page: AnnotatedPage, keys: Sequence[str]) -> list[_Row]:
+    """Return the children of what holds (nearly) all values of a group; each is a row with at most one value of each
+    field.
+
+    Empty where a page has less than two: what holds one object cannot be told from what holds the list.
+    """
+    standing = [
+        (key, value, value.spot.element)
+        for key in keys
+        for value in page.values.get(key, ())
+        if value.spot.element is not None
+    ]
+    holder = _holder([element for _, _, element in standing])
+    if holder is None:
+        return []
+    rows: dict[etree._Element, dict[str, Value]] = {}
+    for key, value, element in standing:
+        child = next((node for node in line_up(element) if node.getparent() is holder), None)
+        if child is not None:
+            rows.setdefault(child, {}).setdefault(key, value)
+    if len(rows) < 2 or (len(keys) > 1 and all(len(values) == 1 for values in rows.values())):
+        return []
+    return [_Row(element, values, page.page.source.work) for element, values in rows.items()]
+
+
+def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
+    """Return the lowest element that holds nearly all of them, in at least two of its children: the rest are slips."""
+    held: Counter[etree._Element] = Counter()
+    children: dict[etree._Element, set[etree._Element]] = {}
+    for element in elements:
+        for node in line_up(element):
+            parent = node.getparent()
+            if parent is not None:
+                held[parent] += 1
+                children.setdefault(parent, set()).add(node)
+    enough = _HELD_SHARE * len(elements)
+    fitting = [node for node, count in held.items() if count >= enough and len(children[node]) > 1]
+    return max(fitting, key=lambda node: sum(1 for _ in node.iterancestors()), default=None)
+
+
+def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Selector | None:
+    """Return the selector whose nodes are rows on most pages."""
+    candidates = best_of_each(one for rows in found for one in candidates_for([Spot(row.element) for row in rows]))
+    scored = [(score, one) for one in candidates if (score := _row_score(one, found)) >= _MIN_SUPPORT]
+    if not scored:
+        return None
+    best = max(scored, key=lambda pair: 4 * pair[0] + pair[1].prior)[1].selector
+    all_pages = [*(one.page for one in pages.annotated), *pages.others]
+    coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in all_pages) / len(all_pages)
+    return replace(best, coverage=round(coverage, 3))
+
+
+def _row_score(candidate: Candidate, found: Sequence[Sequence[_Row]]) -> float:
+    """Return the mean share of what a selector gives that are rows; 0 for a page on which it misses one.
+
+    The model may have pointed at some rows only, so others of the same parent count as rows.
+    """
+    shares = []
+    for rows in found:
+        parent = rows[0].element.getparent()
+        given = nodes_at(rows[0].element.getroottree().getroot(), candidate.selector, rows[0].work)
+        are_all_there = {row.element for row in rows} <= set(given)
+        shares.append(sum(node.getparent() is parent for node in given) / len(given) if are_all_there else 0.0)
+    return sum(shares) / len(shares)
+
+
+def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
+    """Return the best selector of a field within the rows."""
+    candidates: dict[tuple[str, str | None], Candidate] = {}
+    for row in rows:
+        value = row.values.get(field.key)
+        for one in candidates_within(row.element, value.spot) if value is not None else ():
+            candidates.setdefault((one.selector.query, one.selector.attribute), one)
+    best: tuple[float, Selector] | None = None
+    for one in candidates.values():
+        selector, support = _tried_within(one.selector, field.key, rows)
+        score = 4 * support + one.prior
+        if support >= _MIN_SUPPORT and (best is None or score > best[0]):
+            best = score, selector
+    return None if best is None else FieldRule(field, (best[1],))
+
+
+def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[Selector, float]:
+    """Return the selector with its pattern and coverage of the rows, and the share of them on which it is right."""
+    given = [texts_within(row.element, selector, row.work)[:1] for row in rows]
+    expected = [row.values[key].text if key in row.values else None for row in rows]
+    pairs = [
+        (texts[0], want) for texts, want in zip(given, expected, strict=True) if texts and want and want in texts[0]
+    ]
+    pattern = learn_pattern(pairs)
+    outputs = [next(iter(taken(texts, pattern)), None) for texts in given]
+    both = list(zip(outputs, expected, strict=True))
+    with_value = sum(want is not None for want in expected)
+    hits = sum(want is not None and output == want for output, want in both)
+    ghosts = sum(want is None and output is not None for output, want in both)
+    coverage = sum(output is not None for output in outputs) / len(outputs)
+    support = hits / max(1.0, with_value + 0.5 * ghosts)
+    return replace(selector, pattern=pattern, coverage=round(coverage, 3)), support

@@ -7,17 +7,137 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import comb
+from typing import Any
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
+from llmcrawler.core.understanding.extraction.extraction_runs import (
+    Extraction,
+    ExtractionRunner,
+    compile_extractor,
+    extractions,
+)
 from llmcrawler.core.understanding.extraction.extractor import Field, TemplateExtractor
 from llmcrawler.core.understanding.extraction.queries import PageSource
 from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.core.understanding.extraction.training_set import TrainingPage
-from llmcrawler.core.understanding.extraction.variants import Variant
+from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS
 from llmcrawler.errors import LLMError, LLMUnavailable, StorageFailed, TooCostly
 from llmcrawler.items import PageError
+
+# A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
+_CORE_COVERAGE = 0.8
+_MIN_FIT = 0.5
+# Drift: coverage down by 0.2, and less likely by chance than this.
+_DROP = 0.2
+_CHANCE = 0.001
+_WINDOW_PAGES = 30
+_MIN_WINDOW_PAGES = 10
+_WATCHED_COVERAGE = 0.3
+# No field is so sure that its first absence proves anything.
+_SUREST = 0.98
+
+
+@dataclass(slots=True)
+class Variant:
+    """Variant of a template: one of its extractors. `coverage` is the share of pages that have each field, when it was
+    learned."""
+
+    extractor: TemplateExtractor
+    coverage: dict[str, float]
+    _seen: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_WINDOW_PAGES))
+
+    @classmethod
+    def measured(cls, extractor: TemplateExtractor, pages: Sequence[Extraction]) -> Variant:
+        """Make a variant with the coverage that it has on the pages it was learned from, of plain fields and groups."""
+        keys = [rule.field.key for rule in extractor.rules if not rule.field.group]
+        keys += [name for name, _ in extractor.groups]
+        share = {key: sum(key in one.present for one in pages) / max(1, len(pages)) for key in keys}
+        return cls(extractor, share)
+
+    @property
+    def core(self) -> frozenset[str]:
+        """The fields that nearly all of its pages have."""
+        return frozenset(key for key, share in self.coverage.items() if share >= _CORE_COVERAGE)
+
+    def fit(self, extraction: Extraction) -> float:
+        """Return the share of the core fields that a page has, 0..1; without a core, whether it has any field."""
+        core = self.core
+        return len(core & extraction.present) / len(core) if core else float(bool(extraction.present))
+
+    def note(self, extraction: Extraction) -> None:
+        """Remember what a page had that got its record from this variant."""
+        self._seen.append(extraction.present)
+
+    def lacks(self, extraction: Extraction) -> bool:
+        """Tell whether a page misses a field that pages like it mostly have."""
+        return any(share >= 0.5 and key not in extraction.present for key, share in self.coverage.items())
+
+    def drifted(self) -> tuple[str, ...]:
+        """Return the fields whose coverage has fallen since the variant was learned."""
+        count = len(self._seen)
+        if count < _MIN_WINDOW_PAGES:
+            return ()
+        return tuple(
+            key
+            for key, share in self.coverage.items()
+            if share >= _WATCHED_COVERAGE and _has_fallen(share, self._seen_with(key), count)
+        )
+
+    def watch_anew(self) -> None:
+        """Count what pages have anew: from here on another variant may take some of them."""
+        self._seen.clear()
+
+    def accept(self) -> None:
+        """Take the fields of the latest pages for the usual ones, as training found nothing better."""
+        for key in self.drifted():
+            self.coverage[key] = self._seen_with(key) / len(self._seen)
+        self._seen.clear()
+
+    def _seen_with(self, key: str) -> int:
+        return sum(key in one for one in self._seen)
+
+
+@dataclass(frozen=True, slots=True)
+class VariantMatch:
+    """A page's record by the variant that fits it best."""
+
+    variant: Variant
+    extraction: Extraction
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether the page is of the kind that the variant was learned on."""
+        return self.variant.fit(self.extraction) >= _MIN_FIT
+
+
+def best_match(variants: Iterable[Variant], found: Iterable[Extraction]) -> VariantMatch | None:
+    """Return the match of the variant that finds most, of equals the one whose core the page has; None without any.
+
+    `found` are what each of them gives on the page.
+    """
+    matches = [VariantMatch(variant, extraction) for variant, extraction in zip(variants, found, strict=True)]
+    return max(matches, key=lambda one: (len(one.extraction.present), one.variant.fit(one.extraction)), default=None)
+
+
+def extract_best(
+    variants: Sequence[Variant], html: str, url: str, lang: str = "", limit: int = PAGE_STEPS
+) -> dict[str, Any] | None:
+    """Return a page's record by the variant that fits it best; None where none finds anything. Raises TooCostly where
+    this takes more than `limit` steps.
+    """
+    match = best_match(variants, extractions([variant.extractor for variant in variants], html, url, lang, limit))
+    return match.extraction.record if match is not None and match.extraction.present else None
+
+
+def _has_fallen(share: float, present: int, count: int) -> bool:
+    if share - present / count < _DROP:
+        return False
+    sure = min(share, _SUREST)
+    chance = sum(comb(count, k) * sure**k * (1 - sure) ** (count - k) for k in range(present + 1))
+    return chance < _CHANCE
+
 
 logger = logging.getLogger(__name__)
 
@@ -245,3 +365,41 @@ def extract_all(extractor: TemplateExtractor, pages: Sequence[TrainingPage]) -> 
         compiled.extract_from(PageSource(source.root, memory=source.memory), page.url, page.lang)
         for page, source in taken_apart
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class LearningOutcome:
+    """What is known of one template. `learned` are the names of the fields that have a selector, `missing` has the
+    others that were asked for or named, and why. `unserved` pages got no record, for `reason`.
+    """
+
+    page_type: str
+    learned: frozenset[str]
+    missing: Mapping[str, str]
+    unserved: int = 0
+    reason: str = ""
+
+
+def outcome_of(learner: Learner, min_pages: int | None, requested: RequestedSchema | None) -> LearningOutcome:
+    """`min_pages`: a template with fewer is not learned; None where no model can learn any."""
+    known = frozenset(one.key for one in learner.fields)
+    reason = "" if known else _reason(learner, min_pages)
+    wanted = () if requested is None else tuple(one.key for one in requested.fields)
+    unexplained = "not among what was learned before" if learner.was_restored else "pointed at on none of the samples"
+    missing = dict.fromkeys(wanted, reason or unexplained) | learner.missing
+    missing = {name: why for name, why in missing.items() if name not in known}
+    return LearningOutcome(learner.key.page_type, known, missing, learner.unserved, reason)
+
+
+def _reason(learner: Learner, min_pages: int | None) -> str:
+    if learner.error is not None:
+        return f"{learner.error.kind}: {learner.error.message}"
+    if learner.fruitless:
+        return learner.fruitless
+    if learner.was_restored:
+        return "an earlier crawl found nothing to learn"
+    if min_pages is None:
+        return "no structured data, and no model to learn from their text"
+    if learner.unserved < min_pages:
+        return f"no structured data, fewer than RECORD_MIN_PAGES={min_pages} pages of its template"
+    return "the crawl ended before its template was learned"

@@ -4,32 +4,167 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.extraction_runs import Extraction, ExtractionRunner
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks, listed_to_show, shown_blocks
+from llmcrawler.core.understanding.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
+from llmcrawler.core.understanding.extraction.extractor import Field, Selector, TemplateExtractor
+from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
     SAYING_CORE,
     HeldPage,
     Learner,
     LearnerKey,
+    LearningOutcome,
     Trainer,
+    Variant,
+    VariantMatch,
+    best_match,
     heir_of,
+    outcome_of,
 )
-from llmcrawler.core.understanding.extraction.learning_outcome import LearningOutcome, outcome_of
-from llmcrawler.core.understanding.extraction.record_question import (
-    BY_TEMPLATE,
-    RecordAnswer,
-    RecordQuestion,
-    RecordRules,
+from llmcrawler.core.understanding.extraction.record_schema import (
+    RecordValidator,
+    RequestedSchema,
+    assemble,
+    completed,
+    filled_up,
+    schema_of,
 )
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema
-from llmcrawler.core.understanding.extraction.training_set import TrainingPage
-from llmcrawler.core.understanding.extraction.unlearned_records import RecordChecks, UnlearnedRecords
-from llmcrawler.core.understanding.extraction.variants import Variant, VariantMatch, best_match
-from llmcrawler.errors import STOPPED, TooCostly, WorkGivenBack
+from llmcrawler.core.understanding.extraction.structured_record import PageToRead
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules
+from llmcrawler.core.understanding.extraction.training_set import AnnotatedPage, Pointed, TrainingPage, Value, as_one
+from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
+from llmcrawler.errors import STOPPED, LLMError, TooCostly, WorkGivenBack
 from llmcrawler.items import PageError
+
+_LONG_LIST: Final = 500  # of rows; more take long to validate
+
+Count = Callable[[str, int], None]
+
+
+class RecordChecks:
+    """Checks records against the user's schema; without one, they are as they are."""
+
+    def __init__(self, requested: RequestedSchema | None, count: Count) -> None:
+        self._requested = requested
+        self._validator = RecordValidator(requested.schema) if requested is not None else None
+        self._count = count
+
+    async def __call__(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the record with all fields of the user's schema, and without the values that it does not allow."""
+        if self._validator is None or self._requested is None:
+            return record
+        whole = completed(self._requested.fields, record)
+        is_long = any(isinstance(one, list) and len(one) > _LONG_LIST for one in record.values())
+        clean = self._validator.clean
+        cleaned, problems = await asyncio.to_thread(clean, whole) if is_long else clean(whole)
+        if problems:
+            self._count("invalid_values", len(problems))
+        return cleaned
+
+
+class UnlearnedRecords:
+    """Makes records without selectors. `single` asks the model about a page, where that is wanted."""
+
+    def __init__(
+        self,
+        checks: RecordChecks,
+        requested: RequestedSchema | None,
+        place: ExtractionRunner,
+        count: Count,
+        single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None,
+    ) -> None:
+        self._checks = checks
+        self._fields = None if requested is None else requested.fields
+        self._place = place
+        self._count = count
+        self._single = single
+
+    async def __call__(self, question: RecordQuestion, error: PageError | None) -> RecordAnswer:
+        """Return what the model finds, completed by what the page says of itself, or that alone. `error` says why the
+        page's template was not learned: then the model is not asked, and the page keeps it. Raises TooCostly.
+        """
+        answer = RecordAnswer(None, error)
+        if error is None and self._single is not None:
+            self._count("singletons", 1)
+            answer = await self._single(question)
+        found = answer.record
+        fields = self._fields
+        if found is not None and fields is None:
+            fields = tuple(Field(name) for name, value in found.items() if value is None)
+        stated = await self._place.structured(question.to_read(), fields, question.site)
+        if found is not None:
+            return replace(answer, record=await self._checks(filled_up(found, stated or {})))
+        record = await self._checks(stated) if stated is not None else None
+        if record is None:
+            return answer
+        self._count("from_structured_data", 1)
+        return replace(answer, record=record, by=BY_STRUCTURED_DATA)
+
+
+# What records are made by: selectors of a template, what the page says of itself, a call of the model for that page.
+BY_TEMPLATE: Final = "template"
+BY_STRUCTURED_DATA: Final = "structured-data"
+BY_MODEL: Final = "llm"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """The rules for learning a template: from `learn_pages` pages on, or from `min_pages` when no more are to come; and
+    how often it is learned anew."""
+
+    min_pages: int = 5
+    learn_pages: int = 20
+    max_relearned: int = 2
+    training: TrainingRules = field(default_factory=TrainingRules)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuestion:
+    """A page that is to get its record. `site` and `template` are the grouper's; `is_sure` where the page type is the
+    page's own verdict and not its template's, `is_guess` where it may be of a type with records all the same. `id`:
+    where several pages may have the url.
+    """
+
+    url: str
+    title: str
+    lang: str
+    html: str
+    features: frozenset[str]
+    site: str
+    template: str
+    page_type: str
+    is_sure: bool = True
+    is_guess: bool = False
+    id: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.id or self.url
+
+    def to_learn_from(self) -> TrainingPage:
+        """Return the page as it is kept until its template is learned."""
+        return TrainingPage(self.url, self.title, self.lang, self.html, self.features)
+
+    def to_read(self) -> PageToRead:
+        """Return the page as it is read for what it says of itself."""
+        return PageToRead(self.html, self.url, self.title, self.lang, self.page_type, not self.is_guess)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAnswer:
+    """The record of a page, and what made it (`by`, one of those above), or why there is none. `home` is set where a
+    page fits another template of its site than the one it was put into."""
+
+    record: dict[str, Any] | None = None
+    error: PageError | None = None
+    home: LearnerKey | None = None
+    by: str | None = None
+
 
 logger = logging.getLogger(__name__)
 
@@ -308,3 +443,181 @@ class Records:
         target.calls += learner.calls
         if not learner.held and not learner.is_learning:
             del self._learners[learner.key]
+
+
+class SingleRecords:
+    """Makes one call of the model for each page."""
+
+    def __init__(self, annotator: Annotator, budget_tokens: int, place: ExtractionRunner | None = None) -> None:
+        self._annotator = annotator
+        self._budget_tokens = budget_tokens
+        self._place = place or ExtractionRunner()
+
+    async def __call__(self, question: RecordQuestion) -> RecordAnswer:
+        """Return the record, or an error where the model fails. Raises TooCostly for a page that takes too long."""
+        page = question.to_learn_from()
+        listed = await self._place.train(listed_to_show, page.html, page.url, self._budget_tokens, site=question.site)
+        shown = ShownPage("1", question.url, question.title, shown_blocks(listed, (), self._budget_tokens))
+        try:
+            answer = await self._annotator.point(question.page_type, [shown], ())
+        except LLMError as error:
+            return RecordAnswer(None, PageError("record", error.kind, str(error)))
+        pointed = answer.values.get("1", ())
+        record = await self._place.train(record_of, page, answer.fields, pointed, site=question.site)
+        return RecordAnswer(record, by=None if record is None else BY_MODEL)
+
+
+def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Pointed]) -> dict[str, Any] | None:
+    """Return the record of what was pointed at; None where nothing of it is a value."""
+    given = AnnotatedPage.of(PageBlocks(page.html, page.url), pointed).values
+    values: dict[str, Any] = {}
+    for one in fields:
+        value = _value(one, given.get(one.key, ()), page)
+        if value is not None and not one.group:
+            values[one.key] = value
+    for group in {one.group for one in fields if one.group}:
+        columns = {one.name: _typed(one, given.get(one.key, ()), page) for one in fields if one.group == group}
+        values[group] = _objects(columns)
+    return assemble(fields, values) if values else None
+
+
+def _value(one: Field, values: tuple[Value, ...], page: TrainingPage) -> Scalar | list[Scalar] | None:
+    found = _typed(one, values if one.many else as_one(values), page)
+    if one.many:
+        return found or None
+    if one.type in (None, "string") and len(found) > 1:
+        return "\n".join(str(text) for text in found)
+    return found[0] if found else None
+
+
+def _typed(one: Field, values: tuple[Value, ...], page: TrainingPage) -> list[Scalar]:
+    given = (typed(value.text, one.type, base_url=page.url, lang=page.lang) for value in values)
+    return [value for value in given if value is not None]
+
+
+def _objects(columns: dict[str, list[Scalar]]) -> list[dict[str, Scalar]] | None:
+    """Return the objects of a group from the values of its fields, where those with any have equally many."""
+    filled = {name: column for name, column in columns.items() if column}
+    if not filled or len({len(column) for column in filled.values()}) > 1:
+        return None
+    return [dict(zip(filled, row, strict=True)) for row in zip(*filled.values(), strict=True)]
+
+
+class RecordSerializer:
+    """Turns the extractors of `records` into JSON and back. `page_type_of` a template says which of its records people
+    are shown.
+
+    What was learned for other fields than are requested now is learned anew.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        requested: RequestedSchema | None,
+        page_type_of: Callable[[str, str], str | None],
+    ) -> None:
+        self._records = records
+        self._page_type_of = page_type_of
+        self._requested = None if requested is None else [dict(requested.schema), list(requested.page_types)]
+
+    def to_json(self, site: str) -> dict[str, Any]:
+        """Return what the next crawl of a site should know."""
+        learners = self._records.to_keep(site)
+        learners.sort(key=lambda one: (len(one.key.template), one.key.template, one.key.page_type))
+        return {
+            "wanted": self._requested,
+            "templates": [_to_json(learner) for learner in learners],
+        }
+
+    def restore(self, site: str, value: Any, origin: str) -> None:
+        """Go on with what `to_json` gave. Raises ValueError for anything else."""
+        learners = read_learners(site, value, origin)
+        if value["wanted"] != self._requested:
+            logger.warning("Other fields are wanted of %s than those learned before: they are learned anew", site)
+        else:
+            self._records.restore(learners)
+
+    def describe(self, site: str, template: str) -> dict[str, Any]:
+        """Return what people may want to know of a template's records."""
+        learner = self._records.learner_of(site, template, self._page_type_of(site, template))
+        return {
+            "schema": described_schema(learner.extractors) if learner else None,
+            "selectors": described_selectors(learner.extractors) if learner else [],
+            "llm_calls": learner.calls if learner else 0,
+        }
+
+
+def read_learners(site: str, value: Any, _origin: str = "") -> list[Learner]:
+    """Read what `RecordSerializer.to_json` gave. Raises ValueError for anything else."""
+    try:
+        if "wanted" not in value:
+            raise ValueError("not the records of a site")
+        return [_from_json(site, one) for one in value["templates"]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not the records of a site: {error!r}") from error
+
+
+def _to_json(learner: Learner) -> dict[str, Any]:
+    return {
+        "template": learner.key.template,
+        "page_type": learner.key.page_type,
+        "variants": [
+            {"extractor": one.extractor.to_json(), "coverage": dict(sorted(one.coverage.items()))}
+            for one in learner.variants
+        ],
+        "calls": learner.calls,
+        "pages_shown": learner.pages_shown,
+        "gave_up": learner.gave_up and learner.error is None,  # what failed may do the next time
+    }
+
+
+def _from_json(site: str, value: Mapping[str, Any]) -> Learner:
+    variants = [_variant(one) for one in value["variants"]]
+    return Learner(
+        LearnerKey(site, str(value["template"]), str(value["page_type"])),
+        variants,
+        runs=1 if variants else 0,  # each crawl may learn a template anew as often as the first one
+        calls=int(value["calls"]),
+        pages_shown=int(value["pages_shown"]),
+        gave_up=bool(value["gave_up"]),
+        was_restored=True,
+    )
+
+
+def _variant(value: Mapping[str, Any]) -> Variant:
+    coverage = {str(key): float(share) for key, share in value["coverage"].items()}
+    extractor = TemplateExtractor.from_json(value["extractor"])
+    compile_extractor(extractor)  # a selector that is none is found now, not on the first page
+    return Variant(extractor, coverage)
+
+
+def described_schema(extractors: Sequence[TemplateExtractor]) -> dict[str, Any] | None:
+    """Return the JSON Schema of the records of a template, over all of its variants; None without any."""
+    fields: dict[str, Field] = {one.key: one for extractor in extractors for one in extractor.fields}
+    return schema_of(tuple(fields.values()), extractors[-1].page_type) if extractors else None
+
+
+def described_selectors(extractors: Sequence[TemplateExtractor]) -> list[dict[str, Any]]:
+    """Return one entry a selector: the field, "css", "xpath" or "json-ld", what is taken, and how well it did."""
+    return [{**entry, "variant": number} for number, one in enumerate(extractors, 1) for entry in _entries(one)]
+
+
+def _entries(extractor: TemplateExtractor) -> Iterator[dict[str, Any]]:
+    for name, rows in extractor.groups:
+        for selector in rows:
+            yield {"field": name, "type": "rows", **_selector(selector)}
+    for rule in extractor.rules:
+        kind = rule.field.type or "string"
+        for selector in rule.selectors:
+            yield {"field": rule.field.key, "type": f"{kind}[]" if rule.field.many else kind, **_selector(selector)}
+
+
+def _selector(selector: Selector) -> dict[str, Any]:
+    taken = {"attribute": selector.attribute, "pattern": selector.pattern}
+    return {
+        selector.language: selector.query,
+        **{name: value for name, value in taken.items() if value is not None},
+        "evidence": selector.evidence,
+        "coverage": selector.coverage,
+        "agreement": selector.agreement,
+    }

@@ -11,21 +11,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.block_choice import (
+from llmcrawler.core.understanding.extraction.blocks import (
+    BlockList,
     is_crowded,
     labels_of,
     main_scores,
     repeated_texts,
     shown_blocks,
 )
-from llmcrawler.core.understanding.extraction.blocks import BlockList
 from llmcrawler.core.understanding.extraction.extraction_runs import ExtractionRunner
 from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, TemplateExtractor
-from llmcrawler.core.understanding.extraction.field_learning import LearnedField, learn_field
+from llmcrawler.core.understanding.extraction.field_learning import LearnedField, LearnedGroup, learn_field, learn_group
 from llmcrawler.core.understanding.extraction.induce_answers import Induced
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.record_schema import reconcile
-from llmcrawler.core.understanding.extraction.repeated_groups import LearnedGroup, learn_group
 from llmcrawler.core.understanding.extraction.training_set import (
     AnnotatedPage,
     Pointed,

@@ -4,7 +4,7 @@ import pytest
 
 from llmcrawler.core.understanding.extraction import PageBlocks, main_scores, shown_blocks
 from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.block_choice import is_crowded, repeated_texts
+from llmcrawler.core.understanding.extraction.blocks import is_crowded, repeated_texts
 from llmcrawler.core.understanding.extraction.induce_answers import Induced
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.core.understanding.extraction.training_set import TrainingPage

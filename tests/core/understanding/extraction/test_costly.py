@@ -21,16 +21,15 @@ from llmcrawler.core.understanding.extraction import (
     TemplateExtractor,
 )
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks
-from llmcrawler.core.understanding.extraction.dates import read_date
 from llmcrawler.core.understanding.extraction.extraction_runs import compile_extractor, extractions
 from llmcrawler.core.understanding.extraction.induce_answers import Induced
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.patterns import learn_pattern
-from llmcrawler.core.understanding.extraction.queries import is_bounded
-from llmcrawler.core.understanding.extraction.record_question import RecordQuestion, RecordRules
+from llmcrawler.core.understanding.extraction.learner import Variant
+from llmcrawler.core.understanding.extraction.queries import is_bounded, learn_pattern
+from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules
 from llmcrawler.core.understanding.extraction.training_run import blocks_of, learn
 from llmcrawler.core.understanding.extraction.training_set import Pointed, TrainingPage
-from llmcrawler.core.understanding.extraction.variants import Variant
+from llmcrawler.core.understanding.extraction.typed_values import read_date
 from llmcrawler.errors import ContentError, TooCostly
 
 UPC = Selector('//th[normalize-space()="UPC"]/following-sibling::td[1]', "xpath")
@@ -183,7 +182,7 @@ async def test_a_pattern_without_end_is_ended(pattern, text):
 def test_patterns_are_learned_from_a_bounded_number_of_texts(monkeypatch):
     taken: list[str] = []
     monkeypatch.setattr(
-        "llmcrawler.core.understanding.extraction.patterns.take", lambda pattern, _: taken.append(pattern)
+        "llmcrawler.core.understanding.extraction.queries.take", lambda pattern, _: taken.append(pattern)
     )
     learn_pattern([(f"size {n} of a{n}, b{n} | c{n}", f"a{n}") for n in range(2_000)])
     assert len(taken) <= 40 * 34 * 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.stated.first_look import may_have_record
+from llmcrawler.core.understanding.extraction.structured_record import may_have_record
 
 _TWO = "<meta name=author content=Ann><META\nCONTENT='2024-01-02' NAME='Date'/>"
 

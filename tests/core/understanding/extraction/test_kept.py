@@ -25,8 +25,7 @@ from llmcrawler.core.understanding.extraction import (
 )
 from llmcrawler.core.understanding.extraction.induce_answers import Induced
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.learner import Learner
-from llmcrawler.core.understanding.extraction.variants import Variant
+from llmcrawler.core.understanding.extraction.learner import Learner, Variant
 from llmcrawler.items import PageError
 
 SITE, ORIGIN = "site.test", "http://site.test"

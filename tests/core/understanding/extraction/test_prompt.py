@@ -15,8 +15,7 @@ from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.extractor import Field
 from llmcrawler.core.understanding.extraction.induce_answers import Induced, parse_answer, snake_case
 from llmcrawler.core.understanding.extraction.induce_prompt import SYSTEM, ShownPage, answer_schema, induce_document
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema
-from llmcrawler.core.understanding.extraction.requested_schema import requested_fields
+from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema, requested_fields
 from llmcrawler.core.understanding.extraction.training_set import Pointed
 from llmcrawler.errors import BadAnswer
 

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.understanding.extraction.extractor import Field
-from llmcrawler.core.understanding.extraction.record_schema import assemble, completed, reconcile, schema_of
-from llmcrawler.core.understanding.extraction.record_validation import RecordValidator, nullable
-from llmcrawler.core.understanding.extraction.requested_schema import load_schema, requested_fields
+from llmcrawler.core.understanding.extraction.record_schema import (
+    RecordValidator,
+    assemble,
+    completed,
+    load_schema,
+    nullable,
+    reconcile,
+    requested_fields,
+    schema_of,
+)
 from llmcrawler.errors import ConfigError
 
 PRODUCT: dict[str, Any] = {

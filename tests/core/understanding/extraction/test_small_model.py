@@ -15,8 +15,7 @@ from llmcrawler.core.understanding.extraction.extractor import Field
 from llmcrawler.core.understanding.extraction.induce_answers import parse_answer
 from llmcrawler.core.understanding.extraction.induce_prompt import InducePrompt, ShownPage
 from llmcrawler.core.understanding.extraction.induce_small_model import prompt_for
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema, schema_of
-from llmcrawler.core.understanding.extraction.requested_schema import requested_fields
+from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema, requested_fields, schema_of
 from llmcrawler.core.understanding.extraction.training_set import Pointed
 from llmcrawler.errors import BadAnswer
 

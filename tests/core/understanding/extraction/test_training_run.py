@@ -5,8 +5,7 @@ from __future__ import annotations
 import pickle
 from random import Random
 
-from llmcrawler.core.understanding.extraction.block_choice import labels_of
-from llmcrawler.core.understanding.extraction.blocks import BlockList, PageBlocks
+from llmcrawler.core.understanding.extraction.blocks import BlockList, PageBlocks, labels_of
 from llmcrawler.core.understanding.extraction.training_run import spread, unseen
 from llmcrawler.core.understanding.extraction.training_set import TrainingPage
 

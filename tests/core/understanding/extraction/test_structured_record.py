@@ -10,8 +10,8 @@ import pytest
 
 from llmcrawler.core.understanding.extraction import requested_fields
 from llmcrawler.core.understanding.extraction.extractor import Field
-from llmcrawler.core.understanding.extraction.stated.stated_codes import choice, currency_code, duration, gtin
-from llmcrawler.core.understanding.extraction.stated.stated_record import PageToRead, stated_record
+from llmcrawler.core.understanding.extraction.structured_record import PageToRead, structured_record
+from llmcrawler.core.understanding.extraction.structured_values import choice, currency_code, duration, gtin
 from llmcrawler.core.understanding.extraction.typed_values import read_decimal
 from llmcrawler.errors import TooCostly
 
@@ -19,7 +19,7 @@ URL = "https://shop.example/lamps/7"
 
 
 def record(html: str, page_type: str = "product", title: str = "A lamp", **given: Any) -> dict[str, Any] | None:
-    return stated_record(PageToRead(html, URL, title, "en", page_type, **given))
+    return structured_record(PageToRead(html, URL, title, "en", page_type, **given))
 
 
 def scripts(*objects: Any) -> str:
@@ -254,7 +254,7 @@ def test_a_page_cannot_make_its_record_huge(html: str) -> None:
 
 def test_a_page_that_takes_too_many_steps_is_too_costly() -> None:
     with pytest.raises(TooCostly):
-        stated_record(PageToRead(scripts({"@type": "Product", "name": "A"}), URL, "A", "", "product"), None, 3)
+        structured_record(PageToRead(scripts({"@type": "Product", "name": "A"}), URL, "A", "", "product"), None, 3)
 
 
 SHOP = scripts({
@@ -267,7 +267,7 @@ SHOP = scripts({
 
 
 def asked(*fields: Field) -> dict[str, Any] | None:
-    return stated_record(PageToRead(SHOP, URL, "A lamp", "en", "product"), fields)
+    return structured_record(PageToRead(SHOP, URL, "A lamp", "en", "product"), fields)
 
 
 def test_fields_that_a_user_asks_for_are_found_by_name_and_by_what_people_call_them() -> None:

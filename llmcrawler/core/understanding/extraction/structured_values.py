@@ -6,17 +6,203 @@ import html
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from llmcrawler.core.understanding.extraction.dates import read_date
-from llmcrawler.core.understanding.extraction.stated.property_kinds import LONG, kind_of, property_name
-from llmcrawler.core.understanding.extraction.stated.stated_codes import choice, currency_code, duration, gtin, term
-from llmcrawler.core.understanding.extraction.stated.stated_offers import in_one
 from llmcrawler.core.understanding.extraction.tree import Work, fold
-from llmcrawler.core.understanding.extraction.typed_values import read_decimal, read_number, typed
+from llmcrawler.core.understanding.extraction.typed_values import read_date, read_decimal, read_number, typed
+
+# Of the page, of the site, of other things, or of what a shop does for everybody.
+LEFT_OUT: Final = frozenset(
+    """
+    mainEntityOfPage potentialAction breadcrumb speakable publishingPrinciples hasMerchantReturnPolicy shippingDetails
+    isPartOf itemReviewed isRelatedTo isSimilarTo isAccessoryOrSparePartFor isVariantOf hasPart relatedLink
+    significantLink primaryImageOfPage subjectOf copyrightNotice acquireLicensePage
+    """.split()
+)
+# They may be long, and are taken last: what is short is not to lack room because of them.
+LONG: Final = frozenset("articleBody text reviewBody transcript hasVariant comment review reviews".split())
+
+_NAMES: Final = {
+    "people": "author creator editor contributor actor actors performer performers director",
+    "named": """brand manufacturer publisher byArtist composer organizer provider seller sponsor funder
+        hiringOrganization sourceOrganization copyrightHolder inAlbum genre worksFor category material color size
+        pattern model illustrator translator productionCompany inLanguage department parentOrganization recipeCuisine
+        recipeCategory articleSection about mentions""",
+    "pictures": "image images photo logo thumbnail thumbnailUrl screenshot",
+    "addresses": "url contentUrl embedUrl downloadUrl installUrl discussionUrl sameAs hasMap license menu",
+    "listed": "keywords recipeIngredient ingredients",
+    "steps": "recipeInstructions",
+    "date": """expires doorTime validFrom validThrough validUntil priceValidUntil availabilityStarts availabilityEnds
+        datePosted date""",
+    "price": "price lowPrice highPrice minPrice maxPrice",
+    "number": """ratingValue reviewCount ratingCount bestRating worstRating wordCount offerCount commentCount
+        answerCount upvoteCount numberOfPages minValue maxValue value latitude longitude userInteractionCount position
+        totalJobOpenings""",
+    "duration": "totalTime prepTime cookTime performTime duration timeRequired",
+    "choice": "availability itemCondition eventStatus eventAttendanceMode bookFormat",
+    "flag": "isAccessibleForFree isFamilyFriendly directApply valueAddedTaxIncluded",
+    "gtin": "gtin gtin8 gtin12 gtin13 gtin14",
+    "currency": "priceCurrency currency salaryCurrency",
+    "rating": "aggregateRating reviewRating",
+    "offers": "offers",
+}
+_KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_DATE: Final = re.compile(r"date[A-Z]\w*\Z|\w*[a-z]Date\Z")
+_VOCABULARY: Final = re.compile(r"(?:https?://(?:www\.)?schema\.org/|schema:)", re.IGNORECASE)
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a property's values; "" for text, or whatever else it holds."""
+    return _KINDS.get(name) or ("date" if _DATE.match(name) else "")
+
+
+def property_name(key: str) -> str:
+    """Return the name of a property without schema.org's prefix; "" for what is not taken."""
+    name = _VOCABULARY.sub("", key, count=1).strip()
+    return "" if name in LEFT_OUT or not name.isidentifier() else name
+
+
+Offer = dict[str, Any]
+
+_SHARED: Final = ("availability", "itemCondition", "priceValidUntil", "seller", "url", "priceCurrency")
+
+
+def in_one(offers: Sequence[Offer]) -> Offer | None:
+    """Return the only offer as it is; of several what they share, `price` and `lowPrice` being the lowest in the first
+    one's currency, `availability` what can be had at all, and under `offers` all of them. A range has its lowest price
+    as `price` too.
+    """
+    given = [one for offer in offers for one in _taken_apart(offer)]
+    if not given:
+        return None
+    if len(given) == 1:
+        only = given[0]
+        low = only.get("lowPrice") or only.get("minPrice")
+        return {"price": low, **only} if low and "price" not in only else only
+    found: Offer = {}
+    for name in _SHARED:
+        values = [one[name] for one in given if name in one]
+        if (
+            values
+            and (len(values) == len(given) or name == "priceCurrency")
+            and all(one == values[0] for one in values)
+        ):
+            found[name] = values[0]
+    if any(one.get("availability") == "InStock" for one in given):
+        found["availability"] = "InStock"
+    currency = next((one["priceCurrency"] for one in given if "priceCurrency" in one), None)
+    of_currency = [one for one in given if one.get("priceCurrency", currency) == currency]
+    prices = [one[name] for one in of_currency for name in ("price", "lowPrice", "highPrice") if name in one]
+    if prices:
+        low, high = min(prices, key=Decimal), max(prices, key=Decimal)
+        found |= {"price": low, "lowPrice": low, "highPrice": high}
+    if currency:
+        found["priceCurrency"] = currency
+    return {**found, "offerCount": len(given), "offers": given}
+
+
+def _taken_apart(offer: Offer) -> list[Offer]:
+    """Return the offers that an AggregateOffer lists; it itself where it lists none, or says more of them."""
+    inner = offer.get("offers")
+    if not isinstance(inner, dict):
+        return [offer] if offer else []
+    if "price" not in inner and "offers" not in inner:
+        return [inner | offer]
+    return list(inner.get("offers", [inner]))
+
+
+_CURRENCIES: Final = frozenset(
+    """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
+    CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HRK HTG HUF
+    IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK
+    MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR
+    SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES
+    VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWL
+    """.split()
+)
+# Signs that are of one currency only, and what people write for its code. A dollar may be of twenty countries.
+_SIGNS: Final = {
+    "€": "EUR", "£": "GBP", "₹": "INR", "₽": "RUB", "₩": "KRW", "₺": "TRY", "₴": "UAH", "₫": "VND", "₪": "ILS",
+    "฿": "THB", "₱": "PHP", "zł": "PLN", "Kč": "CZK", "US$": "USD", "A$": "AUD", "AU$": "AUD", "C$": "CAD",
+    "CA$": "CAD", "NZ$": "NZD", "HK$": "HKD", "NT$": "TWD", "S$": "SGD", "R$": "BRL", "EURO": "EUR", "RMB": "CNY",
+}  # fmt: skip
+_CODE: Final = re.compile(r"\b[A-Z]{3}\b")
+_SIGN: Final = re.compile("|".join(re.escape(sign) for sign in sorted(_SIGNS, key=len, reverse=True)))
+
+_TERM: Final = re.compile(r"(?:https?://(?:www\.)?schema\.org/|schema:)(\w+)/?\Z", re.IGNORECASE)
+_CHOICES: Final = {
+    name.lower(): name
+    for name in """
+    InStock OutOfStock PreOrder PreSale BackOrder SoldOut Discontinued InStoreOnly OnlineOnly LimitedAvailability
+    MadeToOrder Reserved NewCondition UsedCondition RefurbishedCondition DamagedCondition EventScheduled EventCancelled
+    EventPostponed EventRescheduled EventMovedOnline OfflineEventAttendanceMode OnlineEventAttendanceMode
+    MixedEventAttendanceMode
+    """.split()
+} | {
+    "oos": "OutOfStock", "availablefororder": "BackOrder", "pending": "PreOrder", "new": "NewCondition",
+    "used": "UsedCondition", "refurbished": "RefurbishedCondition", "available": "InStock",
+}  # fmt: skip
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+_DURATION: Final = re.compile(
+    r"P(?!\Z)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+(?:\.\d+)?D)?(?:T(?!\Z)(?:\d+(?:\.\d+)?H)?(?:\d+(?:\.\d+)?M)?(?:\d+(?:\.\d+)?S)?)?\Z"
+)
+_WORDED: Final = re.compile(
+    r"(?:(\d{1,4}) ?(?:hours?|hrs?|h|std\.?|stunden?|heures?)\.?)?(?:,| and)? ?"
+    r"(?:(\d{1,4}) ?(?:minutes?|minuten?|mins?|m)\.?)?\Z",
+    re.IGNORECASE,
+)
+_GTIN_LENGTHS: Final = (8, 12, 13, 14)
+
+
+def currency_code(text: str) -> str | None:
+    """Return the ISO 4217 code in a text such as "EUR", "usd", "12,50 €"; None where it is not sure."""
+    code = next((one for one in _CODE.findall(text[:60].upper()) if one in _CURRENCIES), None)
+    if code is None and (sign := _SIGN.search(text[:60])):
+        return _SIGNS[sign[0]]
+    return code
+
+
+def gtin(text: str) -> str | None:
+    """Return the digits of a global trade item number whose check digit is right."""
+    digits = re.sub(r"[\s-]", "", text[:60])
+    if not (digits.isascii() and digits.isdigit()) or len(digits) not in _GTIN_LENGTHS or not digits.strip("0"):
+        return None
+    total = sum(int(digit) * (3 if at % 2 == 0 else 1) for at, digit in enumerate(reversed(digits[:-1])))
+    return digits if (total + int(digits[-1])) % 10 == 0 else None
+
+
+def term(text: str) -> str:
+    """Return the name of a member of an enumeration that is given by its address, else the text."""
+    match = _TERM.match(text)
+    return match[1] if match else text
+
+
+def choice(text: str) -> str | None:
+    """Return schema.org's name of an availability, a condition, an event's state; other words as they stand."""
+    name = term(text)
+    known = _CHOICES.get(_NO_LETTER.sub("", name).lower())
+    if known is None and name:
+        is_there = typed(name, "boolean")  # "Auf Lager"
+        known = name if is_there is None else "InStock" if is_there else "OutOfStock"
+    return known or None
+
+
+def duration(text: str) -> str | None:
+    """Return a duration as ISO 8601 has it, where the text says hours and minutes; other words as they stand."""
+    text = text.strip()
+    code = re.sub(r"\s", "", text[:60]).upper()
+    code = f"P{code}" if code.startswith("T") else code
+    if _DURATION.match(code):
+        return code
+    match = _WORDED.match(text[:60])
+    if match and (match[1] or match[2]):
+        return "PT" + (f"{int(match[1])}H" if match[1] else "") + (f"{int(match[2])}M" if match[2] else "")
+    return text or None
+
 
 Object = dict[str, Any]
 
@@ -43,7 +229,7 @@ _SCRIPT_DATE: Final = re.compile(
 _PARTIAL: Final = re.compile(r"\d{4}(?:-\d{2})?\Z")
 
 
-class StatedValues:
+class StructuredValues:
     """Reads objects of one page. `nodes` are its objects by id, which others may refer to. What is taken of a page is
     bounded: so many values and characters, so deep. Its methods raise TooCostly where `work` is not enough.
     """

@@ -6,7 +6,8 @@ of these say of the page itself, meta elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -17,28 +18,156 @@ from llmcrawler.core.content.item_markup import microdata, rdfa
 from llmcrawler.core.content.markup import json_ld_scripts, parse
 from llmcrawler.core.content.structured import json_ld
 from llmcrawler.core.understanding.extraction.extractor import Field
-from llmcrawler.core.understanding.extraction.stated.first_look import may_have_record
-from llmcrawler.core.understanding.extraction.stated.meta_objects import (
-    COMMON,
-    LEAST,
-    OF_META_NAMES,
-    meta_object,
-    open_graph_object,
-    open_graph_type,
-)
-from llmcrawler.core.understanding.extraction.stated.stated_fields import asked_of
-from llmcrawler.core.understanding.extraction.stated.stated_offers import in_one
-from llmcrawler.core.understanding.extraction.stated.stated_values import StatedValues
-from llmcrawler.core.understanding.extraction.stated.subject import (
+from llmcrawler.core.understanding.extraction.page_subject import (
     PageNames,
     Subject,
     family_of_page,
     family_of_type,
     find_subject,
 )
+from llmcrawler.core.understanding.extraction.structured_fields import asked_of
+from llmcrawler.core.understanding.extraction.structured_values import StructuredValues, in_one
 from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS, Work
 
 Object = dict[str, Any]
+
+_BLANK: Final = r"[\t\n\f\r ]"
+_ATTRIBUTE: Final = (
+    rf"""[\t\n\f\r /]*+([^\s"'<>/=`]++)(?:{_BLANK}*+={_BLANK}*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>=`]++)))?+"""
+)
+_ATTRIBUTES: Final = re.compile(_ATTRIBUTE)
+_META_TAG: Final = re.compile(r"<[mM][eE][tT][aA](?=[\t\n\f\r />])")
+# Of a tag as nearly all are written; one that is not may say anything.
+_REST: Final = re.compile(rf"(?:{_ATTRIBUTE})*+[\t\n\f\r /]*+>")
+_NAMING: Final = frozenset(("property", "name", "itemprop"))
+# An attribute, with a value or beside others; what stands behind that word in scripts is neither.
+_TYPE: Final = re.compile(r"typeof(?:[\s/]++[\w:@.-]++){0,8}+[\s/]*+(?:>|=(?![=>]))")
+
+
+def may_have_record(html: str, *, of_metas: bool) -> bool:
+    """Tell whether a page may have objects, or with `of_metas` enough meta elements, that make a record. Time is linear
+    in the size of the page.
+    """
+    if "ld+json" in html or "itemscope" in html:
+        return True
+    if "typeof" in html and ("TYPEOF" in html or _TYPE.search(html) is not None):
+        return True
+    return of_metas and _may_have_metas(html)
+
+
+def _may_have_metas(html: str) -> bool:
+    said: set[str] = set()
+    for start in _META_TAG.finditer(html):
+        tag = _REST.match(html, start.end())
+        if tag is None:
+            return True
+        for name, *values in _ATTRIBUTES.findall(tag[0]):
+            if name.lower() in _NAMING:
+                value = "".join(values)
+                if "&" in value:
+                    return True
+                said.add(TELLING.get(value.strip().lower(), ""))
+        if len(said - {""}) >= LEAST:
+            return True
+    return False
+
+
+# Property -> the names of meta elements that have it, the best first. `offers.` leads into the offer.
+_OPEN_GRAPH: Final = {
+    "name": "og:title",
+    "description": "og:description",
+    "image": "og:image og:image:secure_url og:image:url",
+    "url": "og:url",
+    "datePublished": "article:published_time og:article:published_time book:release_date video:release_date",
+    "dateModified": "article:modified_time og:article:modified_time og:updated_time",
+    "author": "article:author og:article:author book:author",
+    "articleSection": "article:section og:article:section",
+    "keywords": "article:tag og:article:tag book:tag video:tag",
+    "isbn": "book:isbn",
+    "brand": "product:brand og:brand",
+    "sku": "product:retailer_item_id product:sku og:retailer_item_id",
+    "mpn": "product:mfr_part_no product:mpn",
+    "gtin": "product:gtin product:ean product:upc og:upc og:ean",
+    "category": "product:category",
+    "color": "product:color",
+    "duration": "video:duration",
+    "offers.price": "product:price:amount product:sale_price:amount og:price:amount product:price",
+    "offers.priceCurrency": "product:price:currency product:sale_price:currency og:price:currency",
+    "offers.availability": "product:availability og:availability",
+    "offers.itemCondition": "product:condition og:condition",
+}
+_META: Final = {
+    "name": """citation_title dc.title dcterms.title parsely-title sailthru.title twitter:title""",
+    "description": "description dc.description dcterms.description sailthru.description twitter:description",
+    "image": "twitter:image twitter:image:src parsely-image-url sailthru.image.full sailthru.image.thumb thumbnail",
+    "author": """author citation_author dc.creator dcterms.creator parsely-author sailthru.author article.author
+        byl dc.contributor""",
+    "datePublished": """datepublished article.published citation_publication_date citation_online_date citation_date
+        dc.date.issued dcterms.issued dcterms.created dc.date.created parsely-pub-date sailthru.date publication_date
+        publish-date publish_date pubdate date dc.date dcterms.date""",
+    "dateModified": "datemodified dcterms.modified dc.date.modified article.updated lastmod last-modified",
+    "articleSection": "parsely-section article.section section",
+    "keywords": "news_keywords parsely-tags sailthru.tags citation_keywords keywords dc.subject",
+    "publisher": "citation_publisher dc.publisher dcterms.publisher og:site_name",
+    "isbn": "citation_isbn",
+    "identifier": "citation_doi dc.identifier",
+    "inLanguage": "citation_language dc.language",
+}
+# These say one thing each time they stand on a page.
+_MANY: Final = frozenset({"author", "keywords", "image"})
+# All pages of a site have these: nothing of a record rests on them.
+COMMON: Final = frozenset({"keywords", "url", "publisher", "inLanguage"})
+
+OF_META_NAMES: Final = frozenset(
+    name for names in (*_OPEN_GRAPH.values(), *_META.values()) for name in names.split()
+) | {"og:type"}
+# Values that what is said in a page's head makes a record of, and what each of its names may give of them.
+LEAST: Final = 2
+TELLING: Final = {
+    name: said.partition(".")[0]
+    for table in (_OPEN_GRAPH, _META)
+    for said, names in table.items()
+    for name in names.split()
+    if said not in COMMON
+}
+_OG_TYPES: Final = {
+    "article": "Article", "product": "Product", "og:product": "Product", "product.item": "Product", "book": "Book",
+    "books.book": "Book", "video.movie": "Movie", "video.other": "VideoObject",
+}  # fmt: skip
+
+
+def open_graph_object(metas: Mapping[str, list[str]]) -> Object:
+    """Return what Open Graph says of a page."""
+    return _object(metas, _OPEN_GRAPH)
+
+
+def meta_object(metas: Mapping[str, list[str]]) -> Object:
+    """Return what other meta elements say of a page: plain ones, Dublin Core, those for search engines of papers and
+    for services that news sites use."""
+    return _object(metas, _META)
+
+
+def open_graph_type(metas: Mapping[str, list[str]]) -> str:
+    """Return schema.org's type for that of Open Graph, "" for one that says nothing."""
+    kind = next(iter(metas.get("og:type", ())), "").strip().lower()
+    has_price = any(name in metas for name in ("product:price:amount", "og:price:amount"))
+    return _OG_TYPES.get(kind, "Product" if has_price else "")
+
+
+def _object(metas: Mapping[str, list[str]], table: Mapping[str, str]) -> Object:
+    found: Object = {}
+    for name, sources in table.items():
+        given = next((metas[source] for source in sources.split() if source in metas), [])
+        if given:
+            *parents, last = name.split(".")
+            inner = found.setdefault(parents[0], {}) if parents else found
+            inner[last] = _several(given) if name in _MANY and len(given) > 1 else given[0]
+    return found
+
+
+def _several(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
 
 # What is said of a page holds for the thing that it is about, where that is a text.
 _OF_PAGE: Final = frozenset(
@@ -70,7 +199,9 @@ class PageToRead:
     is_sure: bool = True
 
 
-def stated_record(page: PageToRead, fields: Sequence[Field] | None = None, limit: int = PAGE_STEPS) -> Object | None:
+def structured_record(
+    page: PageToRead, fields: Sequence[Field] | None = None, limit: int = PAGE_STEPS
+) -> Object | None:
     """Return the record of what a page says of itself, None where it says nothing of the thing that it is about.
 
     Its names are schema.org's, `@type` among them; with `fields` it has these instead. Where the page's type is not
@@ -79,7 +210,7 @@ def stated_record(page: PageToRead, fields: Sequence[Field] | None = None, limit
     if not may_have_record(page.html, of_metas=page.is_sure):
         return None
     work = Work(limit)
-    statements = _Statements(page, work)
+    statements = _PageStatements(page, work)
     subject_kind, record = statements.record()
     telling = {"name" if name == "headline" else name for name in record} - COMMON
     # All pages have a title: alone it makes no record.
@@ -92,7 +223,7 @@ def stated_record(page: PageToRead, fields: Sequence[Field] | None = None, limit
     return {"@type": kind, **record}
 
 
-class _Statements:
+class _PageStatements:
     def __init__(self, page: PageToRead, work: Work) -> None:
         work.charge_text(len(page.html) // 8)
         tree = parse(page.html)
@@ -114,7 +245,7 @@ class _Statements:
         titles = [page.title, *self.metas.get("og:title", ()), heading.text()[:1_000] if heading is not None else ""]
         self.names = PageNames.of([page.url, self.canonical, *self.metas.get("og:url", ())], titles)
         # One reading for all sources: the bounds are those of the page.
-        self.values = StatedValues(self.base_url, page.lang, _by_id(linked), work)
+        self.values = StructuredValues(self.base_url, page.lang, _by_id(linked), work)
 
     def record(self) -> tuple[str, Object]:
         """Return the type of the subject, "" where no object describes it, and what all sources say."""

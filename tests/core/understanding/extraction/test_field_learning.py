@@ -1,0 +1,391 @@
+"""Blocks, candidate selectors, patterns, and what is learned of them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from parsel import Selector as ParselSelector
+
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks, repeated_texts, shown_blocks
+from llmcrawler.core.understanding.extraction.candidates import candidates_for
+from llmcrawler.core.understanding.extraction.extraction_runs import compile_extractor
+from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
+from llmcrawler.core.understanding.extraction.field_learning import LearnedField, learn_field, learn_group
+from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, take, texts_within
+from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
+from llmcrawler.core.understanding.extraction.training_run import spread, unseen
+from llmcrawler.core.understanding.extraction.training_set import AnnotatedPage, Pointed, TrainingSet
+from llmcrawler.core.understanding.extraction.tree import Work
+
+
+def texts(html: str) -> list[str]:
+    return [block.text for block in PageBlocks(html).blocks]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>One</p>", ["One"]),
+        ("<p><b>ISBN:</b> 978</p>", ["ISBN: 978", "978", "ISBN:"]),
+        ("<div><p>a1</p><p>b1</p></div>", ["a1", "b1"]),
+        ("<div><span>£</span><span>12</span></div>", ["£12", "12"]),
+        ("<address>Road 1,<br>Town</address>", ["Road 1, Town", "Road 1,", "Town"]),
+        ('<p>t</p><img src="/a.png"><a href="/x">link</a>', ["t", "/a.png", "/x", "link"]),
+        ('<time datetime="2026-01-02">today</time>', ["2026-01-02", "today"]),
+        ("<script>var a</script><style>b</style><select><option>c</option></select><p>d</p>", ["d"]),
+        ('<head><title>T</title><meta name="description" content="D"></head><p>e</p>', ["e", "T", "D"]),
+        ('<script type="application/ld+json">{"@type":"Product","offers":{"price":3}}</script>', ["3"]),
+        ("<p>  -- </p>", []),
+        ("", []),
+    ],
+)
+def test_what_is_a_block(html, expected):
+    assert texts(html) == expected
+
+
+def test_a_page_always_gives_the_same_numbers():
+    html = "<h1>a</h1><p>b <i>c</i> d</p>" * 20
+    assert PageBlocks(html).blocks == PageBlocks(html).blocks
+
+
+def test_the_frame_comes_last_and_is_left_out_first():
+    menu = "".join(f"<li><a>Menu {n}</a></li>" for n in range(9))
+    pages = [PageBlocks(f"<ul>{menu}</ul><h1>Title {n}</h1><p>Own {n}</p>") for n in range(5)]
+    repeated = repeated_texts([page.listed() for page in pages])
+    assert {f"Menu {n}" for n in range(9)} <= repeated
+    # The two blocks before a page's own stay with it: they may be its labels.
+    shown = [block.text for block in shown_blocks(pages[0].listed(), repeated, 1000)]
+    assert shown[:4] == ["Menu 7", "Menu 8", "Title 0", "Own 0"]
+    assert {f"Menu {n}" for n in range(7)} <= set(shown[4:])
+    few = [block.text for block in shown_blocks(pages[0].listed(), repeated, 45)]
+    assert shown[:4] == few[:4]
+    assert len(few) < len(shown)
+
+
+def test_long_texts_lose_their_ends_when_the_budget_is_short():
+    page = PageBlocks(f"<p>{'word ' * 2000}</p><p>{'more ' * 2000}</p>")
+    shown = shown_blocks(page.listed(), (), 300)
+    assert sum(len(block.text) for block in shown) < 1300
+    assert all(block.text.endswith("…") for block in shown)
+
+
+PAGE = """<body><div id="main"><h1 class="title">Lamp</h1><table><tr><th>SKU</th><td>A-1</td></tr></table>
+<p class="price now">12.99</p><p><b>ISBN:</b> 978</p><span itemprop="brand">Acme</span>
+<h2 class="x">Say "it's"</h2><p class="odd">odd</p><ul class="tags"><li>red</li><li>blue</li></ul></div></body>"""
+
+
+@pytest.mark.parametrize("text", ["Lamp", "A-1", "12.99", "978", "Acme", "odd"])
+def test_every_candidate_gives_the_value_on_its_own_page(text):
+    page = PageBlocks(PAGE)
+    block = next(block for block in page.blocks if block.text == text)
+    candidates = candidates_for([page.spots[block.n]])
+    assert candidates
+    exact = [one for one in candidates if text in texts_within(page.root, one.selector, Work())]
+    assert len(exact) == len(candidates) or text == "978"  # the paragraph around it is a candidate too
+    assert len(exact) >= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Lamp", "h1.title"),
+        ("A-1", '//th[normalize-space()="SKU"]/following-sibling::td[1]'),
+        ("978", '//b[normalize-space()="ISBN:"]/following-sibling::text()[normalize-space()][1]'),
+        ("Acme", 'span[itemprop="brand"]'),
+        ("odd", '//h2[normalize-space()=concat("Say ", \'"\', "it\'s", \'"\', "")]/following-sibling::p[1]'),
+    ],
+)
+def test_kinds_of_evidence(text, query):
+    page = PageBlocks(PAGE)
+    block = next(block for block in page.blocks if block.text == text)
+    assert query in {one.selector.query for one in candidates_for([page.spots[block.n]])}
+
+
+def test_selectors_can_be_pasted_into_a_shell():
+    page, parsel = PageBlocks(PAGE), ParselSelector(PAGE)
+    for block in page.blocks:
+        for one in candidates_for([page.spots[block.n]]):
+            run = parsel.css if one.selector.language == "css" else parsel.xpath
+            found = run(one.selector.query)
+            assert len(found) == len(nodes_at(page.root, one.selector, Work())), one.selector
+
+
+@pytest.mark.parametrize(
+    ("pairs", "text", "expected"),
+    [
+        ([("£23.99", "23.99"), ("£7.00", "7.00")], "£5.00", "5.00"),
+        ([("£23.99", "23.99"), ("£7.00", "7.00")], "Free", None),
+        ([("In stock (20 available)", "20"), ("In stock (3 available)", "3")], "In stock (7 available)", "7"),
+        ([("In stock (20 available)", "20"), ("In stock (3 available)", "3")], "Unavailable", None),
+        ([("1 review", "1"), ("20 reviews", "20")], "3 reviews", "3"),
+        (
+            [("Freitag, 5. Mai 2023, 19:15 Uhr", "5. Mai 2023"), ("Montag, 1. Juni 2023, 9:00 Uhr", "1. Juni 2023")],
+            "Montag, 6. Juni 2024, 8:00 Uhr",
+            "6. Juni 2024",
+        ),
+        ([("12,00 € (erm. 6,00 €)", "12,00 €"), ("9,00 €", "9,00 €")], "8,50 € (erm. 4,00 €)", "8,50 €"),
+        ([("Home | Lamps | Blue", "Blue"), ("Home | Beds | Oak", "Oak")], "Home | Chairs | Red", "Red"),
+        ([("by Ann Lee", "Ann Lee")], "by Bo Diddley", "Bo Diddley"),
+    ],
+)
+def test_what_of_a_text_is_the_value(pairs, text, expected):
+    pattern = learn_pattern(pairs)
+    assert pattern is not None
+    assert take(pattern, text) == expected
+
+
+def test_a_text_that_is_the_value_needs_no_pattern():
+    assert learn_pattern([("a", "a"), ("b", "b")]) is None
+    assert learn_pattern([]) is None
+
+
+@given(st.lists(st.tuples(st.text(max_size=30), st.text(min_size=1, max_size=8), st.text(max_size=30)), max_size=4))
+def test_patterns_never_fail_and_what_they_take_is_in_the_text(parts):
+    pairs = [(" ".join(f"{a}{v}{b}".split()), " ".join(v.split())) for a, v, b in parts]
+    pattern = learn_pattern([pair for pair in pairs if pair[1]])
+    for text, _ in pairs if pattern is not None else ():
+        value = take(pattern, text)
+        assert value is None or value in text
+
+
+def test_patterns_stay_quick_on_hostile_texts():
+    pairs = [("a, b, c 1", "b"), ("d, e, f 1", "e")]
+    pattern = learn_pattern(pairs)
+    start = time.process_time()
+    for text in ("a, " * 200_000, "1" * 500_000, "(" * 500_000, "a" * 3_999):
+        take(pattern, text)
+    assert time.process_time() - start < 5
+
+
+def learned(htmls: list[str], values: list[str | list[str] | None], many: bool = False, shown: int = 3) -> LearnedField:
+    """From the first pages, on which the first block that is (or holds) a value is pointed at."""
+    pages = [PageBlocks(html) for html in htmls]
+    samples = []
+    for page, value in list(zip(pages, values, strict=True))[:shown]:
+        pointed = []
+        for one in value if isinstance(value, list) else [value] if value else []:
+            block = next(b for b in sorted(page.blocks, key=lambda b: (b.text != one, len(b.text))) if one in b.text)
+            pointed.append(Pointed("f", (block.n,), one))
+        samples.append(AnnotatedPage.of(page, pointed))
+    return learn_field(Field("f", "string", many), TrainingSet(samples, pages[shown:]))
+
+
+def extracted(result: LearnedField, html: str) -> object:
+    assert result.rule is not None, result.doubt
+    return compile_extractor(TemplateExtractor("p", (result.rule,))).extract(html, "http://h/").record["f"]
+
+
+def rows(**facts: str) -> str:
+    return "<table>" + "".join(f"<tr><th>{k}</th><td>{v}</td></tr>" for k, v in facts.items()) + "</table>"
+
+
+def test_labels_hold_where_rows_shift():
+    pages = [rows(A="1x", B=f"b{n}", C=f"c{n}") if n % 2 else rows(B=f"b{n}", C=f"c{n}") for n in range(12)]
+    result = learned(pages, [f"b{n}" for n in range(12)])
+    assert extracted(result, rows(Z="9", A="1", B="bb", C="cc")) == "bb"
+    assert extracted(result, rows(A="1", C="cc")) is None
+
+
+def test_cards_with_the_same_class_do_not_leak():
+    def page(n: int, price: bool = True) -> str:
+        main = f"<h1>n{n}</h1>" + (f"<p class='price'>{n}.50</p>" if price else "<p class='none'>sold out</p>")
+        return f"<div class='main'>{main}</div><aside><div class='card'><p class='price'>99.{n}</p></div></aside>"
+
+    result = learned([page(n, n != 2) for n in range(12)], [None if n == 2 else f"{n}.50" for n in range(12)], shown=4)
+    assert extracted(result, page(40)) == "40.50"
+    assert extracted(result, page(41, price=False)) is None
+
+
+def test_a_slip_is_outvoted_and_doubted():
+    pages = [f"<nav><a>Home</a></nav><h1>t{n}</h1><p class='by'>author {n}</p>" for n in range(12)]
+    result = learned(pages, [f"author {n}" if n != 1 else "Home" for n in range(12)])
+    assert result.doubt
+    assert extracted(result, pages[11]) == "author 11"
+
+
+def test_lists_are_whole_also_where_they_have_one_item():
+    def page(*tags: str) -> str:
+        return (
+            "<h3>Tags</h3><ul>" + "".join(f"<li>{tag}</li>" for tag in tags) + "</ul><h3>Menu</h3><ul><li>x</li></ul>"
+        )
+
+    tags: list[str | list[str] | None] = [[f"t{n}", f"u{n}"] if n % 2 else [f"t{n}"] for n in range(10)]
+    result = learned([page(*one) for one in tags], tags, many=True)
+    assert extracted(result, page("a", "b", "c")) == ["a", "b", "c"]
+    assert extracted(result, page("a")) == ["a"]
+
+
+def test_pages_that_write_a_value_in_another_way_are_to_be_shown():
+    def page(n: int) -> str:
+        members = f" ({n}.20 € for members)" if n in (5, 8) else ""
+        return f"<h1>t{n}</h1><p><b>Price</b> <span class='cost'>{n}.50 €{members}</span></p>"
+
+    pages = [page(n) for n in range(12)]
+    prices: list[str | list[str] | None] = [f"{n}.50 €" for n in range(12)]
+    result = learned(pages, prices)
+    assert result.doubt
+    assert result.disputed == (2, 5)  # the pages 5 and 8
+    shown = [pages[5], *pages[:5], *pages[6:]]
+    result = learned(shown, [prices[5], *prices[:5], *prices[6:]])
+    assert not result.doubt
+    assert [extracted(result, page(n)) for n in (8, 9)] == ["8.50 €", "9.50 €"]
+
+
+def test_where_all_values_are_written_alike_no_page_more_is_shown():
+    pages = [f"<h1>t{n}</h1><p><b>Price</b> <span class='cost'>{n}.50 €</span></p>" for n in range(12)]
+    assert not learned(pages, [f"{n}.50 €" for n in range(12)]).doubt
+
+
+def test_lists_that_have_one_item_on_all_samples_may_be_longer_elsewhere():
+    def page(n: int, *names: str) -> str:
+        links = ", ".join(f"<a href='/{name}'>{name}</a>" for name in names)
+        return f"<h1>t{n}</h1><p>by {links}</p><p><a href='/more'>more</a></p>"
+
+    names: list[str | list[str] | None] = [[f"n{n}", f"m{n}"] if n > 8 else [f"n{n}"] for n in range(12)]
+    pages = [page(n, *given) for n, given in enumerate(names) if given]
+    result = learned(pages, names, many=True)
+    assert result.doubt
+    assert set(result.disputed) == {6, 7, 8}  # the pages 9, 10 and 11
+
+
+def test_a_list_may_be_pointed_at_in_links_and_in_pictures():
+    def page(n: int) -> str:
+        return "".join(f"<a href='/{n}/{i}.jpg'><img src='/{n}/{i}.jpg'></a>" for i in range(3)) + "<a href='/x'>x</a>"
+
+    pages = [PageBlocks(f"<div class='gallery'>{page(n)}</div>") for n in range(8)]
+    samples = []
+    for one in pages[:3]:
+        sources = [block.n for block in one.blocks if one.spots[block.n].attribute == "src"]
+        links = [block.n for block in one.blocks if one.spots[block.n].attribute == "href"]
+        samples.append(AnnotatedPage.of(one, [Pointed("f", (sources[0], *links[1:3]))]))
+    result = learn_field(Field("f", "string", many=True), TrainingSet(samples, pages[3:]))
+    assert extracted(result, f"<div class='gallery'>{page(50)}</div>") == ["/50/0.jpg", "/50/1.jpg", "/50/2.jpg"]
+
+
+@pytest.mark.parametrize("slip", [None, "3 cm"])
+def test_a_label_is_trusted_before_a_place_that_others_take_too(slip):
+    has_colour = [n in (1, 2, 3, 4, 5, 7, 12, 16) for n in range(20)]
+
+    def page(n: int, colour: bool) -> str:
+        first = f"<dt>Colour</dt><dd>red {n}</dd>" if colour else ""
+        return f"<dl class='facts'>{first}<dt>Weight</dt><dd>{n} kg</dd><dt>Size</dt><dd>{n} cm</dd></dl>"
+
+    values: list[str | list[str] | None] = [f"red {n}" if has_colour[n] else None for n in range(20)]
+    values[3] = slip or values[3]  # a slip of the model
+    result = learned([page(n, has_colour[n]) for n in range(20)], values, shown=8)
+    assert extracted(result, page(31, colour=True)) == "red 31"
+    assert extracted(result, page(32, colour=False)) is None
+
+
+def test_paragraphs_of_one_text_are_joined():
+    def page(n: int) -> str:
+        return f"<h1>h{n}</h1><div class='body'><p>First {n}.</p><p>Second {n}.</p><p>Third {n}.</p></div><p>Foot</p>"
+
+    pages = [PageBlocks(page(n)) for n in range(8)]
+    samples = []
+    for page_blocks in pages[:3]:
+        numbers = tuple(b.n for b in page_blocks.blocks if b.text.startswith(("First", "Second", "Third")))
+        samples.append(AnnotatedPage.of(page_blocks, [Pointed("f", numbers)]))
+    result = learn_field(Field("f"), TrainingSet(samples, pages[3:]))
+    assert str(extracted(result, page(50))).split() == "First 50. Second 50. Third 50.".split()
+
+
+def test_two_layouts_of_one_template_both_give_the_value():
+    def page(n: int) -> str:
+        name = "one" if n % 3 else "two"
+        filler = "<div class='f'>filler</div>" * (n % 4)
+        return f"<div id='c'>{filler}<div class='{name}'>text {n}</div><div class='tail'>tail {n}</div></div>"
+
+    result = learned([page(n) for n in range(16)], [f"text {n}" for n in range(16)], shown=7)
+    assert [extracted(result, page(n)) for n in (30, 31, 32)] == ["text 30", "text 31", "text 32"]
+
+
+def reviews(*given: tuple[str, str | None]) -> str:
+    items = "".join(f"<li><b class='who'>{who}</b>{f'<p>{text}</p>' if text else ''}</li>" for who, text in given)
+    return f"<h1>Thing</h1><ul class='reviews'>{items}</ul><ul class='menu'><li><b>x</b></li></ul>"
+
+
+def test_rows_with_missing_parts_stay_together():
+    fields = [Field("who", "string", group="reviews"), Field("text", "string", group="reviews")]
+    data = [[(f"w{n}{i}", None if i == 1 else f"said {n}{i}") for i in range(3)] for n in range(5)]
+    pages = [PageBlocks(reviews(*one)) for one in data]
+    samples = []
+    for page in pages[:3]:
+        who = tuple(block.n for block in page.blocks if block.hint == "b.who")
+        said = tuple(block.n for block in page.blocks if block.text.startswith("said") and " w" not in block.text)
+        samples.append(AnnotatedPage.of(page, [Pointed("reviews.who", who), Pointed("reviews.text", said)]))
+    group = learn_group("reviews", fields, TrainingSet(samples, pages[3:]))
+    extractor = TemplateExtractor("p", group.rules, (("reviews", group.rows),))
+    record = (
+        compile_extractor(extractor).extract(reviews(("Ann", "hi"), ("Bo", None), ("Cy", "yo")), "http://h/").record
+    )
+    assert record["reviews"] == [
+        {"who": "Ann", "text": "hi"},
+        {"who": "Bo", "text": None},
+        {"who": "Cy", "text": "yo"},
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "html", ["", "<", "<frameset>", "\ud800<h1>a", "<h1>" * 3000, "\x00", "<svg><h1>x", "<!-- ", "<?xml ?><h1>x</h1>"]
+)
+def test_an_extractor_takes_any_html(html):
+    rule = FieldRule(Field("f"), (Selector("h1", "css"), Selector("Product.name", "json-ld")))
+    assert set(compile_extractor(TemplateExtractor("p", (rule,))).extract(html, "http://h/").record) == {"f"}
+
+
+@given(st.text(max_size=300))
+def test_blocks_of_any_text_are_on_the_page(html):
+    page = PageBlocks(html)
+    for block in page.blocks:
+        spot = page.spots[block.n]
+        assert spot.element is not None or spot.json_path
+
+
+def test_a_wrong_selector_is_refused():
+    for selector in (Selector("p[", "css"), Selector("//p[", "xpath")):
+        with pytest.raises(ValueError, match="selector"):
+            compile_extractor(TemplateExtractor("p", (FieldRule(Field("f"), (selector,)),)))
+
+
+def test_an_extractor_is_the_same_after_its_json():
+    rule = FieldRule(
+        Field("f", "number", group="g"), (Selector("b", "css", None, "(.)", "class", 0.5, None),), joined=True
+    )
+    extractor = TemplateExtractor("p", (rule,), (("g", (Selector("li", "css"),)),))
+    assert TemplateExtractor.from_json(extractor.to_json()) == extractor
+    for foreign in ({}, {"page_type": 1, "rules": [], "groups": []}, {"page_type": "p", "rules": [{}], "groups": []}):
+        with pytest.raises(ValueError, match="not an extractor"):
+            TemplateExtractor.from_json(foreign)
+
+
+def test_samples_are_as_different_as_they_come():
+    common, rare = frozenset("abc"), frozenset("abd")
+    pages = [common, common, common, rare, common, rare]
+    assert set(spread(pages, 2)) == {0, 3}
+    assert len(spread(pages, 10)) == 6
+    assert unseen([common, common, rare, rare], [0], 2) == [2]
+    assert unseen([common, common, rare], [0], 2) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "page_type", "expected"),
+    [
+        ("auto", "product", True),
+        ("auto", "location", True),
+        ("auto", "product_listing", False),
+        ("auto", "collection", False),
+        ("auto", "login", False),
+        ("", "article", True),
+        ("all", "login", True),
+        ("none", "product", False),
+        ("listing, product", "listing", True),
+        ("listing", "product", False),
+    ],
+)
+def test_which_page_types_have_records(setting, page_type, expected):
+    assert (page_type in RecordTypes.of(setting)) is expected
