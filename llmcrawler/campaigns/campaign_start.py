@@ -14,7 +14,7 @@ from llmcrawler.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.campaigns.saved_jobs import restore_job, save_job
 from llmcrawler.campaigns.sites_file import SiteRow
 from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
-from llmcrawler.core.urls.lookup import NameLookup
+from llmcrawler.core.urls.private_addresses import NameLookup
 from llmcrawler.errors import ConfigError
 
 _MAX_TOLD = 50

@@ -18,8 +18,8 @@ from llmcrawler.core.urls import (
     TrapGuard,
     UrlRefusal,
     UrlRefusalKind,
+    coarse_pattern,
     dedup_key,
-    family_of,
     normalise_with_route,
     origin_of,
 )
@@ -152,7 +152,7 @@ class Admission:
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:
         host = urlsplit(url).netloc
-        family = family_of(url)
+        family = coarse_pattern(url)
         if family not in self._family_counts and len(self._family_counts) >= _MAX_FAMILIES:
             del self._family_counts[next(iter(self._family_counts))]
         earlier = self._family_counts.get(family, 0)

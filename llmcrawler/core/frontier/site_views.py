@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from llmcrawler.core.frontier.protocol import UrlTask
-from llmcrawler.core.urls import family_of
+from llmcrawler.core.urls import coarse_pattern
 from llmcrawler.items import TextBlock
 
 # Priorities of groups. Of a family that is not known yet one page goes out as things do, and the others wait for it.
@@ -75,7 +75,7 @@ class SiteViews:
 
     def group_of(self, _link: str, url: str) -> str:
         """Return the frontier's group for a normalised url."""
-        name = family_of(url)
+        name = coarse_pattern(url)
         family = self._family(name, url)
         if family is None:
             return ""
@@ -93,7 +93,7 @@ class SiteViews:
         host = urlsplit(url).netloc
         own, words, keys = self._own_words(host, blocks)
         self._remember(host, keys)
-        family = self._family(family_of(url), url)
+        family = self._family(coarse_pattern(url), url)
         if family is not None and words:
             family.pages += 1
             family.own += own / words
@@ -101,7 +101,7 @@ class SiteViews:
 
     def note_links(self, url: str, tasks: Iterable[UrlTask]) -> None:
         """Note the urls that were new on a page: a list that brings things comes before one that repeats them."""
-        family = self._families.get(family_of(url))
+        family = self._families.get(coarse_pattern(url))
         if family is not None:
             things = sum(not self._is_view(task.group) for task in tasks)
             family.brought = (family.brought + things) / 2 if family.brought else things
@@ -183,4 +183,4 @@ def _names_things(family: _Family | None) -> bool:
 def _is_same(url: str, target: str) -> bool:
     """Tell whether two urls show one thing: the url of a topic, and that of a post within it."""
     (address, _, query), (other, _, other_query) = url.partition("?"), target.partition("?")
-    return address == other and (not (query and other_query) or family_of(url) == family_of(target))
+    return address == other and (not (query and other_query) or coarse_pattern(url) == coarse_pattern(target))

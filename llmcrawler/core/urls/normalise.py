@@ -1,9 +1,9 @@
-"""Brings urls into one spelling: for the request, and (with `dedup_key`) for telling whether it was seen.
+"""Brings urls into one spelling, for the request and (with `dedup_key`) to tell whether it was seen; and their parts.
 
-Every link of every page goes through here, so most urls are recognised by one regular expression as canonical already.
+Every link of every page goes through here, so one regular expression recognises most urls as canonical already.
 CPU time per url, plain / with all that may be wrong (benchmarks/urls_speed.py): 2 / 11 us, repeated 0.1. w3lib's
-canonicalize_url takes 11 / 18 and reorders the query that is to be requested; w3lib's safe_url_string 5 / 10 and yarl's
-URL 3 / 4 keep tracking and session parameters, and other spellings apart.
+canonicalize_url takes 11 / 18 and reorders the query; w3lib's safe_url_string takes 5 / 10 and yarl's URL 3 / 4, but
+both keep tracking and session parameters, and several spellings of one url.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from functools import lru_cache
-from urllib.parse import quote, unquote, unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 import idna
-
-from llmcrawler.core.urls.private_addresses import parse_ipv4
 
 # Browsers and servers agree up to about this length (Scrapy's URLLENGTH_LIMIT).
 MAX_URL_LENGTH = 2083
@@ -57,6 +55,7 @@ _ODD_IN_PATH = re.compile(rf"(?:%[0-9A-Fa-f]{{2}})+|[^{_PATH_CHARACTERS}%]+|%")
 _ODD_IN_QUERY = re.compile(rf"(?:%[0-9A-Fa-f]{{2}})+|[^{_QUERY_CHARACTERS}%]+|%")
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|$)")
 
+_IPV4_PART = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*")
 # A url that is canonical already: the name is no number, no port, no dot segment, no session in the path.
@@ -113,11 +112,7 @@ def dedup_key(url: str) -> str:
     head, mark, query = url.partition("?")
     if not mark or "&" not in query:
         return url
-    return f"{head}?{'&'.join(sorted(query.split('&'), key=_parameter_name))}"
-
-
-def _parameter_name(parameter: str) -> str:
-    return parameter.partition("=")[0]
+    return f"{head}?{'&'.join(sorted(query.split('&'), key=lambda parameter: parameter.partition('=')[0]))}"
 
 
 def _normalise_absolute(url: str) -> str | None:
@@ -184,6 +179,30 @@ def _normalise_host(host: str) -> str | None:
         address = parse_ipv4(host)
         return None if address is None else str(address)
     return host
+
+
+def parse_ipv4(host: str) -> ipaddress.IPv4Address | None:
+    """Read a number as inet_aton, browsers and the WHATWG URL standard do: "127.1", "2130706433", "0x7f.0.0.1",
+    "0177.0.0.1". None when the host is no such number.
+    """
+    parts = host.split(".")
+    if len(parts) > 4 or not all(_IPV4_PART.fullmatch(part) for part in parts):
+        return None
+    numbers = []
+    for part in parts:
+        base, digits = 10, part
+        if part[:2] in ("0x", "0X"):
+            base, digits = 16, part[2:] or "0"
+        elif len(part) > 1 and part[0] == "0":
+            base = 8
+        if len(digits) > 16 or (base == 8 and re.search("[89]", digits)):
+            return None
+        numbers.append(int(digits, base))
+    *head, last = numbers
+    if any(number > 255 for number in head) or last >= 256 ** (4 - len(head)):
+        return None
+    value = last + sum(number << (8 * (3 - place)) for place, number in enumerate(head))
+    return ipaddress.IPv4Address(value)
 
 
 def _normalise_path(path: str) -> str:
@@ -257,3 +276,52 @@ def _join(url: str, base: str) -> str | None:
     if url[0] == "?":
         return f"{origin}{path}{url}"
     return origin + url if url[0] in "/\\" else f"{origin}{path[: path.rfind('/') + 1]}{url}"
+
+
+# "#/guide" of http://docs.example/#/guide, which only a browser follows; "#/" alone is the app's front.
+_ROUTE = re.compile(r"#!?/[^\x00-\x1f\x7f\ud800-\udfff]+")
+_KEPT = "%/:?[]@!$&'()*+,;=~-._"
+
+
+def site_name(url: str) -> str:
+    """Return host and port of an absolute url, without "www.": what is learned of a site holds under other schemes."""
+    return site_of(urlsplit(url).netloc)
+
+
+def site_of(host: str) -> str:
+    """Return the site of a host with its port."""
+    return host.removeprefix("www.")
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port: "https://www.example.com"."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def relative_url(url: str) -> str:
+    """Return path and query of an absolute url, from the slash on."""
+    start = url.find("/", url.find("://") + 3)
+    return url[start:] if start > 0 else "/"
+
+
+def route_of(url: str) -> str:
+    """Return the route of a url, such as "#/guide"; "" where nothing follows the "#", or a place on the page."""
+    at = url.find("#")
+    return url[at:] if at >= 0 and _ROUTE.fullmatch(url, at) else ""
+
+
+def normalise_with_route(url: str, base: str | None = None) -> str | None:
+    """Normalise a url as `normalise` does, but keep a route behind the "#"."""
+    found = normalise(url, base)
+    route = route_of(url.strip()) if "#" in url else ""
+    if found is None or not route:
+        return found
+    whole = f"{found}#{quote(route[1:], safe=_KEPT)}"
+    return whole if len(whole) <= MAX_URL_LENGTH else None
+
+
+def routed_path(url: str) -> str:
+    """Return the url with its route as a path, where its words count: http://docs.example/guide."""
+    route = route_of(url)
+    return f"{url.partition('#')[0].partition('?')[0].rstrip('/')}/{route.lstrip('#!/')}" if route else url

@@ -1,14 +1,19 @@
-"""Tells which hosts and addresses a crawl of the public web may not touch."""
+"""Tells which hosts and addresses a crawl of the public web may not touch, and looks up the addresses of names."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-import re
-from collections.abc import Iterable
-from functools import lru_cache
+import socket
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from llmcrawler.core.urls.url_refusals import UrlRefusal, UrlRefusalKind
+from llmcrawler.core.urls.normalise import parse_ipv4
+from llmcrawler.core.urls.scope import UrlRefusal, UrlRefusalKind
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -19,32 +24,6 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Networks that Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF (RFC 6890) and
 # the relays of 6to4 (RFC 7526).
 _MORE_PRIVATE = tuple(map(ipaddress.ip_network, ("fec0::/10", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
-
-
-def parse_ipv4(host: str) -> ipaddress.IPv4Address | None:
-    """Read a number as inet_aton and browsers do: "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1".
-
-    None when the host is not such a number. The algorithm is the IPv4 parser of the WHATWG URL standard.
-    """
-    parts = host.split(".")
-    if len(parts) > 4 or not all(_NUMBER.fullmatch(part) for part in parts):
-        return None
-    numbers = []
-    for part in parts:
-        base, digits = 10, part
-        if part[:2] in ("0x", "0X"):
-            base, digits = 16, part[2:] or "0"
-        elif len(part) > 1 and part[0] == "0":
-            base = 8
-        if len(digits) > 16 or (base == 8 and re.search("[89]", digits)):
-            return None
-        numbers.append(int(digits, base))
-    *head, last = numbers
-    if any(number > 255 for number in head) or last >= 256 ** (4 - len(head)):
-        return None
-    value = last + sum(number << (8 * (3 - place)) for place, number in enumerate(head))
-    return ipaddress.IPv4Address(value)
 
 
 def _parse_address(text: str) -> Address | None:
@@ -189,3 +168,51 @@ def _fold(host: str) -> str:
     host = host.strip("[]").rstrip(".").lower()
     address = _parse_address(host)
     return str(address) if address else host
+
+
+_MAX_NAMES: Final = 10_000
+_KEPT_SECONDS: Final = 30.0
+_THREADS: Final = 8  # of its own: name servers that do not answer must not hold up what else works in threads
+
+
+class NameLookup:
+    """Looks up names, and keeps the answers for half a minute: what was judged should be what is used."""
+
+    def __init__(
+        self,
+        *,
+        timeout_seconds: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+        resolve: Callable[..., list[Any]] = socket.getaddrinfo,
+    ) -> None:
+        """Take `resolve`, a function with the signature of socket.getaddrinfo that may block."""
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        self._resolve = resolve
+        self._threads = ThreadPoolExecutor(_THREADS, "names")
+        self._found: dict[str, tuple[float, asyncio.Task[tuple[str, ...]]]] = {}
+
+    async def addresses(self, host: str) -> tuple[str, ...]:
+        """Return all addresses of a host; () where no name service here knows it, or none answers in time."""
+        now = self._clock()
+        until, looking = self._found.get(host, (now, None))
+        if looking is None or (until <= now and looking.done()):
+            self._found.pop(host, None)
+            if len(self._found) >= _MAX_NAMES:
+                del self._found[next(iter(self._found))]
+            looking = asyncio.ensure_future(self._look_up(host))
+            self._found[host] = now + _KEPT_SECONDS, looking
+        return await asyncio.shield(looking)
+
+    def close(self) -> None:
+        """End at once, without the look-ups that are under way."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _look_up(self, host: str) -> tuple[str, ...]:
+        resolve = partial(self._resolve, host, None, type=socket.SOCK_STREAM)
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                found = await asyncio.get_running_loop().run_in_executor(self._threads, resolve)
+        except (OSError, UnicodeError, ValueError, RuntimeError):  # RuntimeError: it is closed
+            return ()
+        return tuple(dict.fromkeys(str(place[4][0]) for place in found))

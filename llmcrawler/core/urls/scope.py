@@ -1,13 +1,38 @@
-"""Tells which urls belong to a crawl."""
+"""Tells which urls belong to a crawl, and the reasons to refuse others."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from enum import StrEnum
+from typing import Self
 
 from llmcrawler.core.urls.normalise import MAX_URL_LENGTH
-from llmcrawler.core.urls.url_refusals import UrlRefusal, UrlRefusalKind
 from llmcrawler.errors import ConfigError
+
+
+class UrlRefusalKind(StrEnum):
+    MALFORMED = "malformed"
+    TOO_LONG = "too long"
+    TOO_DEEP = "too deep"
+    OFFSITE = "offsite"
+    NO_PAGE = "no page"
+    DENIED = "denied"
+    NOT_ALLOWED = "not allowed"
+    PRIVATE_HOST = "private host"
+    TRAP = "trap"
+
+
+class UrlRefusal(str):
+    """A reason in words; `kind` is what callers decide by."""
+
+    kind: UrlRefusalKind
+
+    def __new__(cls, kind: UrlRefusalKind, detail: str = "") -> Self:
+        refusal = super().__new__(cls, f"{kind}: {detail}" if detail else kind.value)
+        refusal.kind = kind
+        return refusal
+
 
 # Files that hold no page. What is missing here costs a request and ends at the content type. Left out are those that
 # are also the ends of names in urls, like .ai and .so.
@@ -64,9 +89,6 @@ class Scope:
             return UrlRefusal(UrlRefusalKind.TOO_DEEP, str(depth))
         if not self.has_site_of(url):
             return UrlRefusal(UrlRefusalKind.OFFSITE, _site(url))
-        return self._reason_by_text(url)
-
-    def _reason_by_text(self, url: str) -> UrlRefusal | None:
         extension = _extension(url)
         if extension in IGNORED_EXTENSIONS:
             return UrlRefusal(UrlRefusalKind.NO_PAGE, f".{extension}")

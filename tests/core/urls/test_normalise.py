@@ -1,9 +1,11 @@
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
 
-from llmcrawler.core.urls import MAX_URL_LENGTH, dedup_key, normalise
+from llmcrawler.core.urls import MAX_URL_LENGTH, dedup_key, normalise, normalise_with_route, route_of, routed_path
 
 
 @pytest.mark.parametrize(
@@ -179,3 +181,29 @@ def test_no_link_text_raises(reference, base):
 def test_the_key_of_a_key_is_itself(url):
     once = normalise(url)
     assert once is None or dedup_key(dedup_key(once)) == dedup_key(once)
+
+
+@pytest.mark.parametrize(
+    ("url", "spelled"),
+    [
+        ("HTTP://A.example:80/docs/#/Guide/a b", "http://a.example/docs/#/Guide/a%20b"),
+        ("http://a.example/?utm_source=x#!/guide?id=1", "http://a.example/#!/guide?id=1"),
+        ("http://a.example/#/", "http://a.example/"),
+        ("http://a.example/page#section", "http://a.example/page"),
+        ("http://a.example/page#1/2", "http://a.example/page"),
+    ],
+)
+def test_a_route_is_of_the_address_and_a_place_on_the_page_is_not(url, spelled):
+    assert normalise_with_route(url) == spelled
+    assert Request(spelled).url == spelled
+    assert normalise(url) == spelled.partition("#")[0]
+    assert normalise_with_route(route_of(spelled), normalise(url)) == spelled
+
+
+def test_a_route_has_words_as_a_path_has():
+    assert routed_path("http://a.example/docs/?x=1#!/guide/start?q=2") == "http://a.example/docs/guide/start?q=2"
+    assert routed_path("http://a.example/docs/") == "http://a.example/docs/"
+
+
+def test_a_route_with_half_a_surrogate_pair_is_none():
+    assert normalise_with_route("#/a\udc80", "http://docs.example/b") == "http://docs.example/b"

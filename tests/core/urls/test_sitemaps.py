@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import gzip
 import pickle
 import subprocess
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.core.urls import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
+from llmcrawler.core.urls import Listed, Sitemap, in_turns, parse_packed_sitemap, parse_sitemap
 from llmcrawler.core.urls.sitemaps import MAX_BODY_BYTES
 
 URLSET = (
@@ -228,3 +230,20 @@ def test_what_another_process_reads_is_packed_and_says_the_same():
     assert (len(packed.urls), packed.sitemaps, packed.fault) == (len(plain.urls), plain.sitemaps, plain.fault)
     assert list(plain.urls)[7] in packed.urls
     assert not parse_packed_sitemap(b"").urls
+
+
+@pytest.mark.parametrize(
+    ("lengths", "turns"),
+    [
+        ([], []),
+        ([60] * 150, [150]),
+        ([20] * 450, [200, 200, 50]),
+        ([2000] * 13, [6, 6, 1]),
+        ([100_000, 10], [1, 1]),
+    ],
+)
+def test_links_come_in_turns_of_bounded_work(lengths, turns):
+    links = ["x" * length for length in lengths]
+    parts = list(in_turns(links, len))
+    assert [len(part) for part in parts] == turns
+    assert [link for part in parts for link in part] == links

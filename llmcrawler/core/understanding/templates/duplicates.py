@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from llmcrawler.core.understanding.templates.page_sketch import PageSketch
-from llmcrawler.core.urls import names_view, normalise, relative_url, site_name, view_key
+from llmcrawler.core.urls import names_variant, normalise, relative_url, site_name, variant_key
 
 MAX_PAGES: Final = 20_000  # of one site that are remembered
 # Bits of 64 in which the words of two pages may differ: of any two; of views, by their urls; and of those where more
@@ -102,12 +102,12 @@ class DuplicateIndex:
         own = _key(address)
         if named is not None and (first := self._at(_key(named))) is not None:
             is_own = _key(named) == own  # a page that names itself tells nothing of its views
-            is_view = is_own or names_view(address) or names_view(named)
+            is_view = is_own or names_variant(address) or names_variant(named)
             if _agree(sketch, first.sketch, is_view=is_view, is_told=not is_own or named == first.url):
                 return first
         if (first := self._at(own)) is not None:
             is_told = _key(first.url) != own  # by that page
-            is_view = not is_told or names_view(address) or names_view(first.url)
+            is_view = not is_told or names_variant(address) or names_variant(first.url)
             if _agree(sketch, first.sketch, is_view=is_view, is_told=is_told):
                 return first
         if sketch.content and (row := self._by_content.get(sketch.content)) is not None:
@@ -177,4 +177,4 @@ def _difference(one: PageSketch, other: PageSketch) -> int:
 
 
 def _key(url: str) -> int:
-    return int.from_bytes(blake2b(view_key(url).encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    return int.from_bytes(blake2b(variant_key(url).encode("utf-8", "replace"), digest_size=8).digest(), "big")

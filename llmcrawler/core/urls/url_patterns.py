@@ -1,9 +1,13 @@
-"""Tells the shape of a url: which parts look like names of the site's own, and which like the values of one page."""
+"""Patterns of urls: which parts are the site's own names and which the values of one page, how urls group by what they
+name, and which urls are variants of one page (print, AMP, index.html).
+"""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+
+from llmcrawler.core.urls.normalise import dedup_key, normalise, relative_url, route_of, site_name
 
 # Words that number a place in a series: "page-2" is the pattern page-{n}, "hamlet-2" is {slug}-{n}.
 _SERIES = """
@@ -32,6 +36,9 @@ _WORD_AND_NUMBER = re.compile(r"([A-Za-z]{1,8})(\d{2,})")
 _WORDS = re.compile(r"[A-Za-z]+\d?(?:[-_.][A-Za-z]+\d?){0,2}")
 _MIXED = re.compile(r"\d[A-Za-z]+\d|[A-Za-z]\d+[A-Za-z]")
 _LONGEST_LITERAL = 24
+PAGE_PATH = re.compile(r"/(?:page|seite|pagina|p)[/-]?\d+(?=/|$)", re.IGNORECASE)
+_END_NUMBER = re.compile(r"(?<=[A-Za-z])(?:\d+|\{n\})$")
+_MAX_PARAMETERS = 100  # that are looked at
 
 
 def url_pattern(url: str) -> str:
@@ -114,3 +121,69 @@ def is_code(text: str) -> bool:
         # Words are split by joints; a token of base64 has one here and there, and changes between cases.
         return len(text) >= 20 and text.count("-") + text.count("_") <= 2 and not (text.islower() or text.isupper())
     return _MIXED.search(text) is not None
+
+
+@lru_cache(maxsize=8192)
+def coarse_pattern(url: str) -> str:
+    """Fold an absolute url to what kind of thing it names on its host: "blog.example/tag/*/" for each tag of a blog.
+
+    Below a section the last word of the path never counts. Of the query, routing parameters count, and the name of the
+    only other parameter; several others are one search, whichever they are. A page number in the path counts as a
+    parameter.
+    """
+    start = url.find("/", url.find("://") + 3)
+    address, _, query = url.partition("?")
+    keys = set()
+    if start > 0 and (bare := PAGE_PATH.sub("", address)) != address:
+        address = bare
+        keys.add("page")
+    path = url_pattern(address)
+    above, _, last = path.rstrip("/").rpartition("/")
+    stem, dot, extension = last.rpartition(".")
+    word, extension = (stem, dot + extension) if dot else (last, "")
+    word = "*" if above and ("{slug}" in word or "{" not in word) else _END_NUMBER.sub("", word)
+    path = f"{above}/{word}{extension}{'/' if last and path.endswith('/') else ''}"
+    parts = [part.partition("=") for part in query.split("&", _MAX_PARAMETERS)] if query else []
+    routing = [f"{key}={value}" for key, _, value in parts if key in ROUTING_KEYS]
+    keys |= {key for key, _, _ in parts if key not in ROUTING_KEYS}
+    search = "&".join([*routing, *(keys if len(keys) < 2 else ("*",))])
+    return f"{url[:start] if start > 0 else url}{path}{'?' if search else ''}{search}"
+
+
+_INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?|jspx?|shtml|cfm)\Z", re.IGNORECASE)
+_VARIANT = r"(?:amp|print(?:able|er)?(?:[-_]?(?:friendly|mode|page|version|view))?)"
+_SEGMENT = re.compile(rf"/{_VARIANT}(?=/|\Z)", re.IGNORECASE)
+_SUFFIX = re.compile(rf"[._-]{_VARIANT}(?=(?:\.[a-z]{{1,5}})?\Z)", re.IGNORECASE)
+# The name of a variant with a value like yes, or a parameter of the layout that names a variant.
+_PARAMETER = re.compile(
+    rf"{_VARIANT}(?:=(?:1|on|print|true|y|yes)?)?"
+    rf"|(?:action|display|do|format|layout|mode|output|style|template|tmpl|type|version|view)={_VARIANT}",
+    re.IGNORECASE,
+)
+_NAMES_VARIANT = re.compile(rf"(?<![a-z]){_VARIANT}(?![a-z])|print[a-z_-]{{0,20}}\.(?:aspx?|jsp|php)\b", re.IGNORECASE)
+_LINK = re.compile(r"<([^<>\s]{1,2083})>\s{0,9};([^<]{0,500})")
+_CANONICAL = re.compile(r"""\brel\s{0,9}=\s{0,9}["']?[^"',;]{0,100}\bcanonical\b""", re.IGNORECASE)
+_MAX_HEADER_CHARS = 20_000
+
+
+def canonical_link(header: str, base: str) -> str | None:
+    """Return the canonical url (RFC 6596) in a Link header (RFC 8288) of the page at `base`; None without one."""
+    for target, parameters in _LINK.findall(header[:_MAX_HEADER_CHARS]):
+        if _CANONICAL.search(parameters):
+            return normalise(target, base)
+    return None
+
+
+def variant_key(url: str) -> str:
+    """Return what the urls of all variants of a page have in common, from a normalised one: other scheme, with "www.",
+    index.html, for printing, AMP.
+    """
+    path, mark, query = relative_url(dedup_key(url.partition("#")[0])).partition("?")
+    path = _INDEX.sub("/", _SUFFIX.sub("", _SEGMENT.sub("", path)))
+    kept = [part for part in query.split("&") if not _PARAMETER.fullmatch(part)] if mark else []
+    return f"{site_name(url)}{path.rstrip('/')}?{'&'.join(kept)}{route_of(url)}"
+
+
+def names_variant(url: str) -> bool:
+    """Tell whether a url says anywhere that it is for printing, or AMP."""
+    return _NAMES_VARIANT.search(relative_url(url)) is not None
