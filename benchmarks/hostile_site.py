@@ -11,7 +11,7 @@ has a match.
 The project's default settings, but for: DOWNLOAD_DELAY=--delay (of 0.2) and JOBDIR, REDIS_URL as asked, to be quick;
 DOWNLOAD_TIMEOUT=5 (30) and RETRY_TIMES=1 (5), as each of the bodies without end costs a timeout a try; max_pages
 --max-pages (500), as the traps have more to give, and deny=/void/, the 100,000 links of one page; LLM_* for the fake
-model, which knows the truth; LOOP_WATCHDOG_MS=20.
+model, which knows the truth; the extension LoopWatch with LOOP_WATCH_MS=20.
 
 The time of honest pages is from the opening of the spider to the last honest line; "within" shares one host's delay
 with the hostile pages, so that time is theirs, too. Exit status 1 when a url is missing or doubled, when a crawl does
@@ -38,9 +38,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from llmcrawler.settings import EXTENSIONS
 from tests.e2e.crawling import ROOT, environment
 from tests.e2e.killing import lines_of
+from tests.e2e.loop_watch import LOOP_WATCH
 from tests.e2e.watching import Holds, Memory, holds_of
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.hostile_pages import PAGES
@@ -126,8 +126,8 @@ class Bench:
             "LLM_BASE_URL": self.llm.base_url,
             "LLM_API_KEY": "none",
             "LLM_CACHE": folder / "cache",
-            "LOOP_WATCHDOG_MS": 20,
-            "EXTENSIONS": json.dumps({**EXTENSIONS, "tests.e2e.extensions.LineTimes": 1}),
+            "LOOP_WATCH_MS": 20,
+            "EXTENSIONS": json.dumps({**json.loads(LOOP_WATCH["EXTENSIONS"]), "tests.e2e.extensions.LineTimes": 1}),
         }
 
     def _command(self, starts: list[str], settings: Mapping[str, object], folder: Path) -> list[str]:
@@ -227,10 +227,7 @@ def report(way: str, outcome: Outcome, alone: Outcome | None) -> str:
             f"{holds.stats.get('p99_hold_ms', 0):.0f} ms, {holds.stats.get('turns', 0):.0f} turns, over 20 ms: "
             f"{holds.stats.get('holds', 0):.0f}"
         ),
-        *(
-            f"     {held:6} ms (CPU {cpu}) {place}  {url}"
-            for place, (held, cpu, url) in list(holds.greatest.items())[:25]
-        ),
+        *(f"     {held:6} ms (CPU {cpu}) {place}" for place, (held, cpu) in list(holds.greatest.items())[:25]),
         f"   peak memory: {memory.own_bytes / 2**20:.0f} MB"
         + (f", {(memory.own_bytes - alone.memory.own_bytes) / 2**20:+.0f} MB beside alone" if alone else "")
         + "".join(f", {name} {size / 2**20:.0f} MB" for name, size in memory.children.items()),

@@ -1,5 +1,5 @@
-"""What it costs to be watched: CPU seconds of a crawl with metrics, traces, JSON logs or the loop's watchdog, over
-those of one without.
+"""What it costs to be watched: CPU seconds of a crawl with metrics, traces or JSON logs, over those of one
+without.
 
     python -m benchmarks.monitoring_cost [--pages 800] [--runs 3]
 
@@ -23,7 +23,6 @@ WAYS = {
     "metrics": ("METRICS_TEXTFILE={folder}/crawl.prom",),
     "traces": ("TRACES=tests.e2e.spans_in_file.SpansInFile",),
     "json log": ("LOG_FORMAT=json",),
-    "watchdog": ("LOOP_WATCHDOG_MS=50",),
 }
 
 

@@ -25,6 +25,7 @@ from random import Random
 from typing import Any
 
 from tests.e2e.crawling import ROOT, command, environment
+from tests.e2e.loop_watch import LOOP_WATCH
 from tests.e2e.watching import Memory
 from tests.servers.hostile_pages import document
 from tests.servers.hostile_server import Answer, HostileServer, Visit
@@ -206,9 +207,8 @@ def serving(kind: Kind) -> Iterator[str]:
 def crawl(urls: str, kind: Kind, settings: Mapping[str, Any], folder: Path) -> tuple[int, Memory, str]:
     """Peaks of one crawl in a process of its own, and its log."""
     memory = Memory()
-    parts = command(
-        {"url": urls, "render": "never", **kind.arguments}, {**kind.settings, **settings}, folder / kind.feed
-    )
+    arguments = {"url": urls, "render": "never", **kind.arguments}
+    parts = command(arguments, {**LOOP_WATCH, **kind.settings, **settings}, folder / kind.feed)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(parts, cwd=ROOT, env=environment(), stdout=log, stderr=log)
         with process, memory.watching(process.pid):

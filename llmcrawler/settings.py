@@ -147,7 +147,6 @@ EXTENSIONS = {
     "llmcrawler.extensions.progress_reports.ProgressExtension": 500,
     "llmcrawler.extensions.prometheus.MetricsExtension": 600,
     "llmcrawler.extensions.tracing.TracingExtension": 610,
-    "llmcrawler.extensions.watchdog.WatchdogExtension": 620,
     "llmcrawler.extensions.responsiveness.ResponsivenessExtension": 630,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives
@@ -166,9 +165,6 @@ METRICS_PORT = 0  # where Prometheus may look while the crawl runs (pip install 
 METRICS_HOST = "127.0.0.1"  # 0.0.0.0: from other machines too; there is no password
 METRICS_TEXTFILE = ""  # a .prom file in the folder of the node exporter's textfile collector; %(worker)s with REDIS_URL
 TRACES = ""  # OpenTelemetry: otlp, console, or the path of a span exporter's class (pip install opentelemetry-sdk)
-LOOP_WATCHDOG_MS = (
-    0.0  # say what holds the event loop for longer, 50 say (it costs about 1% of the CPU time); 0: do not
-)
 
 # -- Feed --------------------------------------------------------------------------------------------------------------
 FEED_EXPORT_ENCODING = "utf-8"

@@ -1,4 +1,4 @@
-"""Settings of metrics, traces and the watchdog, checked before the first request. The libraries are extras."""
+"""Settings of metrics and traces, checked before the first request. The libraries are extras."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ def check_monitoring(settings: BaseSettings) -> None:
         if place.textfile is not None and not place.textfile.parent.is_dir():
             raise ConfigError(f"METRICS_TEXTFILE={place.textfile}: there is no folder {place.textfile.parent}")
     span_exporter(settings)
-    hold_limit_seconds(settings)
 
 
 def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
@@ -85,18 +84,6 @@ def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
         names = ", ".join(sorted(_EXPORTERS))
         raise ConfigError(f"TRACES={wanted!r}: it is {names}, or the path of a SpanExporter: {error}") from error
     return made
-
-
-def hold_limit_seconds(settings: BaseSettings) -> float:
-    """Return how long a turn of the event loop may last before the watchdog logs it; 0: there is no watchdog."""
-    given = settings.get("LOOP_WATCHDOG_MS") or 0
-    try:
-        milliseconds = float(given)
-    except (TypeError, ValueError):
-        milliseconds = -1.0
-    if not 0 <= milliseconds < float("inf"):
-        raise ConfigError(f"LOOP_WATCHDOG_MS={given!r} is no number of milliseconds")
-    return milliseconds / 1000
 
 
 def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:

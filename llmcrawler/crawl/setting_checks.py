@@ -43,6 +43,7 @@ _REMOVED: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("LLM_BATCH_API", "LLM_BATCH_API_QUIET_SECONDS"), _FLEX),
         **dict.fromkeys(("LLM_BATCH_API_POLL_SECONDS", "LLM_BATCH_API_WAIT_SECONDS"), _FLEX),
         "KNOWLEDGE_FILE": "each site is learned by itself; TEMPLATES_FILE keeps that for the next crawl of the site",
+        "LOOP_WATCHDOG_MS": "py-spy (`py-spy dump`, `py-spy record`) shows what holds the event loop of a crawl",
     }
 )
 # How alike two names are, from 0 to 1 (difflib). LLM_... are hardly names of anybody else's settings.

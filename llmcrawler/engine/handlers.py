@@ -13,7 +13,6 @@ from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
 from llmcrawler.engine.compat.components import DownloadHandlersBase
-from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.engine.request_context import RENDER
 from llmcrawler.errors import BrowserMissing, install_command
 
@@ -37,7 +36,6 @@ class PageHandlers(DownloadHandlersBase):
         self.no_browser: str | None = None
 
     async def download_request_async(self, request: Request) -> Response:
-        note_url(request.url)
         if request.meta.get(RENDER) and request.method == "GET" and self.no_browser is None:
             if not self.has_handler(_BROWSER):
                 with suppress(ImportError):  # _load_browser() tells; in a thread, as it takes a tenth of a second

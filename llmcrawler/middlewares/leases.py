@@ -14,7 +14,6 @@ from scrapy.http import Response
 from llmcrawler.core.frontier import Lease
 from llmcrawler.engine.compat import process_item
 from llmcrawler.engine.error_pages import error_page, spider_line
-from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.request_context import context_of, response_context, update_context
 from llmcrawler.engine.scheduler import FrontierScheduler
@@ -39,7 +38,6 @@ class LeaseMiddleware:
         return middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        note_url(response.url)
         lease = response_context(response).lease
         has_page = continues = False
         async for output in result:

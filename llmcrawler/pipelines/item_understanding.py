@@ -15,7 +15,6 @@ from scrapy.crawler import Crawler
 from llmcrawler.core.content import decode_page
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.site_content import FetchedPage
-from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.classify import ClassifyPipeline
@@ -82,7 +81,6 @@ class ItemUnderstanding:
         if not isinstance(url, str) or not isinstance(html, str | bytes):
             return item
         self._has_seen_a_page = True
-        note_url(url)
         targets = self._targets(adapter)
         page = await self._understood(url, html if isinstance(html, str) else decode_page(html))
         for name, field in targets.items():

@@ -18,7 +18,6 @@ from llmcrawler.core.storage import Ledger
 from llmcrawler.core.storage.feeds import clean_text
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.stopping import CrawlStop
-from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageError, StageRun
 
@@ -83,7 +82,6 @@ class Stage(ABC):
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is not None:
-            note_url(item.url)
             earlier = item.stages.get(self.name)
             if earlier is not None and earlier.status == SUCCESS and not item.is_withheld:
                 self._count(SKIPPED)

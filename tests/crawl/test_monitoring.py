@@ -13,8 +13,6 @@ from llmcrawler.errors import ConfigError
     [
         ({"METRICS_PORT": "many"}, "METRICS_PORT='many' is no port"),
         ({"METRICS_PORT": 70000}, "METRICS_PORT=70000 is no port"),
-        ({"LOOP_WATCHDOG_MS": "soon"}, "LOOP_WATCHDOG_MS='soon' is no number of milliseconds"),
-        ({"LOOP_WATCHDOG_MS": -1}, "LOOP_WATCHDOG_MS=-1 is no number of milliseconds"),
         ({"METRICS_TEXTFILE": "/no/such/folder/crawl.prom"}, "there is no folder /no/such/folder"),
         ({"TRACES": "jaeger"}, "TRACES='jaeger': it is console, otlp, or the path"),
         ({"TRACES": "no.such.Exporter"}, "TRACES='no.such.Exporter'"),

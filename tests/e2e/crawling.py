@@ -14,7 +14,6 @@ from threading import Timer
 from typing import Any
 
 from tests.e2e import warm
-from tests.e2e.watching import holds_of
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 300  # for what hangs: no test is about time that it is near to
@@ -26,7 +25,6 @@ FAST = {
     "LLM_CACHE": False,
     "STATS_DUMP": True,
     "RIGHTS_POLICY": "off",  # what is asked of a host beside its pages has tests of its own (test_rights.py)
-    "LOOP_WATCHDOG_MS": 50,  # what holds the loop for longer is in the log, and in the file LOOP_HOLDS
 }
 
 
@@ -84,19 +82,8 @@ def explore(tmp_path: Path, url: str, settings: dict[str, Any] | None = None, **
 def crawl(spider: str, tmp_path: Path, arguments: dict[str, Any], settings: dict[str, Any]) -> Outcome:
     feed = tmp_path / "feed.jsonl"
     done = warm.run(command(arguments, settings, feed, spider)[3:], environment(), TIMEOUT_SECONDS)
-    _note_holds(done.stderr)
     items = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()] if feed.exists() else []
     return Outcome(done.returncode, done.stderr, items)
-
-
-def _note_holds(log: str) -> None:
-    """To look through all holds of a run of the tests: `LOOP_HOLDS=holds.txt pytest tests/e2e`."""
-    if file := os.environ.get("LOOP_HOLDS"):
-        holds = holds_of(log)
-        rows = [f"{ms} ms, CPU {cpu} ms: {place} {url}" for place, (ms, cpu, url) in holds.greatest.items()]
-        test = os.environ.get("PYTEST_CURRENT_TEST", "")
-        with Path(file).open("a", encoding="utf-8") as out:
-            out.write("\n".join([f"{test}: at most {holds.max_seconds * 1000:.0f} ms", *rows, ""]))
 
 
 def scrapy(*arguments: Any, settings: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from decimal import Decimal
 
 from llmcrawler.items import Page
@@ -22,12 +21,6 @@ async def breaks_when_told(page: Page) -> str:
     if page.url.endswith(os.environ.get("BREAK_ON", "nothing")):
         raise RuntimeError("as told")
     return "fine"
-
-
-async def holds_the_loop(page: Page) -> None:
-    until = time.thread_time() + (0.2 if page.depth == 0 else 0.0)
-    while time.thread_time() < until:
-        pass
 
 
 async def misbehaves(page: Page) -> None:

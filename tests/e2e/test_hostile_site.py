@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.crawling import ROOT, command, environment
 from tests.e2e.killing import lines_of
+from tests.e2e.loop_watch import LOOP_WATCH
 from tests.e2e.watching import Holds, Memory, holds_of
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.hostile_pages import PAGES
@@ -41,7 +42,7 @@ class Crawl:
             "RETRY_TIMES": 0,
             "LLM_PROVIDER": "openai",
             "LLM_BASE_URL": llm.base_url,
-            "LOOP_WATCHDOG_MS": 50,
+            **LOOP_WATCH,
         }
         starts = f"{site.url('/', HOSTILE)},{site.url(HOSTILE_HOME, HOSTILE)}"
         # The links of the pages with too many of them are no pages of this site.

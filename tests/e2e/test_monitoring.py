@@ -14,7 +14,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import ROOT, Outcome, environment, explore, free_port
-from tests.e2e.watching import holds_of
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import MockSite
 
@@ -135,17 +134,6 @@ def test_each_line_of_the_log_is_json_from_the_first_one_on(watched):
     lines = [json.loads(line) for line in log if not line.startswith("  ")]
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
     assert [line["exit_status"] for line in lines if "exit_status" in line] == [0]
-
-
-def test_a_stage_that_holds_the_event_loop_is_said(tmp_path):
-    with MockSite().in_thread() as site:
-        settings = {"PAGE_STAGES": "tests.e2e.own_stages.holds_the_loop", "LOOP_WATCHDOG_MS": 100}
-        outcome = explore(tmp_path, site.url("/terms/"), settings, depth=0)
-    assert outcome.exit_status == 0, outcome.log
-    holds = holds_of(outcome.log)
-    assert holds.stats["holds"] >= 1
-    assert holds.stats["max_hold_seconds"] >= holds.stats["max_hold_cpu_seconds"] >= 0.2
-    assert any(cpu >= 200 and url.startswith("http") for _, cpu, url in holds.greatest.values())
 
 
 def test_what_is_off_is_not_even_loaded():

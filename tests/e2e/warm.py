@@ -79,7 +79,6 @@ MODULES = (
     "llmcrawler.engine.resolver",
     "llmcrawler.core.reporting.planning.sampler",
     "llmcrawler.engine.http_downloads",
-    "llmcrawler.engine.loop_watchdog",
 )
 # What Python and the C library read at their start.
 AT_START = ("PYTHON", "LANG", "LC_", "TZ", "MALLOC", "LD_")

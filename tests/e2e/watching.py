@@ -10,30 +10,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _STAT = re.compile(r"'llmcrawler/loop/([^']+)':\s*([\d.]+)")
-_LINE = re.compile(
-    r"([\w.<>]+(?: in [\w.<>]+)?) held the event loop for (\d+) ms \(CPU (\d+), wall \d+([^)]*)\): (\S+)"
-)
+_LINE = re.compile(r"([\w.<>]+(?: in [\w.<>]+)?) held the event loop for (\d+) ms \(CPU (\d+), wall \d+\)")
 _SAMPLE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """`stats` are those of the watchdog in the last dump of stats; `greatest`: place -> (ms, CPU ms, url)."""
+    """`stats` are those of loop_watch.py in the last dump of stats; `greatest`: place -> (ms, CPU ms)."""
 
     stats: dict[str, float]
-    greatest: dict[str, tuple[int, int, str]]
+    greatest: dict[str, tuple[int, int]]
 
     @property
     def max_seconds(self) -> float:
-        logged = max((held for held, _, _ in self.greatest.values()), default=0) / 1000
+        logged = max((held for held, _ in self.greatest.values()), default=0) / 1000
         return max(logged, self.stats.get("max_hold_seconds", 0.0))
 
 
 def holds_of(log: str) -> Holds:
-    """Of the log of a crawl with LOOP_WATCHDOG_MS."""
-    greatest: dict[str, tuple[int, int, str]] = {}
-    for place, held, cpu, beside, url in _LINE.findall(log):
-        greatest[place] = max(greatest.get(place, (0, 0, "")), (int(held), int(cpu), url + beside))
+    """Of the log of a crawl with the settings LOOP_WATCH."""
+    greatest: dict[str, tuple[int, int]] = {}
+    for place, held, cpu in _LINE.findall(log):
+        greatest[place] = max(greatest.get(place, (0, 0)), (int(held), int(cpu)))
     in_order = sorted(greatest.items(), key=lambda item: -item[1][0])
     return Holds({name: float(value) for name, value in _STAT.findall(log)}, dict(in_order))
 

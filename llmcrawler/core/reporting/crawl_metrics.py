@@ -30,7 +30,6 @@ _COUNTERS: Final[tuple[tuple[str, ...], ...]] = (
     ("llmcrawler/decided_by/*", "decisions", "Pages by what decided their type", "decided_by"),
     ("llmcrawler/stages/*/*", "stage_runs", "Runs of stages", "stage", "status"),
     ("llmcrawler/internal_errors", "internal_errors", "Exceptions in the crawler's own code"),
-    ("llmcrawler/loop/holds", "loop_holds", "Turns of the event loop over LOOP_WATCHDOG_MS"),
     ("log_count/*", "log_messages", "Lines of the log", "level"),
     ("downloader/request_count", "requests", "Requests that went out, repeats included"),
     ("downloader/response_bytes", "response_bytes", "Bytes of the answers"),
@@ -60,7 +59,6 @@ _GAUGES: Final[tuple[tuple[str, ...], ...]] = (
     ("llmcrawler/throttle/host/*/latency_p50", "host_latency_p50_seconds", "Median latency", "host"),
     ("llmcrawler/throttle/host/*/latency_p95", "host_latency_p95_seconds", "Its 95th percentile", "host"),
     ("llmcrawler/throttle/host/*/refused_share", "host_refused_share", "Share of 429 and 503", "host"),
-    ("llmcrawler/loop/max_hold_seconds", "loop_hold_seconds_max", "The longest turn of the event loop"),
     ("memusage/max", "memory_max_bytes", "Most memory that the crawl has had"),
 )
 

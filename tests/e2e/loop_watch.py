@@ -1,45 +1,36 @@
-"""Measures how long each turn of an event loop holds it, and names the code that held it for longer than a limit.
+"""An extension that says which code held the event loop of a crawl for longer than LOOP_WATCH_MS.
 
-A turn is one callback: a step of a task, a timer, a socket that became ready. No other part of the crawl goes on in it.
-Wall time would count what a busy machine gives to other processes, and CPU time would miss a blocking look-up of a name
-or a thread that keeps Python's lock. So the measure is
+A turn is one callback of the loop: a step of a task, a timer, a socket that became ready. Wall time would count what a
+busy machine gives to other processes, and CPU time would miss a blocking look-up of a name. So the measure is
 
     hold = the turn's wall time, less what the thread waited for a processor in it
 
-which Linux counts for each thread in /proc/thread-self/schedstat. A hold is at least the thread's CPU time in the turn,
-and equal to it where the kernel does not count. So it is the same on a quiet and on a loaded machine, but for the
-processor's own speed. Turns whose wall time is within the limit are not measured further.
+which Linux counts for each thread in /proc/thread-self/schedstat; where the kernel does not count, it is the CPU time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import logging
 import os
-import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable
 from time import monotonic, thread_time
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+
+from llmcrawler.settings import EXTENSIONS
+
+LOOP_WATCH: Final = {"EXTENSIONS": json.dumps({**EXTENSIONS, "tests.e2e.loop_watch.LoopWatch": 620})}  # settings
 
 _BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
-_NOTABLE_SECONDS: Final = _BOUNDS_MS[0] / 1000  # shorter turns are counted, no more
-_IDLE: Final = (  # where threads wait
-    "threading",
-    "queue",
-    "concurrent.futures.thread",
-    "selectors",
-    "multiprocessing.connection",
-    __name__,
-)
-_HANG_SECONDS: Final = 5.0
-_PASSWORD: Final = re.compile(r"//[^/@\s]*@")
-_URL_CHARS: Final = 200
 _SCHEDULING: Final = {  # how the loop is given its callbacks, and which argument is the callback
     "call_soon": 0,
     "call_soon_threadsafe": 0,
@@ -49,70 +40,68 @@ _SCHEDULING: Final = {  # how the loop is given its callbacks, and which argumen
     "add_writer": 1,
 }
 
-_url_of_task: ContextVar[str | None] = ContextVar("url_of_task", default=None)
-_url_of_turn: list[str | None] = [None]  # what other threads read: the variables of a frame that runs are not theirs
+logger = logging.getLogger(__name__)
 
 
-def note_url(url: str) -> None:
-    """Note what the task that calls this works on from now on, for the lines about holds."""
-    url = _PASSWORD.sub("//", url[: 2 * _URL_CHARS])[:_URL_CHARS]
-    _url_of_task.set(url)
-    _url_of_turn[0] = url
+class LoopWatch:
+    """Watches from when the spider is opened, so that imports before do not count."""
 
+    def __init__(self, crawler: Crawler, limit_seconds: float) -> None:
+        assert crawler.stats is not None
+        self._stats = crawler.stats
+        self._watchdog = LoopWatchdog(limit_seconds, "llmcrawler", self._held)
+        self._greatest: dict[str, float] = {}  # hold of each place, seconds
 
-@dataclass(frozen=True, slots=True)
-class LoopHold:
-    """A turn that took longer than the limit, with what was seen in it."""
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        watch = cls(crawler, crawler.settings.getfloat("LOOP_WATCH_MS", 50) / 1000)
+        for name in ("spider_opened", "spider_closed", "engine_stopped"):
+            crawler.signals.connect(getattr(watch, name), getattr(signals, name))
+        return watch
 
-    seconds: float
-    cpu_seconds: float
-    wall_seconds: float
-    seen: StackSample
+    def spider_opened(self) -> None:
+        self._stats.set_value("llmcrawler/loop/holds", 0)
+        self._watchdog.install(asyncio.get_running_loop())
 
+    def spider_closed(self) -> None:
+        """Write the stats. The feeds are still to be written; a hold in them has its log line."""
+        for name, value in self._watchdog.figures().items():
+            self._stats.set_value(f"llmcrawler/loop/{name}", value)
 
-@dataclass(frozen=True, slots=True)
-class StackSample:
-    """A look at the stacks: `place` is the innermost function of the package that ran, `url` what its task worked
-    on. `beside` is a function of the package that another thread was in; it may have kept Python's lock.
-    """
+    def engine_stopped(self) -> None:
+        self._watchdog.remove()
 
-    place: str
-    url: str | None = None
-    beside: str | None = None
+    def _held(self, place: str, seconds: float, cpu_seconds: float, wall_seconds: float) -> None:
+        self._stats.inc_value("llmcrawler/loop/holds")
+        if seconds > 2 * self._greatest.get(place, 0.0):  # so a place has a dozen lines in a crawl at most
+            self._greatest[place] = seconds
+            values = (place, *(value * 1000 for value in (seconds, cpu_seconds, wall_seconds)))
+            logger.warning("%s held the event loop for %.0f ms (CPU %.0f, wall %.0f)", *values)
 
 
 class LoopWatchdog:
-    """Watches one event loop, and names functions of `package`.
-
-    `on_hold` is called in the loop, after the turn; `on_hang` in another thread, once in a turn that has lasted for 5 s
-    and ten limits, with its seconds so far.
+    """Calls `on_hold` in the loop, after each turn of more than the limit: with the innermost function of `package`
+    that was seen to run in it, and with the seconds of the hold, of CPU time and of wall time.
 
     Install it in the loop's thread, while the loop runs.
     """
 
-    def __init__(
-        self,
-        limit_seconds: float,
-        package: str,
-        on_hold: Callable[[LoopHold], None],
-        on_hang: Callable[[float, StackSample], None],
-    ) -> None:
+    def __init__(self, limit_seconds: float, package: str, on_hold: Callable[[str, float, float, float], None]) -> None:
         self._limit_seconds = limit_seconds
         self._package = package
         self._on_hold = on_hold
-        self._on_hang = on_hang
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread_id = 0
         self._began = 0.0  # of the turn that runs; 0: none does
-        self._seen: tuple[float, Counter[StackSample]] = (0.0, Counter())  # in the turn that began then
+        self._seen: tuple[float, Counter[str]] = (0.0, Counter())  # places in the turn that began then
         self._queue = _QueueTime()
         self._stopped = threading.Event()
-        self._sampler: threading.Thread | None = None
+        self._sampler = threading.Thread(target=self._watch, name="loop-watch", daemon=True)
         self.looks = 0  # at the stack of a turn that lasted
         self.turns = 0
         self.durations: Counter[int] = Counter()  # of turns of a millisecond and more, by the next lower bound in ms
         self.max_seconds = 0.0
-        self.max_cpu_seconds = 0.0  # the same on a machine whose processors others have, and blind to what only waits
+        self.max_cpu_seconds = 0.0
 
     def install(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._thread_id = loop, threading.get_ident()
@@ -120,12 +109,11 @@ class LoopWatchdog:
         for name, place in _SCHEDULING.items():
             # On the instance: Python's tasks and Twisted's reactor look the method up with each call.
             setattr(loop, name, self._scheduling(getattr(loop, name), place))
-        self._sampler = threading.Thread(target=self._watch, name="loop-watchdog", daemon=True)
         self._sampler.start()
 
     def remove(self) -> None:
         """Stop watching. Callbacks that are scheduled already are still measured."""
-        if self._loop is None or self._sampler is None:
+        if self._loop is None:
             return
         for name in _SCHEDULING:
             delattr(self._loop, name)
@@ -134,16 +122,16 @@ class LoopWatchdog:
         self._loop = None
         self._queue.close()
 
-    def share_within(self, share: float) -> int:
-        """Return the bound in ms that this share of the turns of a millisecond and more is within; 0 without any."""
-        wanted, met = share * self.durations.total(), 0
-        for place, bound in enumerate(_BOUNDS_MS):
-            met += self.durations[bound]
-            if met >= wanted:
-                return _BOUNDS_MS[min(place + 1, len(_BOUNDS_MS) - 1)] if met else 0
-        return _BOUNDS_MS[-1]
-
-    # -- turns --------------------------------------------------------------------------------------------------------
+    def figures(self) -> dict[str, float]:
+        """Return counts of turns, the longest hold, and what 99 of 100 turns of a millisecond and more are within."""
+        in_order = sorted(self.durations.elements())
+        within = in_order[int(0.99 * len(in_order))] if in_order else 0
+        return {
+            "turns": self.turns,
+            "max_hold_seconds": round(self.max_seconds, 4),
+            "max_hold_cpu_seconds": round(self.max_cpu_seconds, 4),
+            "p99_hold_ms": next((bound for bound in _BOUNDS_MS if bound > within), within) if within else 0,
+        }
 
     def _scheduling(self, schedule: Callable[..., Any], place: int) -> Callable[..., Any]:
         run = self._run
@@ -158,7 +146,6 @@ class LoopWatchdog:
 
     def _run(self, callback: Callable[..., Any], *args: Any) -> None:
         cpu = thread_time()
-        _url_of_turn[0] = _url_of_task.get()
         began = self._began = monotonic()
         try:
             callback(*args)
@@ -166,7 +153,7 @@ class LoopWatchdog:
             seconds = monotonic() - began
             self._began = 0.0
             self.turns += 1
-            if seconds >= _NOTABLE_SECONDS:
+            if seconds * 1000 >= _BOUNDS_MS[0]:
                 self._note(callback, began, seconds, thread_time() - cpu)
 
     def _note(self, callback: Callable[..., Any], began: float, wall: float, cpu: float) -> None:
@@ -174,43 +161,39 @@ class LoopWatchdog:
         if wall > self._limit_seconds:
             waited = self._queue.since(began)
             held = cpu if waited is None else max(cpu, wall - waited)
-        milliseconds = held * 1000
-        if milliseconds >= _BOUNDS_MS[0]:
-            self.durations[max(bound for bound in _BOUNDS_MS if bound <= milliseconds)] += 1
+        if held * 1000 >= _BOUNDS_MS[0]:
+            self.durations[max(bound for bound in _BOUNDS_MS if bound <= held * 1000)] += 1
         self.max_seconds, self.max_cpu_seconds = max(self.max_seconds, held), max(self.max_cpu_seconds, cpu)
         if held > self._limit_seconds:
-            turn, seen = self._seen
-            sight = (
-                seen.most_common(1)[0][0]
-                if turn == began and seen
-                else StackSample(_name_of(callback), _url_of_turn[0])
-            )
-            self._on_hold(LoopHold(held, cpu, wall, sight))
-
-    # -- the thread that looks on -------------------------------------------------------------------------------------
+            turn, places = self._seen
+            place = places.most_common(1)[0][0] if turn == began and places else _name_of(callback)
+            self._on_hold(place, held, cpu, wall)
 
     def _watch(self) -> None:
         """Look at the loop's stack while a turn lasts. During a call that keeps Python's lock this thread waits for the
         lock, and gets it first: the stack is then the one of that call.
         """
-        hang_seconds, hanging = max(_HANG_SECONDS, 10 * self._limit_seconds), 0.0
         while not self._stopped.wait(self._limit_seconds / 4):
             began = self._began
             self._queue.note(began)
             if not began or monotonic() - began < self._limit_seconds / 2:
                 continue
-            frames = sys._current_frames()
-            if self._thread_id not in frames or self._began != began:
+            frame = sys._current_frames().get(self._thread_id)
+            if frame is None or self._began != began:
                 continue
             if self._seen[0] != began:
                 self._seen = (began, Counter())
-            sight = _sight(frames, self._thread_id, self._package)
-            self._seen[1][sight] += 1
+            self._seen[1][self._place_of(frame)] += 1
             self.looks += 1
-            lasted = monotonic() - began
-            if lasted > hang_seconds and hanging != began:
-                hanging = began
-                self._on_hang(lasted, sight)
+
+    def _place_of(self, frame: FrameType) -> str:
+        innermost, one = _name_of_frame(frame), frame
+        while one.f_back is not None and one.f_globals.get("__name__") != __name__:
+            if one.f_globals.get("__name__", "").partition(".")[0] == self._package:
+                own = _name_of_frame(one)
+                return own if own == innermost else f"{own} in {innermost}"
+            one = one.f_back
+        return innermost
 
 
 class _QueueTime:
@@ -250,31 +233,6 @@ class _QueueTime:
 
     def _count(self) -> float:
         return int(os.pread(self._file, 64, 0).split()[1]) / 1e9  # CPU time, waiting time, turns
-
-
-def _sight(frames: dict[int, FrameType], thread_id: int, package: str) -> StackSample:
-    place = _place_of(frames.pop(thread_id), package)
-    busy = (frame for frame in frames.values() if frame.f_globals.get("__name__") not in _IDLE)
-    beside = next((name for frame in busy if (name := _own_place(frame, package)) is not None), None)
-    return StackSample(place, _url_of_turn[0], beside)
-
-
-def _place_of(frame: FrameType, package: str) -> str:
-    innermost, place = _name_of_frame(frame), _own_place(frame, package)
-    return innermost if place is None or place == innermost else f"{place} in {innermost}"
-
-
-def _own_place(frame: FrameType, package: str) -> str | None:
-    own = (one for one in _outwards(frame) if one.f_globals.get("__name__", "").partition(".")[0] == package)
-    return next(map(_name_of_frame, own), None)
-
-
-def _outwards(frame: FrameType) -> Iterator[FrameType]:
-    """Yield the frames from the innermost one to where the turn began."""
-    one: FrameType | None = frame
-    while one is not None and one.f_globals.get("__name__") != __name__:
-        yield one
-        one = one.f_back
 
 
 def _name_of_frame(frame: FrameType) -> str:
