@@ -20,7 +20,10 @@ from tempfile import TemporaryDirectory
 from scrapy.exporters import JsonLinesItemExporter
 
 from llmcrawler.core.storage.feeds.markdown_stores import MarkdownFolder
-from llmcrawler.exporters.page_formats import DocumentsExporter, MarkdownExporter, PagesCsvExporter, ParquetExporter
+from llmcrawler.exporters.csv import PagesCsvExporter
+from llmcrawler.exporters.langchain_documents import DocumentsExporter
+from llmcrawler.exporters.markdown import MarkdownExporter
+from llmcrawler.exporters.parquet import ParquetExporter
 from llmcrawler.items import Page
 
 EXPORTERS = {

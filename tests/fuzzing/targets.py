@@ -24,9 +24,10 @@ from llmcrawler.core.understanding.classification.evidence import StructuredEvid
 from llmcrawler.core.understanding.classification.page_type_rules import score
 from llmcrawler.core.understanding.extraction import PageBlocks, shown_blocks
 from llmcrawler.core.understanding.extraction.candidates import candidates_for
-from llmcrawler.core.understanding.extraction.extraction_runs import extractions
-from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
+from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor, extractions
 from llmcrawler.core.understanding.extraction.queries import learn_pattern, texts_at
+from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, structured_record
 from llmcrawler.core.understanding.extraction.tree import INLINE_STEPS, Work
 from llmcrawler.core.understanding.extraction.typed_values import typed

@@ -14,8 +14,8 @@ from llmcrawler.core.llm.client import LLMClient
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest
 from llmcrawler.core.llm.tokens import without_control_tokens
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
+from llmcrawler.core.understanding.extraction.annotators import parse_answer
 from llmcrawler.core.understanding.extraction.blocks import Block
-from llmcrawler.core.understanding.extraction.induce_answers import parse_answer
 from llmcrawler.core.understanding.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
 from tests.servers.fake_llm import FakeLLM
 

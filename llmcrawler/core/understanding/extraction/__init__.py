@@ -6,8 +6,13 @@ from llmcrawler.core.understanding.extraction.annotators import (
     annotation_tokens,
 )
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, listed_to_show, main_scores, shown_blocks
-from llmcrawler.core.understanding.extraction.extraction_runs import ExtractionRunner, SelectorResult, compile_extractor
-from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
+from llmcrawler.core.understanding.extraction.extractor import (
+    ExtractionRunner,
+    FieldRule,
+    SelectorResult,
+    TemplateExtractor,
+    compile_extractor,
+)
 from llmcrawler.core.understanding.extraction.learner import (
     Learner,
     LearnerKey,
@@ -19,6 +24,7 @@ from llmcrawler.core.understanding.extraction.learner import (
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
 from llmcrawler.core.understanding.extraction.record_schema import (
+    Field,
     RecordTypes,
     RecordValidator,
     RequestedSchema,
@@ -37,5 +43,6 @@ from llmcrawler.core.understanding.extraction.records import (
     described_selectors,
     read_learners,
 )
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules
 from llmcrawler.core.understanding.extraction.tree import Work, parse_tree

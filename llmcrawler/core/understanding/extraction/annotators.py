@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final, Protocol
 
 from llmcrawler.core.llm import AnswerStore, AskLLM, ModelRequest, cache_key, estimate_tokens
-from llmcrawler.core.understanding.extraction.extractor import Field
-from llmcrawler.core.understanding.extraction.induce_answers import Induced, parse_answer
-from llmcrawler.core.understanding.extraction.induce_prompt import CONSTANT_KEYS, TASK, ShownPage
-from llmcrawler.core.understanding.extraction.induce_small_model import prompt_for
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema
+from llmcrawler.core.understanding.extraction.blocks import Pointed
+from llmcrawler.core.understanding.extraction.induce_prompt import (
+    CONSTANT_KEYS,
+    MAX_BLOCKS_A_VALUE,
+    MAX_VALUES_A_PAGE,
+    TASK,
+    ShownPage,
+    prompt_for,
+)
+from llmcrawler.core.understanding.extraction.record_schema import (
+    FIELD_TYPES,
+    Field,
+    FieldType,
+    RequestedSchema,
+    reconcile,
+)
+from llmcrawler.core.understanding.extraction.tree import fold
+from llmcrawler.core.understanding.extraction.typed_values import fits as value_fits
+from llmcrawler.errors import BadAnswer
 
 _ANSWER_TOKENS_AROUND: Final = 1_500
 _ANSWER_TOKENS_PER_PAGE: Final = 1_500
@@ -106,3 +124,253 @@ def annotation_tokens(requested: RequestedSchema | None, *, small_model: bool = 
     fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
     fixed += [json.dumps(prompt.document("", requested, (), ())), json.dumps(prompt.schema(1, requested))]
     return sum(map(estimate_tokens, fixed))
+
+
+_WORDS: Final = re.compile(r"[^\W_]+")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MAX_NAME_CHARS: Final = 64
+_MAX_DESCRIPTION_CHARS: Final = 200
+
+Values = Mapping[str, tuple[Pointed, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Induced:
+    """A checked answer. `values` are by page id, `dropped` counts what was refused by reason, `missing` are the ids of
+    the pages that the answer leaves out. `refused` counts the pages on which every pointer of a field was refused."""
+
+    fields: tuple[Field, ...]
+    values: Values
+    dropped: Counter[str] = field(default_factory=Counter)
+    missing: frozenset[str] = frozenset()
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedSchema | None) -> Induced:
+    """Check an answer to a document. Raises BadAnswer for an answer about none of the pages."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("pages"), list):
+        raise BadAnswer("the answer has no pages")
+    dropped: Counter[str] = Counter()
+    known = [str(one.get("name")) for one in document.get("known_fields") or ()]
+    fields, keys = requested_or_named(answer.get("fields"), requested, known, dropped)
+    shown = {page["id"]: {block["n"]: block["text"] for block in page["blocks"]} for page in document["pages"]}
+    values: dict[str, tuple[Pointed, ...]] = {}
+    given_keys: set[tuple[str, str | None]] = set()
+    for page in answer["pages"]:
+        page_id = page.get("id") if isinstance(page, dict) else None
+        if not isinstance(page_id, str) or page_id not in shown or page_id in values:
+            dropped["unknown_page"] += 1
+            continue
+        given = _list(page.get("values"))[:MAX_VALUES_A_PAGE]
+        pointing = [one for one in given if isinstance(one, dict) and one.get("blocks")]
+        given_keys |= {(page_id, key_of(one.get("field"), keys)) for one in pointing}
+        pointed = (_pointed(one, keys, shown[page_id], dropped) for one in given)
+        values[page_id] = tuple(dict.fromkeys(one for one in pointed if one is not None))
+    if not values:
+        raise BadAnswer("the answer is about none of the pages that were asked for")
+    fixed: frozenset[str] = frozenset()
+    if requested is None:
+        fields, values = _in_one_number(fields, values, known)
+    else:
+        fixed = frozenset(one.key for one in requested.fields if one.type is not None)
+    fields, values = _typechecked(fields, values, shown, fixed, dropped)
+    kept_keys = {(page_id, one.field) for page_id, pointed in values.items() for one in pointed}
+    refused = Counter(key for _, key in given_keys - kept_keys if key is not None)
+    return Induced(fields, values, +dropped, frozenset(shown.keys() - values.keys()), refused)
+
+
+# -- names of fields --
+
+
+def snake_case(name: Any) -> str:
+    """Return a name in snake_case, without accents; "" for what has no letters in it."""
+    if not isinstance(name, str):
+        return ""
+    plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", name[:_MAX_NAME_CHARS]).casefold())
+    plain = "".join(one for one in plain if not unicodedata.combining(one))
+    snake = "_".join(_WORDS.findall(unicodedata.normalize("NFC", plain)))
+    return snake if any(map(str.isalpha, snake)) else ""
+
+
+def singular(name: str) -> str:
+    """Return one name for "images" and "image", which two models, or two calls, call the same field."""
+    if name.endswith("ies") and len(name) > 4:
+        return f"{name[:-3]}y"
+    return name[:-1] if len(name) > 3 and name.endswith("s") and not name.endswith(("ss", "us", "is")) else name
+
+
+def requested_or_named(
+    given: Any, requested: RequestedSchema | None, known: Collection[str], dropped: Counter[str]
+) -> tuple[tuple[Field, ...], dict[str, str]]:
+    """Return the fields of an answer, and the key of each by all the names that the answer may call it.
+
+    A user's fields are taken as they are; where they leave the type open, the answer's holds. A field that is the same
+    as a `known` one but for its number gets that name.
+    """
+    named = _named(given, dropped)
+    if requested is not None:
+        answered = {snake_case(one.name): one for one in named}
+        fields = tuple(_typed_by(one, answered.get(snake_case(one.name))) for one in requested.fields)
+        return fields, _keys(fields, {})
+    names = {one.name for one in named}
+    by_singular = {singular(name): name for name in sorted(known)}
+    renamed = {name: by_singular.get(singular(name), name) for name in names.difference(known)}
+    renamed = {old: new for old, new in renamed.items() if new != old and new not in names}
+    groups = {one.group for one in named}
+    fields = reconcile((), [replace(one, name=renamed.get(one.name, one.name)) for one in named])
+    kept = tuple(one for one in fields if one.group or one.name not in groups)
+    dropped["field_is_group"] += len(fields) - len(kept)
+    return kept, _keys(kept, renamed)
+
+
+def _typed_by(requested: Field, answered: Field | None) -> Field:
+    if answered is None or requested.type is not None:
+        return requested
+    return replace(requested, type=answered.type, many=requested.many or answered.many)
+
+
+def _keys(fields: Sequence[Field], renamed: Mapping[str, str]) -> dict[str, str]:
+    """Return the key of a field by its names. One of a group may go by its own name where no other has it."""
+    counts = Counter(one.name for one in fields)
+    keys = {one.name: one.key for one in fields if counts[one.name] == 1}
+    keys |= {one.name: one.key for one in fields if not one.group}
+    keys |= {old: keys[new] for old, new in renamed.items() if new in keys}
+    keys |= {one.key: one.key for one in fields}
+    return {_plain(name): key for name, key in keys.items()} | keys
+
+
+def key_of(name: Any, keys: Mapping[str, str]) -> str | None:
+    """Return the key of the field that an answer calls so."""
+    if not isinstance(name, str):
+        return None
+    return keys.get(name) or keys.get(_plain(name)) or keys.get(snake_case(name))
+
+
+def _plain(name: str) -> str:
+    return ".".join(snake_case(part) for part in name.split("."))
+
+
+def _named(given: Any, dropped: Counter[str]) -> list[Field]:
+    fields = []
+    for one in _list(given):
+        name = snake_case(one.get("name")) if isinstance(one, dict) else ""
+        if not name:
+            dropped["nameless_field"] += 1
+            continue
+        kind, description = one.get("type"), one.get("description")
+        known: FieldType | None = next((known for known in FIELD_TYPES if known == kind), "string")
+        text = fold(description)[:_MAX_DESCRIPTION_CHARS] if isinstance(description, str) else ""
+        fields.append(Field(name, known, bool(one.get("many")) or kind == "list", text, snake_case(one.get("group"))))
+    return fields
+
+
+def one_of_two_numbers(
+    fields: Sequence[Field], pages: Iterable[frozenset[str]], known: Collection[str]
+) -> dict[str, str]:
+    """Return key -> the key of the same field in the other number ("image", "images"), where no page has both.
+
+    `pages` are the keys that each page has. The one whose name is known, else the one on more pages, keeps its name.
+    """
+    had = list(pages)
+    counts = Counter(key for keys in had for key in keys)
+    first: dict[tuple[str, str], str] = {}
+    merged: dict[str, str] = {}
+    for one in sorted(fields, key=lambda one: (one.name not in known, -counts[one.key])):
+        kept = first.setdefault((one.group, singular(one.name)), one.key)
+        if kept != one.key and not any({kept, one.key} <= keys for keys in had):
+            merged[one.key] = kept
+    return merged
+
+
+def _in_one_number(
+    fields: tuple[Field, ...], values: Values, known: Collection[str]
+) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
+    """Return the answer with "image" on one page and "images" on another as one field."""
+    merged = one_of_two_numbers(fields, [frozenset(one.field for one in pointed) for pointed in values.values()], known)
+    by_key = {one.key: one for one in fields}
+    for gone, kept in merged.items():
+        by_key[kept] = reconcile([by_key[kept]], [replace(by_key.pop(gone), name=by_key[kept].name)])[0]
+    return tuple(by_key.values()), {
+        page: tuple(replace(one, field=merged.get(one.field, one.field)) for one in pointed)
+        for page, pointed in values.items()
+    }
+
+
+# -- pointers --
+
+
+def _pointed(given: Any, keys: Mapping[str, str], texts: Mapping[int, str], dropped: Counter[str]) -> Pointed | None:
+    if not isinstance(given, dict):
+        dropped["empty"] += 1
+        return None
+    key = key_of(given.get("field"), keys)
+    if key is None:
+        dropped["unknown_field"] += 1
+        return None
+    numbers = [
+        n for n in _list(given.get("blocks"))[:MAX_BLOCKS_A_VALUE] if isinstance(n, int) and not isinstance(n, bool)
+    ]
+    blocks = tuple(n for n in dict.fromkeys(numbers) if n in texts)
+    dropped["unknown_block"] += len(set(numbers)) - len(blocks)
+    if not blocks:
+        dropped["empty"] += not numbers
+        return None
+    quote = fold(given["quote"]) if isinstance(given.get("quote"), str) else ""
+    return _quoted(key, blocks, quote, texts, dropped) if quote else Pointed(key, blocks)
+
+
+def _quoted(
+    key: str, blocks: tuple[int, ...], quote: str, texts: Mapping[int, str], dropped: Counter[str]
+) -> Pointed | None:
+    """Return the blocks that have the quote; all of them, where only together they do."""
+    # The part of a long text that was cut off is no part of the value.
+    having = tuple(n for n in blocks if quote in texts[n] and (quote == texts[n] or not quote.endswith("…")))
+    if having:
+        return Pointed(key, having, None if all(quote == texts[n] for n in having) else quote)
+    if len(blocks) > 1 and quote in " ".join(texts[n] for n in blocks):
+        return Pointed(key, blocks)
+    dropped["quote_not_in_block"] += 1
+    return None
+
+
+def _typechecked(
+    fields: tuple[Field, ...],
+    values: Values,
+    shown: Mapping[str, Mapping[int, str]],
+    fixed: frozenset[str],
+    dropped: Counter[str],
+) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
+    """Return the answer without the blocks that are no values of their field's type. A field that all of its values
+    contradict is a string, unless its type is fixed by the user.
+    """
+    types = {one.key: one.type for one in fields}
+    fits = cache(value_fits)  # an answer may point at a block as often as it likes
+    fitting = {
+        (page, one): _fitting(fits, one, types[one.field], shown[page])
+        for page, pointed in values.items()
+        for one in pointed
+    }
+    counts = Counter(one.field for _, one in fitting)
+    bad = Counter(one.field for (_, one), kept in fitting.items() if kept is None)
+    wrong = {key for key, count in bad.items() if count == counts[key] and count > 1} - fixed
+    dropped["type_mismatch"] += sum(kept != one for (_, one), kept in fitting.items() if one.field not in wrong)
+    checked = {
+        page: [one if one.field in wrong else fitting[page, one] for one in pointed] for page, pointed in values.items()
+    }
+    return (
+        tuple(replace(one, type="string") if one.key in wrong else one for one in fields),
+        {page: tuple(one for one in pointed if one is not None) for page, pointed in checked.items()},
+    )
+
+
+def _fitting(
+    fits: Callable[[str, FieldType | None], bool], pointed: Pointed, kind: FieldType | None, texts: Mapping[int, str]
+) -> Pointed | None:
+    if pointed.quote:
+        return pointed if fits(pointed.quote, kind) else None
+    blocks = tuple(n for n in pointed.blocks if fits(texts[n], kind))
+    return replace(pointed, blocks=blocks) if blocks else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

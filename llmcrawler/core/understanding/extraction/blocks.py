@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice, pairwise, takewhile
 from statistics import fmean
@@ -388,3 +390,49 @@ def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
                 behind.setdefault(one.text, []).append(counts[follower.text])
     labels = {text for text, found in behind.items() if 2 * fmean(found) < counts[text]}
     return [page.texts & labels for page in pages]
+
+
+# Selectors are learned from the first so many characters of a page, and from so many of all pages.
+_MAX_PAGE_CHARS = 1_000_000
+_KEPT_PAGES = 24  # a run has twenty, if the settings are as they come
+
+
+class TrainingPage:
+    """A page kept for learning; its HTML is packed, and cut where a page is longer than any that is learned from."""
+
+    __slots__ = ("_packed", "chars", "features", "lang", "title", "url")
+
+    def __init__(self, url: str, title: str, lang: str, html: str, features: frozenset[str]) -> None:
+        self.url = url
+        self.title = title
+        self.lang = lang
+        self.features = features
+        html = html[:_MAX_PAGE_CHARS]
+        self.chars = len(html)
+        self._packed = zlib.compress(html.encode("utf-8", "replace"), 1)
+
+    @property
+    def html(self) -> str:
+        return zlib.decompress(self._packed).decode("utf-8")
+
+    def blocks(self) -> PageBlocks:
+        """Return the page taken apart, with as much work allowed as a run may do on it. The pages of the latest run are
+        kept so: it looks at them again after each answer.
+        """
+        page = _taken_apart(self._packed, self.url)
+        page.source.work = Work(TRAINING_STEPS)
+        return page
+
+
+@lru_cache(maxsize=_KEPT_PAGES)
+def _taken_apart(packed: bytes, url: str) -> PageBlocks:
+    return PageBlocks(zlib.decompress(packed).decode("utf-8"), url)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointed:
+    """Value that an annotator points at: the numbers of its blocks, and the part of their text (None: all)."""
+
+    field: str
+    blocks: tuple[int, ...]
+    quote: str | None = None

@@ -15,8 +15,8 @@ from lxml import etree
 
 from llmcrawler.core.content.fingerprint import may_be_hash
 from llmcrawler.core.understanding.extraction.blocks import Spot
-from llmcrawler.core.understanding.extraction.extractor import Selector
 from llmcrawler.core.understanding.extraction.queries import is_bounded
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.tree import absolute_path, fold, line_up, steps_down, tags_down
 
 PROPERTY: Final = "property"

@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, get_args
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import urljoin
 
-FieldType = Literal["string", "integer", "number", "boolean", "date", "url"]
-Language = Literal["css", "xpath", "json-ld"]
+from lxml import etree
 
-FIELD_TYPES: Final[tuple[FieldType, ...]] = get_args(FieldType)
-LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A property of a record.
-
-    `name` is its path in the record: "price", "offer.price". A field with a `group` is a property of each object of
-    the array that stands at the path `group`; its name is then relative to that object. `many` is an array of
-    plain values. `type` is None while nobody has said what it is: it is then read as a string.
-    """
-
-    name: str
-    type: FieldType | None = None
-    many: bool = False
-    description: str = ""
-    group: str = ""
-
-    @property
-    def key(self) -> str:
-        """The name that no other field of the record has."""
-        return f"{self.group}.{self.name}" if self.group else self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """A way to a value on the pages of a template, and the part of the text there that is the value.
-
-    `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's JSON-LD: `Product.offers.price`
-    is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space
-    folded. `pattern` is a regular expression whose only group is the value; where it does not match there is none.
-    `evidence` is the kind of evidence that it rests on: property, id, label, class, path, structured-data.
-    `coverage` is the share of the template's pages on which it gives a value; `agreement` the share of the pages that
-    were not shown to the model on which it gives what a selector of another kind of evidence gives (None: there is no
-    such selector).
-    """
-
-    query: str
-    language: Language
-    attribute: str | None = None
-    pattern: str | None = None
-    evidence: str = "path"
-    coverage: float = 0.0
-    agreement: float | None = None
+from llmcrawler.core.content import is_cheap
+from llmcrawler.core.understanding.extraction.queries import (
+    PageSource,
+    compile_pattern,
+    compile_query,
+    elements_at,
+    is_bounded,
+    nodes_at,
+    texts_at,
+    texts_within,
+)
+from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, Field, assemble
+from llmcrawler.core.understanding.extraction.selectors import LANGUAGES, Selector, outermost
+from llmcrawler.core.understanding.extraction.structured_record import PageToRead, may_have_record, structured_record
+from llmcrawler.core.understanding.extraction.tree import INLINE_STEPS, PAGE_STEPS, Work, parse_tree
+from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
+from llmcrawler.errors import ContentError, TooCostly
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +91,235 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a text")
     return value
+
+
+T = TypeVar("T")
+
+# Steps that a field costs before its selectors have found anything.
+_STEPS_A_FIELD: Final = 10
+# Processor time. An honest table of 60,000 rows takes four seconds, a training run on twenty long pages ten.
+_PAGE_SECONDS: Final = 20.0
+_TRAINING_SECONDS: Final = 60.0
+_LOOKED_AT: Final = 200_000  # characters, of which a first look takes a few milliseconds, and 40 at most
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The record of a page. It has every field of the extractor, null where the page has no value. `present` are the
+    keys of the fields that have one (of a group: its name)."""
+
+    record: dict[str, Any]
+    present: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorResult:
+    """What one selector gives on a page: the texts or numbers it stands for, and the elements that hold them (none in
+    JSON-LD). `is_used`: the record has them, as no selector of the field before it gives any. Of an array the field is
+    its name.
+    """
+
+    field: str
+    selector: Selector
+    elements: tuple[etree._Element, ...]
+    is_used: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    source: PageSource
+    url: str
+    lang: str
+
+
+class CompiledExtractor:
+    """Makes records. Raises ValueError when a selector or a pattern of the extractor is none."""
+
+    def __init__(self, extractor: TemplateExtractor) -> None:
+        self.extractor = extractor
+        self._rules = [rule for rule in extractor.rules if not rule.field.group]
+        self._has_urls = any(field.type == "url" for field in extractor.fields)
+        self._groups = [
+            (name, rows, [rule for rule in extractor.rules if rule.field.group == name])
+            for name, rows in extractor.groups
+        ]
+        selectors = [one for rule in extractor.rules for one in rule.selectors]
+        selectors += [one for _, rows in extractor.groups for one in rows]
+        unknown = [one for one in selectors if not is_bounded(one)]
+        for selector in unknown:
+            compile_query(selector.query, selector.language)
+        for pattern in {one.pattern for one in selectors if one.pattern is not None}:
+            compile_pattern(pattern)
+        # True where all work on a page is counted, so that no page can make it endless.
+        self.is_bounded = not unknown
+
+    def extract(self, html: str, url: str, lang: str = "") -> Extraction:
+        """Make the record of a page. Never raises on malformed HTML; raises TooCostly where it takes too much work."""
+        return self.extract_from(PageSource(parse_tree(html)), url, lang)
+
+    def extract_from(self, source: PageSource, url: str, lang: str = "") -> Extraction:
+        """Make the record of a page that is parsed already. Raises TooCostly where it takes more work than is left."""
+        page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
+        found: dict[str, Any] = {rule.field.key: _value(rule, page) for rule in self._rules}
+        found |= {name: _objects(rows, rules, page) or None for name, rows, rules in self._groups}
+        values = {name: value for name, value in found.items() if value is not None}
+        return Extraction(assemble(self.extractor.fields, values), frozenset(values))
+
+    def results(self, source: PageSource, url: str, lang: str = "") -> list[SelectorResult]:
+        """Return each selector that gives a value on a page, also those whose value the record does not need. Raises
+        TooCostly as `extract_from` does.
+        """
+        page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
+        found: list[SelectorResult] = []
+        for rule in self._rules:
+            giving = [one for one in rule.selectors if _values(one, rule, page)]
+            found += _results(rule.field.key, giving, [source.root], page, is_one=not (rule.field.many or rule.joined))
+        for name, selectors, rules in self._groups:
+            giving = [one for one in selectors if any(_objects([one], rules, page))]
+            found += _results(name, giving, [source.root], page)
+            rows = _rows(giving[0], rules, page) if giving else []
+            for rule in rules:
+                inner = [one for one in rule.selectors if any(_values(one, rule, page, row) for row in rows)]
+                found += _results(rule.field.key, inner, rows, page)
+        return found
+
+
+@lru_cache(maxsize=512)
+def compile_extractor(extractor: TemplateExtractor) -> CompiledExtractor:
+    """Compile an extractor, once. Raises ValueError as CompiledExtractor does."""
+    return CompiledExtractor(extractor)
+
+
+def _base_url(source: PageSource, url: str) -> str:
+    base = source.root.find("head/base")
+    try:
+        return urljoin(url, base.get("href") or "") if base is not None else url
+    except ValueError:
+        return url
+
+
+def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> Scalar | list[Scalar] | None:
+    """Return the typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
+    for selector in rule.selectors:
+        values = _values(selector, rule, page, row)
+        if values:
+            return values if rule.field.many else values[0]
+    return None
+
+
+def _values(selector: Selector, rule: FieldRule, page: _Page, row: etree._Element | None = None) -> list[Scalar]:
+    if row is not None:
+        texts = texts_within(row, selector, page.source.work)
+    else:
+        texts = texts_at(page.source, selector)
+        texts = ["\n".join(texts)] if rule.joined and texts else texts
+    # Values for machines are written alike in all languages.
+    lang = "" if selector.language == "json-ld" and row is None else page.lang
+    given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
+    return [value for value in given if value is not None]
+
+
+def _results(
+    field: str, giving: Sequence[Selector], within: Sequence[etree._Element], page: _Page, *, is_one: bool = False
+) -> list[SelectorResult]:
+    found = []
+    for number, selector in enumerate(giving):
+        elements = [one for part in within for one in elements_at(part, selector, page.source.work)]
+        found.append(SelectorResult(field, selector, tuple(elements[:1] if is_one else elements), number == 0))
+    return found
+
+
+def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
+    """Return the objects of a group by the first of its selectors that gives any."""
+    for selector in rows:
+        objects = []
+        for row in _rows(selector, rules, page):
+            found = {rule.field.name: _value(rule, page, row) for rule in rules}
+            objects.append({name: value for name, value in found.items() if value is not None})
+        if any(objects):
+            return [one for one in objects if one]
+    return []
+
+
+def _rows(selector: Selector, rules: Sequence[FieldRule], page: _Page) -> list[etree._Element]:
+    """Return the elements that hold one object each."""
+    work = page.source.work
+    rows = [one for one in nodes_at(page.source.root, selector, work) if isinstance(one, etree._Element)]
+    if len(outermost(rows, work)) < len(rows):
+        for row in rows:  # each looks through all that are within it, too
+            work.charge(len(rules) * sum(1 for _ in row.iter()))
+    work.charge(_STEPS_A_FIELD * len(rules) * len(rows))
+    return rows
+
+
+def extractions(
+    extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, limit: int = PAGE_STEPS
+) -> list[Extraction]:
+    """Return what each extractor gives on a page. Raises TooCostly where this takes more than `limit` steps."""
+    source = PageSource(parse_tree(html), Work(limit))
+    return [compile_extractor(one).extract_from(source, url, lang) for one in extractors]
+
+
+class BoundedRun(Protocol):
+    """Runs a pure function in another process, as `BoundedProcesses.run` does."""
+
+    async def __call__(self, function: Callable[..., T], /, *arguments: object, seconds: float, share: str) -> T:
+        """Raises ContentError where it takes too much of time or memory."""
+        ...
+
+
+async def in_thread(function: Callable[..., T], /, *arguments: object, seconds: float, share: str) -> T:  # noqa: ARG001 - Apart's interface
+    """Run a function in a thread of this process, without a limit: for pages that are known."""
+    return await asyncio.to_thread(function, *arguments)
+
+
+class ExtractionRunner:
+    """Decides where extractors run. `inline_chars`: the longest page whose record is made in this process, on the event
+    loop, if `is_cheap` says that it costs little to parse.
+    """
+
+    def __init__(
+        self,
+        inline_chars: int = 100_000,
+        apart: BoundedRun = in_thread,
+        is_cheap: Callable[[str], bool] = is_cheap,
+    ) -> None:
+        self._inline_chars = inline_chars
+        self._apart = apart
+        self._is_cheap = is_cheap
+
+    async def extractions(
+        self, extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, site: str
+    ) -> list[Extraction]:
+        """Return what each extractor gives on a page. Raises TooCostly where they take too long for any page."""
+        if self._is_inline(html):
+            try:
+                if all(compile_extractor(one).is_bounded for one in extractors):
+                    return extractions(extractors, html, url, lang, INLINE_STEPS)
+            except TooCostly:
+                pass  # it is no ordinary page
+        return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)
+
+    async def structured(self, page: PageToRead, fields: Sequence[Field] | None, site: str) -> dict[str, Any] | None:
+        """Return the record of what a page says of itself. Raises TooCostly where that takes too long for any page."""
+        if len(page.html) <= _LOOKED_AT and not may_have_record(page.html, of_metas=page.is_sure):
+            return None
+        if self._is_inline(page.html):
+            try:
+                return structured_record(page, fields, INLINE_STEPS)
+            except TooCostly:
+                pass  # it is no ordinary page
+        return await self._run(_PAGE_SECONDS, site, structured_record, page, fields)
+
+    def _is_inline(self, html: str) -> bool:
+        return len(html) <= self._inline_chars and self._is_cheap(html)
+
+    async def train(self, function: Callable[..., T], /, *arguments: object, site: str) -> T:
+        """Run a function of a training run's pages. Raises TooCostly where it takes too long for any such run."""
+        return await self._run(_TRAINING_SECONDS, site, function, *arguments)
+
+    async def _run(self, seconds: float, site: str, function: Callable[..., T], /, *arguments: object) -> T:
+        try:
+            return await self._apart(function, *arguments, seconds=seconds, share=site)
+        except ContentError as error:
+            raise TooCostly(str(error)) from error

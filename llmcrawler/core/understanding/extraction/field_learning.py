@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Final
 
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Spot
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed, Spot
 from llmcrawler.core.understanding.extraction.candidates import (
     Candidate,
     best_of_each,
@@ -23,10 +23,11 @@ from llmcrawler.core.understanding.extraction.candidates import (
     candidates_within,
     started_with,
 )
-from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, Selector
-from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, taken, texts_within
-from llmcrawler.core.understanding.extraction.training_set import AnnotatedPage, TrainingSet, Value, as_one
-from llmcrawler.core.understanding.extraction.tree import Work, line_up
+from llmcrawler.core.understanding.extraction.extractor import FieldRule
+from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, taken, texts_at, texts_within
+from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.selectors import Selector
+from llmcrawler.core.understanding.extraction.tree import Work, fold, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import fits
 
 _NUMBER: Final = re.compile(r"\d[\d.,]*")
@@ -587,3 +588,68 @@ def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[S
     coverage = sum(output is not None for output in outputs) / len(outputs)
     support = hits / max(1.0, with_value + 0.5 * ghosts)
     return replace(selector, pattern=pattern, coverage=round(coverage, 3)), support
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a page, white space folded, and where it stands."""
+
+    text: str
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedPage:
+    """A page and its values by the key of their field, in document order; a field without values is not on the page."""
+
+    page: PageBlocks
+    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, page: PageBlocks, pointed: Iterable[Pointed]) -> AnnotatedPage:
+        """Resolve pointers; those to blocks that the page does not have are left out."""
+        values: dict[str, dict[int, Value]] = {}
+        for one in pointed:
+            for number in one.blocks:
+                if number in page.spots:
+                    text = fold(one.quote) if one.quote else page.blocks[number - 1].text
+                    values.setdefault(one.field, {})[number] = Value(text, page.spots[number])
+        return cls(page, {name: tuple(found[n] for n in sorted(found)) for name, found in values.items()})
+
+
+class TrainingSet:
+    """The annotated pages and the others of a template. Remembers what each selector gives on each of them."""
+
+    def __init__(self, annotated: Sequence[AnnotatedPage], others: Sequence[PageBlocks]) -> None:
+        self.annotated = annotated
+        self.others = others
+        self._texts: dict[tuple[int, str, str | None], list[str]] = {}
+
+    def forget(self) -> None:
+        """Drop the texts that selectors gave: those of one field are of little use for the next."""
+        self._texts.clear()
+
+    def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
+        """Return all texts that a selector gives on a page, its pattern left aside."""
+        key = (id(page), selector.query, selector.attribute)
+        if key not in self._texts:
+            plain = selector if selector.pattern is None else replace(selector, pattern=None)
+            self._texts[key] = texts_at(page.source, plain)
+        return self._texts[key]
+
+
+def as_one(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Return values that are pieces of one text as the element that holds just them, where there is one."""
+    elements = [value.spot.element for value in values if value.spot.element is not None]
+    if len(values) < 2 or len(elements) < len(values):
+        return tuple(values)
+    if len({value.text for value in values}) == 1:
+        return (values[0],)
+    whole = " ".join(value.text for value in values)
+    for holder in line_up(elements[0]):
+        text = text_of(holder)
+        if text.replace(" ", "") == whole.replace(" ", ""):
+            return (Value(text, Spot(holder)),)
+        if len(text) > 1.2 * len(whole) + 20:
+            break
+    return tuple(values)

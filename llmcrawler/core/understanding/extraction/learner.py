@@ -11,17 +11,17 @@ from math import comb
 from typing import Any
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.extraction_runs import (
+from llmcrawler.core.understanding.extraction.blocks import TrainingPage
+from llmcrawler.core.understanding.extraction.extractor import (
     Extraction,
     ExtractionRunner,
+    TemplateExtractor,
     compile_extractor,
     extractions,
 )
-from llmcrawler.core.understanding.extraction.extractor import Field, TemplateExtractor
 from llmcrawler.core.understanding.extraction.queries import PageSource
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
-from llmcrawler.core.understanding.extraction.training_set import TrainingPage
 from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS
 from llmcrawler.errors import LLMError, LLMUnavailable, StorageFailed, TooCostly
 from llmcrawler.items import PageError

@@ -11,8 +11,14 @@ from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
 from llmcrawler.core.content.structured import json_ld
-from llmcrawler.core.understanding.extraction.extractor import Language, Selector
-from llmcrawler.core.understanding.extraction.selectors import SelectorMemory, TextNode, evaluate, path_of
+from llmcrawler.core.understanding.extraction.selectors import (
+    Language,
+    Selector,
+    SelectorMemory,
+    TextNode,
+    evaluate,
+    path_of,
+)
 from llmcrawler.core.understanding.extraction.tree import Work, fold, text_of
 from llmcrawler.errors import TooCostly
 
@@ -61,7 +67,8 @@ def take(pattern: str, text: str) -> str | None:
     if len(text) > _MAX_TEXT_CHARS:
         return None
     try:
-        match = compile_pattern(pattern).search(text, timeout=_MAX_SECONDS)
+        # It keeps the GIL: while it waits for that, the time of other threads counts as its own.
+        match = compile_pattern(pattern).search(text, timeout=_MAX_SECONDS, concurrent=False)
     except TimeoutError:
         raise TooCostly(f"the pattern {pattern!r} takes too long on a text of {len(text)} characters") from None
     return match[1].strip() or None if match and match[1] else None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from llmcrawler.core.storage.feeds.clean_values import as_json, clean
 from llmcrawler.core.storage.feeds.tables import MAX_FOUND_COLUMNS, MAX_NAME_CHARS, RECORD, Column, Kind
-from llmcrawler.core.understanding.extraction.extractor import Field, FieldType
+from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
 from llmcrawler.core.understanding.extraction.typed_values import read_amount
 
 URL: Final = "url"

@@ -9,9 +9,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.blocks import PageBlocks, listed_to_show, shown_blocks
-from llmcrawler.core.understanding.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
-from llmcrawler.core.understanding.extraction.extractor import Field, Selector, TemplateExtractor
+from llmcrawler.core.understanding.extraction.blocks import (
+    PageBlocks,
+    Pointed,
+    TrainingPage,
+    listed_to_show,
+    shown_blocks,
+)
+from llmcrawler.core.understanding.extraction.extractor import (
+    Extraction,
+    ExtractionRunner,
+    TemplateExtractor,
+    compile_extractor,
+)
+from llmcrawler.core.understanding.extraction.field_learning import AnnotatedPage, Value, as_one
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
     SAYING_CORE,
@@ -27,6 +38,7 @@ from llmcrawler.core.understanding.extraction.learner import (
     outcome_of,
 )
 from llmcrawler.core.understanding.extraction.record_schema import (
+    Field,
     RecordValidator,
     RequestedSchema,
     assemble,
@@ -34,9 +46,9 @@ from llmcrawler.core.understanding.extraction.record_schema import (
     filled_up,
     schema_of,
 )
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules
-from llmcrawler.core.understanding.extraction.training_set import AnnotatedPage, Pointed, TrainingPage, Value, as_one
 from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
 from llmcrawler.errors import STOPPED, LLMError, TooCostly, WorkGivenBack
 from llmcrawler.items import PageError

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.extractor import Language
 from llmcrawler.core.understanding.extraction.tree import Work, text_of
 
 # Of one page, before all is forgotten: an ordinary one has two thousand elements.
@@ -496,3 +495,29 @@ def _texts_within(element: etree._Element, work: Work) -> Iterator[TextNode]:
     """Yield all texts within an element, not in document order."""
     for node in element.iter("*"):
         yield from _texts_in(node, work)
+
+
+Language = Literal["css", "xpath", "json-ld"]
+LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A way to a value on the pages of a template, and the part of the text there that is the value.
+
+    `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's JSON-LD: `Product.offers.price`
+    is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space
+    folded. `pattern` is a regular expression whose only group is the value; where it does not match there is none.
+    `evidence` is the kind of evidence that it rests on: property, id, label, class, path, structured-data.
+    `coverage` is the share of the template's pages on which it gives a value; `agreement` the share of the pages that
+    were not shown to the model on which it gives what a selector of another kind of evidence gives (None: there is no
+    such selector).
+    """
+
+    query: str
+    language: Language
+    attribute: str | None = None
+    pattern: str | None = None
+    evidence: str = "path"
+    coverage: float = 0.0
+    agreement: float | None = None

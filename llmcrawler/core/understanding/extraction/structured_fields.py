@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from llmcrawler.core.understanding.extraction.extractor import Field
-from llmcrawler.core.understanding.extraction.record_schema import assemble
+from llmcrawler.core.understanding.extraction.record_schema import Field, assemble
 from llmcrawler.core.understanding.extraction.tree import Work
 from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
 

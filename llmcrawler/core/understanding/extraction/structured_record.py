@@ -17,7 +17,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from llmcrawler.core.content.item_markup import microdata, rdfa
 from llmcrawler.core.content.markup import json_ld_scripts, parse
 from llmcrawler.core.content.structured import json_ld
-from llmcrawler.core.understanding.extraction.extractor import Field
 from llmcrawler.core.understanding.extraction.page_subject import (
     PageNames,
     Subject,
@@ -25,6 +24,7 @@ from llmcrawler.core.understanding.extraction.page_subject import (
     family_of_type,
     find_subject,
 )
+from llmcrawler.core.understanding.extraction.record_schema import Field
 from llmcrawler.core.understanding.extraction.structured_fields import asked_of
 from llmcrawler.core.understanding.extraction.structured_values import StructuredValues, in_one
 from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS, Work

@@ -10,28 +10,28 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from llmcrawler.core.understanding.extraction.annotators import Annotator
+from llmcrawler.core.understanding.extraction.annotators import Annotator, Induced
 from llmcrawler.core.understanding.extraction.blocks import (
     BlockList,
+    Pointed,
+    TrainingPage,
     is_crowded,
     labels_of,
     main_scores,
     repeated_texts,
     shown_blocks,
 )
-from llmcrawler.core.understanding.extraction.extraction_runs import ExtractionRunner
-from llmcrawler.core.understanding.extraction.extractor import Field, FieldRule, TemplateExtractor
-from llmcrawler.core.understanding.extraction.field_learning import LearnedField, LearnedGroup, learn_field, learn_group
-from llmcrawler.core.understanding.extraction.induce_answers import Induced
-from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.record_schema import reconcile
-from llmcrawler.core.understanding.extraction.training_set import (
+from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner, FieldRule, TemplateExtractor
+from llmcrawler.core.understanding.extraction.field_learning import (
     AnnotatedPage,
-    Pointed,
-    TrainingPage,
+    LearnedField,
+    LearnedGroup,
     TrainingSet,
-    first_pages,
+    learn_field,
+    learn_group,
 )
+from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
+from llmcrawler.core.understanding.extraction.record_schema import Field, reconcile
 from llmcrawler.errors import BadAnswer, BudgetSpent
 
 logger = logging.getLogger(__name__)
@@ -282,4 +282,18 @@ def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: in
         best = max(range(len(features)), key=lambda place: len(features[place] & missing))
         chosen.append(best)
         missing -= features[best]
+    return chosen
+
+
+_MAX_CHARS = 8_000_000
+
+
+def first_pages(pages: Sequence[TrainingPage]) -> list[TrainingPage]:
+    """Return the first pages, which together are no longer than may be learned from, but two at least."""
+    chars, chosen = 0, list[TrainingPage]()
+    for page in pages:
+        chars += page.chars
+        if chars > _MAX_CHARS and len(chosen) > 1:
+            break
+        chosen.append(page)
     return chosen

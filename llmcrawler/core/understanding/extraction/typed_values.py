@@ -12,7 +12,7 @@ from typing import Any, Final
 from unicodedata import category
 from urllib.parse import urljoin, urlsplit
 
-from llmcrawler.core.understanding.extraction.extractor import FieldType
+from llmcrawler.core.understanding.extraction.record_schema import FieldType
 from llmcrawler.core.understanding.extraction.tree import INLINE_STEPS, Work, fold
 from llmcrawler.core.urls import MAX_URL_LENGTH
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from llmcrawler.core.content import read_page
 from llmcrawler.core.understanding.extraction import RecordQuestion
-from llmcrawler.core.understanding.extraction.extractor import Field
-from llmcrawler.core.understanding.extraction.induce_answers import Induced, parse_answer
+from llmcrawler.core.understanding.extraction.annotators import Induced, parse_answer
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage, induce_document
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema
 
 SITE = "shop.test"
 Data = dict[str, Any]

@@ -3,11 +3,9 @@
 import pytest
 
 from llmcrawler.core.understanding.extraction import PageBlocks, main_scores, shown_blocks
-from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.blocks import is_crowded, repeated_texts
-from llmcrawler.core.understanding.extraction.induce_answers import Induced
+from llmcrawler.core.understanding.extraction.annotators import Annotator, Induced
+from llmcrawler.core.understanding.extraction.blocks import TrainingPage, is_crowded, repeated_texts
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
-from llmcrawler.core.understanding.extraction.training_set import TrainingPage
 
 URL = "http://shop.example/tea"
 WORDS = "This tea grows on the southern slopes, is picked by hand in April and dried for two days in the shade."

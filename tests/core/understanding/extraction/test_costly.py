@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,15 +21,14 @@ from llmcrawler.core.understanding.extraction import (
     Selector,
     TemplateExtractor,
 )
-from llmcrawler.core.understanding.extraction.blocks import PageBlocks
-from llmcrawler.core.understanding.extraction.extraction_runs import compile_extractor, extractions
-from llmcrawler.core.understanding.extraction.induce_answers import Induced
+from llmcrawler.core.understanding.extraction.annotators import Induced
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.extractor import compile_extractor, extractions
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import Variant
-from llmcrawler.core.understanding.extraction.queries import is_bounded, learn_pattern
+from llmcrawler.core.understanding.extraction.queries import is_bounded, learn_pattern, take
 from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules
 from llmcrawler.core.understanding.extraction.training_run import blocks_of, learn
-from llmcrawler.core.understanding.extraction.training_set import Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.typed_values import read_date
 from llmcrawler.errors import ContentError, TooCostly
 
@@ -123,7 +123,7 @@ async def test_a_costly_page_is_read_elsewhere_and_may_end_as_an_error(html, sel
 @pytest.mark.server
 @pytest.mark.slow
 async def test_a_selector_without_end_is_ended(monkeypatch):
-    monkeypatch.setattr("llmcrawler.core.understanding.extraction.extraction_runs._PAGE_SECONDS", 0.5)
+    monkeypatch.setattr("llmcrawler.core.understanding.extraction.extractor._PAGE_SECONDS", 0.5)
     endless = Selector("//*[count(.//*[count(.//*) > count(..//*)]) > 7]", "xpath")
     assert not is_bounded(endless)
     processes = BoundedProcesses(["llmcrawler.core.understanding.extraction"], count=1)
@@ -177,6 +177,24 @@ async def test_a_pattern_without_end_is_ended(pattern, text):
     answer = await records_of(extractor, ExtractionRunner()).record_of(question(f"<p>{text}</p>"))
     assert answer.error is not None
     assert answer.error.kind == "too_costly"
+
+
+def test_the_work_of_other_threads_is_not_counted_as_a_patterns() -> None:
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            sum(range(20_000))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert {take("^£(.+?)$", "£12.5") for _ in range(3_000)} == {"12.5"}
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_patterns_are_learned_from_a_bounded_number_of_texts(monkeypatch):

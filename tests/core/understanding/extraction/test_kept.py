@@ -23,7 +23,7 @@ from llmcrawler.core.understanding.extraction import (
     read_learners,
     requested_fields,
 )
-from llmcrawler.core.understanding.extraction.induce_answers import Induced
+from llmcrawler.core.understanding.extraction.annotators import Induced
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import Learner, Variant
 from llmcrawler.items import PageError

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.extractor import Field
 from llmcrawler.core.understanding.extraction.record_schema import (
+    Field,
     RecordValidator,
     assemble,
     completed,

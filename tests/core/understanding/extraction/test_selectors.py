@@ -13,9 +13,8 @@ from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 from llmcrawler.core.understanding.extraction.candidates import candidates_for, candidates_within, started_with
-from llmcrawler.core.understanding.extraction.extractor import Language, Selector
 from llmcrawler.core.understanding.extraction.queries import texts_at, texts_within
-from llmcrawler.core.understanding.extraction.selectors import TextNode, evaluate, path_of
+from llmcrawler.core.understanding.extraction.selectors import Language, Selector, TextNode, evaluate, path_of
 from llmcrawler.core.understanding.extraction.tree import Work, parse_tree
 from llmcrawler.errors import TooCostly
 

@@ -9,14 +9,10 @@ import pytest
 
 from llmcrawler.core.llm import ModelRequest, estimate_tokens
 from llmcrawler.core.llm.answers import misfit
-from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
-from llmcrawler.core.understanding.extraction.blocks import Block
-from llmcrawler.core.understanding.extraction.extractor import Field
-from llmcrawler.core.understanding.extraction.induce_answers import parse_answer
-from llmcrawler.core.understanding.extraction.induce_prompt import InducePrompt, ShownPage
-from llmcrawler.core.understanding.extraction.induce_small_model import prompt_for
-from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema, requested_fields, schema_of
-from llmcrawler.core.understanding.extraction.training_set import Pointed
+from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator, parse_answer
+from llmcrawler.core.understanding.extraction.blocks import Block, Pointed
+from llmcrawler.core.understanding.extraction.induce_prompt import InducePrompt, ShownPage, prompt_for
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, requested_fields, schema_of
 from llmcrawler.errors import BadAnswer
 
 WANTED = requested_fields("title,price,tags[]")

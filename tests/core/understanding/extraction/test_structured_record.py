@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.understanding.extraction import requested_fields
-from llmcrawler.core.understanding.extraction.extractor import Field
+from llmcrawler.core.understanding.extraction.record_schema import Field
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, structured_record
 from llmcrawler.core.understanding.extraction.structured_values import choice, currency_code, duration, gtin
 from llmcrawler.core.understanding.extraction.typed_values import read_decimal

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pickle
 from random import Random
 
-from llmcrawler.core.understanding.extraction.blocks import BlockList, PageBlocks, labels_of
+from llmcrawler.core.understanding.extraction.blocks import BlockList, PageBlocks, TrainingPage, labels_of
 from llmcrawler.core.understanding.extraction.training_run import spread, unseen
-from llmcrawler.core.understanding.extraction.training_set import TrainingPage
 
 PAIRS = 12
 

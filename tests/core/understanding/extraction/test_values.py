@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmcrawler.core.understanding.extraction.extractor import FIELD_TYPES, FieldType
+from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, FieldType
 from llmcrawler.core.understanding.extraction.typed_values import fits, typed
 
 PAGE = "https://shop.test/c/page?x=1"
