@@ -1,6 +1,7 @@
 """Set up what all tests share."""
 
 import gc
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -8,6 +9,10 @@ from hypothesis import HealthCheck, settings
 # An example takes as long as a busy machine makes it take, to be made and to be tried: no test is about that.
 settings.register_profile("any pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any pace")
+
+
+# pytest keeps what it has compiled, also where PYTHONDONTWRITEBYTECODE is set: that is half of collecting the tests.
+sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.fuzzing.corpus import bodies
 from tests.fuzzing.runner import Runner
 from tests.fuzzing.targets import TARGETS
+from tests.nightly import rest_by_night
 
 pytestmark = pytest.mark.server
 
@@ -21,14 +22,14 @@ def runner():
 
 
 @pytest.mark.parametrize(
-    ("target", "number"), [(name, number) for name in TARGETS for number in range(len(bodies(name)))]
+    ("target", "number"), rest_by_night([(name, number) for name in TARGETS for number in range(len(bodies(name)))], 3)
 )
 def test_what_has_hurt_once_hurts_no_more(runner, target, number):
     assert runner.run(target, bodies(target)[number]).fault == ""
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the input that failed
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", rest_by_night(TARGETS))
 def test_no_bytes_raise_or_hang(runner, target):
     @settings(
         max_examples=EXAMPLES,

@@ -71,6 +71,7 @@ def test_the_context_has_no_more_than_the_steps_copy(build):
     assert not list(context.rglob("*.pyc"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_image_runs_as_a_number_that_is_not_roots_with_a_user_and_volumes_of_its_own(build, target):
     image = build.image(target)
@@ -82,6 +83,7 @@ def test_every_image_runs_as_a_number_that_is_not_roots_with_a_user_and_volumes_
     assert all(any(path.endswith(volume) for path in owned) for volume in image.volumes)
 
 
+@pytest.mark.nightly
 def test_compose_starts_a_worker(build, site, redis_url):
     image = build.image("worker")
     service = composed(DEPLOY / "compose.yaml", EXPORTED | {"URL": site, "LLM_PROVIDER": "none"})["services"]["worker"]
@@ -93,6 +95,7 @@ def test_compose_starts_a_worker(build, site, redis_url):
     assert status.returncode == 0, status.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("job", [WORKERS, KEDA], ids=["workers", "keda"])
 def test_kubernetes_starts_a_worker_of_the_shared_crawl(build, site, redis_url, job):
     image = build.image("worker")
@@ -107,6 +110,7 @@ def test_kubernetes_starts_a_worker_of_the_shared_crawl(build, site, redis_url, 
     assert len([line for line in lines_in(image, "feeds/pod-*.jsonl") if line["kind"] == "page"]) == PAGES
 
 
+@pytest.mark.nightly
 def test_kubernetes_crawls_every_night(build, site):
     image = build.image("worker")
     image.path("/data").mkdir()
@@ -118,6 +122,7 @@ def test_kubernetes_crawls_every_night(build, site):
     assert sorted(changes) == ["new"] * PAGES + ["unchanged"] * PAGES
 
 
+@pytest.mark.nightly
 def test_without_the_key_that_the_manifests_ask_for_a_worker_ends_with_wrong_usage(build):
     status, log = crawl(build.image("worker"), arguments(WORKERS["template"]["spec"]))
     assert status == ExitStatus.USAGE

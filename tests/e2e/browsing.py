@@ -18,9 +18,9 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 def needs_browser(test: Test) -> Test:
-    """Mark a test that looks at pages with a real browser, and skip it where there is none."""
+    """Mark a test that looks at pages with a real browser: it runs by night, and is skipped where there is none."""
     skipped: Test = pytest.mark.skipif(BROWSER is None, reason=f"no browser: {INSTALL}")(test)
-    marked: Test = pytest.mark.browser(skipped)
+    marked: Test = pytest.mark.browser(pytest.mark.nightly(skipped))
     return marked
 
 

@@ -7,6 +7,7 @@ from aiohttp import web
 from yarl import URL
 
 from tests.e2e.crawling import crawl, explore
+from tests.nightly import rest_by_night
 from tests.servers.mock_site import MockSite, html
 from tests.servers.proxy_server import ProxyServer
 
@@ -26,7 +27,7 @@ def to(host: str, path: str = "/secret"):
     return redirect
 
 
-@pytest.mark.parametrize("where", ["environment", "setting", "file"])
+@pytest.mark.parametrize("where", rest_by_night(["environment", "setting", "file"]))
 def test_a_proxy_is_no_way_around_the_check_of_names(tmp_path, names, monkeypatch, where):
     async def robots(request):
         return web.Response(text=f"Sitemap: http://map.inside.example:{request.url.port}/secret.xml")
@@ -69,6 +70,7 @@ def test_a_name_that_is_refused_as_private_says_so_and_is_not_tried_again(tmp_pa
     assert "retry/count" not in outcome.log
 
 
+@pytest.mark.nightly
 def test_no_proxy_is_honoured(tmp_path, names, monkeypatch):
     with MockSite({"/go": to("inside.example")}).in_thread() as site, ProxyServer().in_thread() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
@@ -149,7 +151,7 @@ def test_pages_of_a_public_site_lead_nowhere_into_a_private_start(tmp_path, name
         assert by_url[f"http://www.public.example:{port}/{path}"]["error"]["kind"] == "private_address"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("host", rest_by_night(["127.0.0.1", "localhost"]))
 def test_a_private_start_is_not_redirected_to_another_port_or_name(tmp_path, host):
     with MockSite({"/port": "<title>Secret</title>"}).in_thread() as other:
         port = int(other.origin.rpartition(":")[2])
@@ -166,6 +168,7 @@ def test_a_private_start_is_not_redirected_to_another_port_or_name(tmp_path, hos
     assert not other.measures.hits
 
 
+@pytest.mark.nightly
 def test_of_a_list_each_entry_is_a_start_of_its_own(tmp_path):
     with MockSite({"/a": "<title>A</title><p>Words"}).in_thread() as other:
 
@@ -180,6 +183,7 @@ def test_of_a_list_each_entry_is_a_start_of_its_own(tmp_path):
     assert "/b" not in other.measures.hits
 
 
+@pytest.mark.nightly
 def test_a_robots_txt_on_another_host_holds_for_the_host_that_leads_to_it(tmp_path, names, monkeypatch):
     async def robots(request):
         host = URL(f"http://{request.host}").host

@@ -86,6 +86,7 @@ def test_an_archive_has_the_records_of_its_crawl(tmp_path, shop):
     assert f"{sum(1 for one in shop.lines.values() if one['record']):,} with a record" in done.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["news", "jobs", "forum", "events"])
 def test_other_sites_have_theirs_too(tmp_path, name):
     learned = learn(tmp_path, name)
@@ -153,6 +154,7 @@ def test_lines_are_the_same_in_any_parts_and_as_parquet(tmp_path, shop):
     assert [json.loads(row["record"] or "null") for row in rows] == [line["record"] for line in lines]
 
 
+@pytest.mark.nightly
 def test_an_index_gives_the_same_lines_and_what_is_damaged_has_a_line(tmp_path, shop):
     places = [(one.url, one.place) for one in pages_of_warc(str(shop.archive))]
     entries = [
@@ -227,6 +229,7 @@ def test_what_is_no_page_has_a_line_and_another_site_what_it_says_of_itself(shop
         llmcrawler.extract_batch([{"url": "https://a.test"}], shop.templates)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")  # its own
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 def test_ray_makes_the_same_lines(shop, monkeypatch):

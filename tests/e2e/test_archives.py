@@ -77,6 +77,7 @@ def test_a_wacz_of_an_archive_and_its_feed_is_valid_and_lists_all_pages(tmp_path
     assert {one["url"] for one in listed if "url" in one} == {page["url"] for page in done.pages}
 
 
+@pytest.mark.nightly
 def test_an_archive_of_a_crawl_that_was_killed_and_went_on_has_each_page_once(tmp_path):
     pages, feed = ManyPages(40, latency_seconds=0.05), tmp_path / "site.warc.gz"
     with MockSite(pages.routes()).in_thread() as site:
@@ -163,6 +164,7 @@ def test_an_archive_is_extracted_without_the_network(tmp_path):
     assert not of_type(copied, "request")
 
 
+@pytest.mark.nightly
 def test_an_extraction_that_was_killed_goes_on_with_its_archive(tmp_path):
     pages = ManyPages(40)
     with MockSite(pages.routes()).in_thread() as site:

@@ -138,6 +138,7 @@ MANY_HOSTS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("names")
 def test_hosts_outside_of_the_crawl_are_asked_without_a_signature_through_a_proxy_too(tmp_path, key):
     with verifying(key, MANY_HOSTS).in_thread() as site, ProxyServer(forward_to="127.0.0.1").in_thread() as proxy:
@@ -155,6 +156,7 @@ def test_hosts_outside_of_the_crawl_are_asked_without_a_signature_through_a_prox
     assert outcome.page("/away")["error"]["kind"] == "redirect_offsite"
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("names")
 def test_a_host_that_a_start_url_leads_to_belongs_to_the_crawl(tmp_path, key):
     with verifying(key, MANY_HOSTS).in_thread() as site, ProxyServer(forward_to="127.0.0.1").in_thread() as proxy:
@@ -196,6 +198,7 @@ def test_a_download_that_the_browser_was_sent_to_is_signed(tmp_path, key):
     assert {one.verdict for one in site.asked} == {AGENT}
 
 
+@pytest.mark.nightly
 def test_tasks_with_bodies_are_signed_and_the_key_may_stand_in_the_environment(tmp_path, key, monkeypatch):
     monkeypatch.setenv("BOT_AUTH_KEY", key.read_text())
     with verifying(key, {"/form": "<title>Form</title>"}).in_thread() as site:
@@ -216,6 +219,7 @@ def test_without_a_key_nothing_is_signed(tmp_path, key):
     assert outcome.error_kinds() == {"http_401": 1}
 
 
+@pytest.mark.nightly
 def test_a_server_whose_clock_is_wrong_refuses(tmp_path, key):
     behind = VerifyingSite(Verifier({AGENT: directory(key)}, clock=lambda: 1_700_000_000))
     with behind.in_thread() as site:

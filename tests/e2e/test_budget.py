@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, Outcome, command, environment, explore
 from tests.e2e.test_records import served
@@ -55,6 +57,7 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
     assert 'an error of the kind "budget"' in second.log
 
 
+@pytest.mark.nightly
 def test_eight_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
     sites = [make_shop(8, seed) for seed in range(1, 9)]
     truth = {path: row for site in sites for path, row in site.truth().items()}

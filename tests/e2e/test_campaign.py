@@ -163,6 +163,7 @@ def test_each_site_has_an_outcome_and_each_url_one_line(tmp_path):
     assert "3 bundles to crawl" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 3, "CAMPAIGN_CRAWLS": 2})
     with CampaignSites([FINE] * 5, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
@@ -179,6 +180,7 @@ def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_pat
     check_whole(campaign, sites)
 
 
+@pytest.mark.nightly
 def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 2})
     with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
@@ -193,6 +195,7 @@ def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
     check_whole(campaign, sites)
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 1})
     with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
@@ -208,6 +211,7 @@ def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
     check_whole(campaign, sites)
 
 
+@pytest.mark.nightly
 def test_what_is_new_in_the_list_is_added_and_what_is_over_is_refreshed_where_it_says_so(tmp_path):
     campaign = Campaign(tmp_path, options=("-a", "max_pages=6"))
     with CampaignSites([FINE] * 3).in_thread() as sites:
@@ -232,6 +236,7 @@ def test_what_is_new_in_the_list_is_added_and_what_is_over_is_refreshed_where_it
     assert "line 3" in refused.stderr
 
 
+@pytest.mark.nightly
 def test_sites_that_are_not_done_are_tried_again_where_that_is_asked_for(tmp_path):
     campaign = Campaign(tmp_path, options=("-a", "max_pages=6"))
     with CampaignSites([FINE, BROKEN]).in_thread() as sites:
@@ -251,6 +256,7 @@ def test_sites_that_are_not_done_are_tried_again_where_that_is_asked_for(tmp_pat
     assert Counter(place_of(line)[0] for line in lines) == dict.fromkeys(sites.sites, 6)
 
 
+@pytest.mark.nightly
 def test_lines_as_parquet_are_one_data_set_by_sites(tmp_path):
     dataset = pytest.importorskip("pyarrow.dataset")
     campaign = Campaign(tmp_path, options=("-a", "max_pages=4", "--format", "parquet"))
@@ -279,6 +285,7 @@ def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
     assert not campaign.out.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_in_redis", [False, True], ids=["file", "redis"])
 def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_redis):
     tokens = 10_000

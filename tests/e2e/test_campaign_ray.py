@@ -20,7 +20,7 @@ from llmcrawler.core.storage.job_status import open_snapshot
 from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of, wait_for
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.nightly, pytest.mark.nightly]
 
 # A machine that does not answer is given up after two seconds; Ray's own default is 15 and more.
 QUICK = {

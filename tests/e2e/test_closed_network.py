@@ -78,6 +78,7 @@ def test_a_rendered_crawl_asks_nobody_else(tmp_path, firewall):
     assert firewall() == []
 
 
+@pytest.mark.nightly
 def test_a_crawl_ends_normally_where_there_is_no_network_but_loopback():
     """The same crawls in a network namespace, which holds for sockets of every kind: uvloop's and the browser's too."""
     unshare = shutil.which("unshare")

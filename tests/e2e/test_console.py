@@ -99,6 +99,7 @@ def test_the_settings_of_a_project_around_are_used(tmp_path, site):
     assert json.loads(explored.stdout.splitlines()[0])["text"] is None
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
     with MockSite(latency_seconds=0.3).in_thread() as slow:
         crawl = subprocess.Popen(
@@ -193,6 +194,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv/bin"
 
 
+@pytest.mark.nightly
 def test_a_wheel_brings_the_command_and_the_spiders(tmp_path, site, installed):
     where = [str(installed / "python"), "-c", "import llmcrawler; print(llmcrawler.__file__)"]
     assert str(installed.parent) in run(tmp_path, program=where).stdout
@@ -211,6 +213,7 @@ def test_a_wheel_brings_the_command_and_the_spiders(tmp_path, site, installed):
     assert (crawled.returncode, len(pages(tmp_path / "two.jsonl"))) == (0, 2), crawled.stderr
 
 
+@pytest.mark.nightly
 def test_a_wheel_requires_neither_the_browser_nor_the_model_server(installed):
     (metadata,) = installed.parent.glob("lib/*/site-packages/llmcrawler-*.dist-info/METADATA")
     message = message_from_string(metadata.read_text(encoding="utf-8"))
@@ -266,12 +269,14 @@ main(["explore", urls[0], "-o", "pages.jsonl", "--max-pages", "3", *urls[1:]] if
 """
 
 
+@pytest.mark.nightly
 def test_without_the_extras_all_but_the_browser_and_redis_can_be_imported(tmp_path):
     listed = run(tmp_path, program=[sys.executable, "-c", _WITHOUT_EXTRAS], PYTHONPATH=str(ROOT))
     assert listed.returncode == 0, listed.stderr
     assert "explore" in listed.stdout
 
 
+@pytest.mark.nightly
 def test_without_the_extras_a_crawl_has_the_loop_of_asyncio(tmp_path, site):
     program = [sys.executable, "-c", _WITHOUT_EXTRAS]
     explored = run(tmp_path, site.url(), *SETTINGS, program=program, PYTHONPATH=str(ROOT))

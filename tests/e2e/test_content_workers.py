@@ -50,6 +50,7 @@ def children_of(process: int) -> list[int]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up as Linux has them")
 def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
     pages, feed = ManyPages(150, latency_seconds=0.02), tmp_path / "pages.jsonl"

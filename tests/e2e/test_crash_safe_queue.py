@@ -168,6 +168,7 @@ def test_asked_to_stop_it_says_how_to_go_on_and_appends_each_item_once(tmp_path,
     assert shop.items("things.jsonl") == [earlier, *things]
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_kept_is_refused_at_once_and_lost_to_nobody(tmp_path, pages, site):
     broken = QUEUE.replace("CALLBACK = None", "CALLBACK = staticmethod(lambda response: None)")
     shop = crash_safe(tmp_path, broken)

@@ -174,6 +174,7 @@ def test_own_schema(reader):
     assert "price" in shown.stdout
 
 
+@pytest.mark.nightly
 def test_own_page_types(reader):
     _first, counted, _again = reader.read("own-page-types.md")
     types = {page["page_type"] for page in reader.pages("pages.jsonl") if not page["error"]}
@@ -210,6 +211,7 @@ def test_a_nightly_schedule_by_script_by_cron_and_by_systemd(reader_without_a_mo
     assert "ended with 2" in down.stdout  # other arguments than before
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here to read its units")
 def test_systemd_understands_the_units(reader_without_a_model):
     reader = reader_without_a_model
@@ -221,6 +223,7 @@ def test_systemd_understands_the_units(reader_without_a_model):
     assert "llmcrawler-shop" not in read.stderr
 
 
+@pytest.mark.nightly
 def test_monitoring(reader):
     _crawl, shown = reader.read("monitoring.md")
     assert 'llmcrawler_exit_status{crawl="' in (reader.folder / "shop.prom").read_text()
@@ -228,6 +231,7 @@ def test_monitoring(reader):
     assert "Exit status 0: finished" in shown.stdout
 
 
+@pytest.mark.nightly
 def test_bot_auth(reader_without_a_model):
     made, headers, _crawl = reader_without_a_model.read("bot-auth.md")
     assert "keyid: " in made.stdout
@@ -235,6 +239,7 @@ def test_bot_auth(reader_without_a_model):
     assert len(reader_without_a_model.pages("pages.jsonl")) == 5
 
 
+@pytest.mark.nightly
 def test_campaigns(reader_without_a_model):
     reader = reader_without_a_model
     (ran,) = reader.read("campaigns.md")
@@ -243,6 +248,7 @@ def test_campaigns(reader_without_a_model):
     assert len(reader.pages(str(feed))) >= 15
 
 
+@pytest.mark.nightly
 def test_workers(reader_without_a_model, tmp_path_factory):
     reader = reader_without_a_model
     with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
@@ -254,6 +260,7 @@ def test_workers(reader_without_a_model, tmp_path_factory):
     assert deleted.stdout.startswith("shop: deleted 10 pages done, ")
 
 
+@pytest.mark.nightly
 def test_troubleshooting(reader_without_a_model):
     reader = reader_without_a_model
     status, parsed, *_ = reader.read("troubleshooting.md")
@@ -261,6 +268,7 @@ def test_troubleshooting(reader_without_a_model):
     assert '"kind": "page"' in parsed.stdout or "'kind': 'page'" in parsed.stdout
 
 
+@pytest.mark.nightly
 def test_feeds_of_each_kind_and_a_report_of_one(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("feeds.md")
@@ -273,6 +281,7 @@ def test_feeds_of_each_kind_and_a_report_of_one(reader_without_a_model):
     assert "crawl report</title>" in (reader.folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_archives(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("archives.md")
@@ -295,6 +304,7 @@ def test_map(reader_without_a_model):
     assert '"kind": "url"' in (reader.folder / "urls.jsonl").read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_parts(reader):
     """A stranger's project has settings of its own."""
     reader.forget_settings()

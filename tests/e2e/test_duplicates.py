@@ -12,6 +12,7 @@ from aiohttp import web
 from tests.e2e.crawling import Outcome, crawl, explore, scrapy
 from tests.e2e.killing import JobCrawl, lines_of, wait_until
 from tests.e2e.test_fleet import Fleet
+from tests.nightly import rest_by_night
 from tests.servers.duplicate_site import KINDS, DuplicateSite
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
@@ -114,7 +115,7 @@ def test_duplicates_are_dropped_from_the_feed_or_kept_as_they_are(tmp_path: Path
         assert (len(listed.pages), duplicates(listed)) == (10, {})
 
 
-@pytest.mark.parametrize("stage", ["classify", "content", "fetch"])
+@pytest.mark.parametrize("stage", rest_by_night(["classify", "content", "fetch"]))
 def test_a_stage_that_is_forced_finds_the_same_duplicates(tmp_path: Path, stage: str) -> None:
     with MockSite(Twins().routes()).in_thread() as site:
         first = explore(tmp_path, site.url("/"), {"JOBDIR": tmp_path / "job"})
@@ -124,6 +125,7 @@ def test_a_stage_that_is_forced_finds_the_same_duplicates(tmp_path: Path, stage:
     assert len(again.pages) == 11
 
 
+@pytest.mark.nightly
 def test_a_refresh_keeps_duplicates_and_brings_back_one_whose_first_page_is_gone(tmp_path: Path) -> None:
     twins, settings = Twins(), {"JOBDIR": tmp_path / "job", "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
     with MockSite(twins.routes()).in_thread() as site:
@@ -148,6 +150,7 @@ def _asked(server: MockSite, count: int) -> Callable[[], bool]:
     return lambda: sum(server.measures.hits.values()) >= count
 
 
+@pytest.mark.nightly
 def test_a_crawl_that_is_killed_goes_on_with_the_pages_it_has_seen(tmp_path: Path) -> None:
     site = DuplicateSite(of_a_kind=5)
     with MockSite(site.routes(), latency_seconds=0.02).in_thread() as server:
@@ -165,6 +168,7 @@ def test_a_crawl_that_is_killed_goes_on_with_the_pages_it_has_seen(tmp_path: Pat
     assert len(missed) <= 2
 
 
+@pytest.mark.nightly
 def test_workers_find_the_duplicates_of_each_others_pages(tmp_path: Path) -> None:
     site = DuplicateSite(of_a_kind=5)
     (tmp_path / "redis").mkdir()

@@ -14,6 +14,7 @@ from llmcrawler.core.reporting import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore, rest_of_log
 from tests.e2e.extensions import WITH_DRAWN_GAPS
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import UNLINKED, MockSite
 
@@ -178,10 +179,12 @@ def test_a_redirect_loop_ends_as_an_error(tmp_path, site):
 
 @pytest.mark.parametrize(
     ("url", "kind"),
-    [
-        ("http://127.0.0.1:9/", "refused"),
-        ("http://no-such-host.invalid/", "dns"),
-    ],
+    rest_by_night(
+        [
+            ("http://127.0.0.1:9/", "refused"),
+            ("http://no-such-host.invalid/", "dns"),
+        ]
+    ),
 )
 def test_a_site_that_is_not_there_is_a_line_too(tmp_path, url, kind):
     outcome = explore(tmp_path, url, {"RETRY_TIMES": 0})
@@ -224,7 +227,7 @@ def test_allow_and_deny_choose_the_links(tmp_path, site):
     assert not [path for path in paths if "lamp" in path]
 
 
-@pytest.mark.parametrize("trap", ["calendar", "facets", "session"])
+@pytest.mark.parametrize("trap", rest_by_night(["calendar", "facets", "session"]))
 def test_traps_do_not_eat_the_crawl(tmp_path, site, trap):
     outcome = explore(tmp_path, site.url(f"/trap/{trap}/"), max_pages=2000)
     assert len(outcome.pages) < 1000
@@ -254,7 +257,7 @@ def test_crawl_delay_is_a_floor_that_jitter_does_not_shorten(tmp_path, drawn_gap
     assert min(drawn.seconds for drawn in drawn_gaps()[1:]) >= 0.5
 
 
-@pytest.mark.parametrize("batch_pages", [64, 7])
+@pytest.mark.parametrize("batch_pages", rest_by_night([64, 7]))
 def test_waiting_for_large_batches_of_large_pages_does_not_hang(tmp_path, site, batch_pages):
     settings = {"LLM_BATCH_PAGES": batch_pages, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 2_000_000}
     with FakeLLM().in_thread() as llm:
@@ -263,6 +266,7 @@ def test_waiting_for_large_batches_of_large_pages_does_not_hang(tmp_path, site, 
     assert outcome.exit_status == 0
 
 
+@pytest.mark.nightly
 def test_pages_that_come_faster_than_they_are_read_hold_the_crawl_back(tmp_path, site):
     settings = {"EXTENSIONS": '{"tests.e2e.extensions.PagesAhead": 1}', "CONCURRENT_REQUESTS_PER_DOMAIN": 16}
     outcome = explore(tmp_path, site.url("/large/"), settings, max_pages=100)
@@ -340,18 +344,21 @@ def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
 
 @pytest.mark.parametrize(
     ("arguments", "settings", "named"),
-    [
-        ({"max_pages": "many"}, {}, "max_pages='many'"),
-        ({"allow": "("}, {}, "allow='('"),
-        ({"max_page": 5}, {}, "no argument 'max_page': did you mean max_pages?"),
-        ({"page_types": "no-such-file.json"}, {}, "page_types=no-such-file.json"),
-        ({"url": ""}, {}, "-a url="),
-        ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
-        ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
-        ({}, {"CRAWL_MAX_ERRORS_SHARE": "5%"}, "CRAWL_MAX_ERRORS_SHARE='5%'"),
-        ({}, {"CRAWL_MAX_ERRORS_SHARE": "5"}, "from 0 to 1"),
-        ({}, {"THROTTLE_PUT_BACKS": "few"}, "THROTTLE_PUT_BACKS='few'"),
-    ],
+    rest_by_night(
+        [
+            ({"max_pages": "many"}, {}, "max_pages='many'"),
+            ({"allow": "("}, {}, "allow='('"),
+            ({"max_page": 5}, {}, "no argument 'max_page': did you mean max_pages?"),
+            ({"page_types": "no-such-file.json"}, {}, "page_types=no-such-file.json"),
+            ({"url": ""}, {}, "-a url="),
+            ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
+            ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
+            ({}, {"CRAWL_MAX_ERRORS_SHARE": "5%"}, "CRAWL_MAX_ERRORS_SHARE='5%'"),
+            ({}, {"CRAWL_MAX_ERRORS_SHARE": "5"}, "from 0 to 1"),
+            ({}, {"THROTTLE_PUT_BACKS": "few"}, "THROTTLE_PUT_BACKS='few'"),
+        ],
+        4,
+    ),
 )
 def test_wrong_usage_is_named_before_the_first_request(tmp_path, site, arguments, settings, named):
     outcome = explore(tmp_path, **({"url": site.url()} | arguments), settings=settings)
@@ -380,6 +387,7 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
     assert len([line for line in lines if line["kind"] == "page"]) >= 4
 
 
+@pytest.mark.nightly
 def test_ctrl_c_while_a_crawl_is_being_opened_ends_it(tmp_path, site):
     feed = tmp_path / "feed.jsonl"
     settings = {"EXTENSIONS": '{"tests.e2e.extensions.SlowOpening": 1}', "JOBDIR": tmp_path / "job"}

@@ -149,6 +149,7 @@ def test_pages_that_no_batch_could_judge_are_judged_in_the_next_run_without_a_fe
     assert {page["page_type"] for page in second.pages if "/item/" in page["url"]} == {"product"}
 
 
+@pytest.mark.nightly
 def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
     echo.latency_seconds = 0.05
     feed, posts = tmp_path / "feed.jsonl", 40

@@ -19,6 +19,7 @@ from tests.e2e import warm
 from tests.e2e.copying import STORAGES
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
 from tests.e2e.killing import JobCrawl, lines_of, wait_until
+from tests.nightly import rest_by_night
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 
@@ -101,6 +102,7 @@ def pages():
     return ManyPages(40, latency_seconds=0.05)
 
 
+@pytest.mark.nightly
 def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one(tmp_path, pages):
     names = ("site", "added", "pages.parquet", "docs.jsonl", "items.csv")
     folder, added, table, documents, records = (tmp_path / name for name in names)
@@ -172,7 +174,9 @@ def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message_a_feed(tm
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("feed", [("-O", "/dev/full:csv"), ("-o", "-:csv"), ("-o", "-:jsonlines")])
+@pytest.mark.parametrize(
+    "feed", rest_by_night([(("-O", "/dev/full:csv"),), (("-o", "-:csv"),), (("-o", "-:jsonlines"),)])
+)
 def test_a_full_disk_is_an_exit_status_also_when_only_the_end_of_the_crawl_writes(tmp_path, site, feed):
     parts = [*command({"url": site.url("/about/"), "depth": 0}, {"LOG_LEVEL": "CRITICAL"}, None), *feed]
     with Path("/dev/full").open("wb") as full, (tmp_path / "log").open("wb") as log:
@@ -180,6 +184,7 @@ def test_a_full_disk_is_an_exit_status_also_when_only_the_end_of_the_crawl_write
     assert b"rror" not in (tmp_path / "log").read_bytes()
 
 
+@pytest.mark.nightly
 def test_a_job_whose_feed_could_not_be_stored_goes_on_with_a_whole_one(tmp_path, pages):
     """A folder of that name is in the way."""
     feed = tmp_path / "pages.csv"

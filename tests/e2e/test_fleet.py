@@ -81,6 +81,7 @@ def test_a_worker_may_die_and_another_may_leave_and_no_page_is_lost(tmp_path):
         assert "lost" in status.stdout
 
 
+@pytest.mark.nightly
 def test_workers_whose_redis_comes_back_empty_end_and_write_no_errors_of_it(tmp_path):
     """Pages wait for the other worker, and for a model that is slow, when it happens."""
     pages = ManyPages(600, latency_seconds=0.05)

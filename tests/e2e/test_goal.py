@@ -57,6 +57,7 @@ def test_a_crawl_ends_when_so_many_records_came(tmp_path):
     assert len(outcome.pages) < len(shop.bodies) / 2  # those that were on their way, however many that were
 
 
+@pytest.mark.nightly
 def test_a_goal_that_no_page_of_the_site_meets_leaves_no_page_out(tmp_path):
     shop = Catalogue(products=8, posts=10)
     with MockSite(shop.routes()).in_thread() as site:

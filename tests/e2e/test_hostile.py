@@ -116,6 +116,7 @@ def test_the_passwords_of_urls_stand_nowhere(hostile):
     assert [text[max(0, text.find(SECRET) - 100) :][:300] for text in shown if SECRET in text] == []
 
 
+@pytest.mark.nightly
 def test_a_map_and_a_list_of_hostile_urls_have_a_line_for_each(hostile, tmp_path):
     site = hostile.site
     mapped = crawl("map", tmp_path, {"url": site.url(), "deny": "/(costly|honest)/"}, QUICK)

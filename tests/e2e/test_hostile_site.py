@@ -22,6 +22,8 @@ from tests.servers.hostile_site import HOSTILE, HOSTILE_HOME, TWINS, HonestShop,
 from tests.servers.record_sites.scoring import Scores
 from tests.servers.teacher import answer_from_truth, path_of
 
+pytestmark = [pytest.mark.nightly, pytest.mark.nightly]
+
 # One of each kind. What costs seconds of a processor, or a timeout, or has more pages below it, is the benchmark's.
 ROWS = """
     punycode-header punycode-meta idna utf-16-bare nul charset-name formatting entities colspan run-spaces

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from llmcrawler.core.storage import read_job_file
 from tests.e2e.crawling import explore
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import MockSite
 
@@ -61,6 +62,7 @@ def test_every_stage_records_itself_and_a_stage_of_ones_own_is_one_of_them(tmp_p
     assert len(again.pages) == len(outcome.pages)
 
 
+@pytest.mark.nightly
 def test_a_stage_that_takes_too_long_is_the_pages_error_and_not_the_crawls(tmp_path, site):
     settings = {"PAGE_STAGES": f"{OWN}.takes_for_ever", "STAGE_TIMEOUT_SECONDS": 2, "RECORD_PAGE_TYPES": "none"}
     outcome = explore(tmp_path, site.url(), settings)
@@ -84,6 +86,7 @@ def test_a_stage_that_does_what_it_should_not_costs_no_page_its_line(tmp_path, s
     assert "Error caught" not in outcome.log
 
 
+@pytest.mark.nightly
 def test_a_page_whose_stage_takes_the_process_down_each_time_is_given_up_and_the_crawl_goes_on(tmp_path, site):
     settings = {"PAGE_STAGES": f"{OWN}.ends_the_process", "JOBDIR": tmp_path / "job", "MAX_LEASES": 2}
     assert [explore(tmp_path, site.url(), settings, depth=1).exit_status for _run in range(2)] == [9, 9]
@@ -186,7 +189,7 @@ class Changing:
         )
 
 
-@pytest.mark.parametrize("has_etags", [True, False])
+@pytest.mark.parametrize("has_etags", rest_by_night([True, False]))
 def test_a_refresh_tells_what_has_changed_and_asks_the_model_nothing_of_the_rest(tmp_path, llm, has_etags):
     changing = Changing(has_etags=has_etags)
     with MockSite(changing.routes()).in_thread() as site:

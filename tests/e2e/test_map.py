@@ -122,6 +122,7 @@ def listing_site(pages):
         yield site
 
 
+@pytest.mark.nightly
 def test_kill_9_again_and_again_leaves_each_url_once(tmp_path, pages, listing_site):
     feed, table = tmp_path / "map.jsonl", tmp_path / "map.csv"
     job = JobCrawl(tmp_path, listing_site.url(), {}, {"max_pages": 70}, ["-O", feed, "-O", table], spider="map")
@@ -138,6 +139,7 @@ def test_kill_9_again_and_again_leaves_each_url_once(tmp_path, pages, listing_si
         assert paths_of(list(csv.DictReader(file))) == whole
 
 
+@pytest.mark.nightly
 def test_a_map_that_is_cut_short_lists_what_it_knows(tmp_path, pages, listing_site):
     feed = tmp_path / "map.jsonl"
     job = JobCrawl(tmp_path, listing_site.url(), {"JOBDIR": ""}, feeds=["-O", feed], spider="map")

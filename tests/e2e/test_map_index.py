@@ -10,6 +10,7 @@ import pytest
 
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import Outcome, crawl
+from tests.nightly import rest_by_night
 from tests.servers.cdx_server import CdxServer, Row, capture
 
 SITE = "https://shop.example"
@@ -46,7 +47,7 @@ def urls_of(outcome: Outcome) -> list[str]:
 EXPECTED = sorted([*(f"{SITE}/page/{number}" for number in range(25)), f"{SITE}/unknown"])
 
 
-@pytest.mark.parametrize("kind", ["pywb", "wayback", "plain"])
+@pytest.mark.parametrize("kind", rest_by_night(["pywb", "wayback", "plain"]))
 def test_the_urls_of_a_site_come_from_a_server_page_by_page(tmp_path, kind):
     with CdxServer(of_site(25)).in_thread() as server:
         server.refusals = [503, 503]
@@ -97,6 +98,7 @@ def test_the_urls_of_a_site_come_from_files(tmp_path):
     assert (cut.exit_status, "cut.cdx.gz: it cannot be read further" in cut.log) == (ExitStatus.ERROR, True)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("changes", "message", "count"),
     [
@@ -124,6 +126,7 @@ def test_a_server_that_lies_or_refuses_costs_little_and_is_told(tmp_path, change
     assert outcome.exit_status == (ExitStatus.FINISHED if is_told_only else ExitStatus.ERROR), outcome.log
 
 
+@pytest.mark.nightly
 def test_what_a_server_could_not_tell_is_asked_for_when_the_job_goes_on(tmp_path):
     settings = {"JOBDIR": tmp_path / "job", "THROTTLE_PUT_BACKS": 0}
     with CdxServer(pages(30)).in_thread() as server:

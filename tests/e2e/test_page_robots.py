@@ -13,6 +13,7 @@ from tests.e2e.browsing import needs_browser
 from tests.e2e.crawling import Outcome, crawl, explore, scrapy
 from tests.e2e.strangers_project import SPIDER, StrangersProject
 from tests.e2e.test_fleet import Fleet
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_pages import paragraphs
 from tests.servers.mock_site import MockSite, html
@@ -131,6 +132,7 @@ def test_what_is_not_to_be_indexed_has_no_text_and_no_model_sees_it(tmp_path, si
     assert f"{len(WITHHELD)} pages without text, not to be indexed" in outcome.log
 
 
+@pytest.mark.nightly
 def test_what_a_user_has_listed_himself_is_only_marked(tmp_path, site):
     (tmp_path / "urls.txt").write_text("\n".join(map(site.url, SAYING)))
     outcome = crawl("extract", tmp_path, {"urls": tmp_path / "urls.txt"}, {})
@@ -151,6 +153,7 @@ def test_a_name_of_its_own_decides_which_rules_are_a_crawlers(tmp_path, site):
     assert lines["/noindex/by-header-name/"] == lines["/fine/other-bot/"] == ["nofollow", "noindex"]
 
 
+@pytest.mark.nightly
 def test_a_map_lists_the_pages_and_does_not_follow_their_links(tmp_path, site):
     outcome = crawl("map", tmp_path, {"url": site.url()}, {})
     lines = {item["url"].removeprefix(site.origin): item for item in outcome.items}
@@ -160,6 +163,7 @@ def test_a_map_lists_the_pages_and_does_not_follow_their_links(tmp_path, site):
     assert asked_behind(site) == SAYING.keys() - SEALED
 
 
+@pytest.mark.nightly
 def test_a_job_that_goes_on_and_stages_that_run_again_keep_to_it(tmp_path, site):
     job = {"JOBDIR": tmp_path / "job"}
     explore(tmp_path, site.url(), {**job, "CLOSESPIDER_PAGECOUNT": 5})
@@ -188,7 +192,7 @@ class Tagged:
         return web.Response(text=body, content_type="text/html", headers=headers)
 
 
-@pytest.mark.parametrize("has_etag", [True, False])
+@pytest.mark.parametrize("has_etag", rest_by_night([True, False]))
 def test_a_refresh_sees_what_a_page_says_now(tmp_path, has_etag):
     tagged = Tagged(has_etag=has_etag)
     with MockSite({"/": tagged.page, "/robots.txt": "", "/behind/*": page_of("/")}).in_thread() as site:
@@ -211,6 +215,7 @@ def test_a_refresh_sees_what_a_page_says_now(tmp_path, has_etag):
             assert (line["text"] is not None, line["title"] is not None) == (has_text, has_text), (header, meta)
 
 
+@pytest.mark.nightly
 def test_workers_that_share_a_crawl_keep_to_it(tmp_path, site):
     (tmp_path / "redis").mkdir()
     with RedisServer(tmp_path / "redis") as redis:
@@ -231,6 +236,7 @@ def test_parse_shows_no_link_that_is_not_to_be_followed(site):
         assert ("workshop near the harbour" in shown.stdout) == (path not in WITHHELD)
 
 
+@pytest.mark.nightly
 def test_a_plan_counts_pages_that_no_model_will_see(tmp_path, site):
     done = scrapy("plan", site.url(), "--json", "--models", "m", settings={"LLM_PROVIDER": "openai"})
     plan = json.loads(done.stdout)
@@ -239,6 +245,7 @@ def test_a_plan_counts_pages_that_no_model_will_see(tmp_path, site):
     assert asked_behind(site) == SAYING.keys() - SEALED
 
 
+@pytest.mark.nightly
 def test_a_project_of_somebody_elses_is_told_what_pages_say(tmp_path, site):
     project = StrangersProject(tmp_path, SPIDER)
     project.set("PageUnderstanding", UNDERSTANDING_FIELDS={"robots": "robots", "text": "text"})

@@ -164,6 +164,7 @@ def test_a_terminal_shows_a_live_panel_with_whole_log_lines_above_it(site: Site,
     assert screen.cursor_is_shown
 
 
+@pytest.mark.nightly
 def test_escape_sequences_of_a_site_do_not_reach_the_terminal(site: Site, tmp_path: Path) -> None:
     with terminal(site.url("/"), tmp_path, LOG_LEVEL="DEBUG") as screen:
         screen.read_all()
@@ -184,6 +185,7 @@ def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goe
     assert screen.cursor_is_shown
 
 
+@pytest.mark.nightly
 def test_a_second_ctrl_c_gives_the_cursor_back_too(site: Site, tmp_path: Path) -> None:
     with terminal(site.url("/hang"), tmp_path, STOP_SECONDS=3600) as screen:
         screen.read_until("╰")

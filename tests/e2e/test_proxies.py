@@ -11,6 +11,7 @@ from aiohttp import web
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore, rest_of_log
+from tests.nightly import rest_by_night
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import (
@@ -88,7 +89,7 @@ def test_a_proxy_gets_its_credentials_and_nobody_else_does(tmp_path):
     assert not [secret for secret in SECRETS for content in kept if secret.encode() in content]
 
 
-@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("tls", rest_by_night([False, True]))
 def test_wrong_credentials_end_the_crawl_with_the_reason(tmp_path, tls):
     certificate = server_context(tmp_path) if tls else None
     with MockSite(tls=certificate).in_thread() as site, ProxyServer(credentials="other:one").in_thread() as proxy:
@@ -119,6 +120,7 @@ def test_https_pages_come_through_a_tunnel_with_credentials(tmp_path):
     assert not tells_secrets(outcome)
 
 
+@pytest.mark.nightly
 def test_of_proxies_that_open_no_tunnel_the_others_take_the_pages(tmp_path):
     good, silent = ProxyServer(), ProxyServer(b"")
     with MockSite(tls=server_context(tmp_path)).in_thread() as site, all_in_thread(good, silent):
@@ -129,6 +131,7 @@ def test_of_proxies_that_open_no_tunnel_the_others_take_the_pages(tmp_path):
     assert "'llmcrawler/politeness/proxies/dropped': 1" in outcome.log
 
 
+@pytest.mark.nightly
 def test_a_tunnel_that_nobody_opens_is_a_line_without_the_proxys_words(tmp_path):
     talker = answer("503 customer-17:pass/word-99")
     servers = [ProxyServer(talker) for _ in range(3)]
@@ -144,6 +147,7 @@ def test_a_tunnel_that_nobody_opens_is_a_line_without_the_proxys_words(tmp_path)
     assert "Traceback" not in outcome.log
 
 
+@pytest.mark.nightly
 def test_a_proxy_that_talks_without_end_opens_no_tunnel(tmp_path):
     endless = ProxyServer(b"HTTP/1.1 200 OK\r\n" + b"X-Header: some value\r\n" * 500_000)
     with MockSite(tls=server_context(tmp_path)).in_thread() as site, endless.in_thread():
@@ -168,6 +172,7 @@ def test_a_page_that_is_forbidden_to_all_is_a_403_line_and_costs_no_proxy(tmp_pa
     assert sum(count for path, count in site.measures.hits.items() if "secret" in path) <= 10 * 6
 
 
+@pytest.mark.nightly
 def test_a_captcha_that_is_there_for_everyone_is_an_error_line(tmp_path):
     with MockSite({"/wall": "<title>Are you human?</title>"}).in_thread() as site, ProxyServer().in_thread() as proxy:
         outcome = explore(tmp_path, site.url("/wall"), through(proxy.url), depth=0)
@@ -176,6 +181,7 @@ def test_a_captcha_that_is_there_for_everyone_is_an_error_line(tmp_path):
     assert "captcha" in error["message"]
 
 
+@pytest.mark.nightly
 def test_a_proxy_that_gets_banned_later_takes_no_page_with_it(tmp_path, site):
     alone = explore(tmp_path, site.url())
     banned, good = ProxyServer(CAPTCHA_PAGE, only_after=8), ProxyServer()
@@ -196,6 +202,7 @@ def test_no_proxy_left_ends_the_crawl(tmp_path, site):
     assert site.stats()["requests"] == 0
 
 
+@pytest.mark.nightly
 def test_the_last_proxys_end_is_told_also_when_its_page_is_the_last(tmp_path):
     banned = ProxyServer(answer("407 Proxy Authentication Required"), only_after=1)  # robots.txt still came
     settings = {"PROXY_REST_SECONDS": 0, "PROXY_MAX_FAULTS": 1}
@@ -237,6 +244,7 @@ def shell_for(times: int):
     return shell
 
 
+@pytest.mark.nightly
 def test_what_the_validator_refuses_is_fetched_again(tmp_path):
     with MockSite({"/late": shell_for(2), "/never": shell_for(99)}).in_thread() as site:
         late = explore(tmp_path, site.url("/late"), VALIDATOR, depth=0)
@@ -262,6 +270,7 @@ def test_what_the_validator_refuses_is_a_ban_of_the_proxy(tmp_path, site):
     assert "'llmcrawler/politeness/proxies/dropped/banned': 1" in outcome.log
 
 
+@pytest.mark.nightly
 def test_a_validator_that_breaks_is_an_error_of_ours_on_each_page(tmp_path, site):
     outcome = explore(tmp_path, site.url("/about/"), {"VALIDATE_RESPONSE": "tests.e2e.own_checks.broken"}, depth=0)
     assert outcome.error_kinds() == {"internal": 1}
@@ -290,6 +299,7 @@ def test_wrong_settings_are_usage_errors(tmp_path, site, settings, named):
     assert site.stats()["requests"] == 0
 
 
+@pytest.mark.nightly
 def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
     settings = through(dead_proxy()) | {"PROXY_REST_SECONDS": 3600}
     crawl = subprocess.Popen(
@@ -347,6 +357,7 @@ def test_scrapy_proxies_says_what_is_missing(arguments, settings, named):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_service_that_cannot_be_asked_ends_the_crawl_with_the_reason(tmp_path, site):
     settings = {
         "PROXY_PROVIDER": "webshare",

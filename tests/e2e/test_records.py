@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.e2e.crawling import Outcome, explore
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite, html
 from tests.servers.record_sites import REDESIGNED, Site, SitePage, make_site
@@ -77,7 +78,7 @@ def shop_outcome(shop: Site, tmp_path_factory: pytest.TempPathFactory) -> Outcom
     return crawl_of_site(tmp_path_factory.mktemp("shop"), shop)
 
 
-@pytest.mark.parametrize("name", ["news", "jobs", "people", "forum"])
+@pytest.mark.parametrize("name", rest_by_night(["news", "jobs", "people", "forum"]))
 def test_records_come_out_with_their_values(tmp_path, name):
     site = make_site(name)
     outcome = crawl_of_site(tmp_path, site)
@@ -143,7 +144,7 @@ def test_listings_have_objects_when_asked_for(tmp_path):
     assert_nothing_is_invented(outcome, site)
 
 
-@pytest.mark.parametrize("name", REDESIGNED)
+@pytest.mark.parametrize("name", rest_by_night(REDESIGNED))
 def test_a_redesign_in_the_middle_of_a_crawl_is_learned(tmp_path, name):
     before, after = make_site(name), make_site(name, redesign=True)
     new = {page.path: page for page in after.pages}
@@ -168,6 +169,7 @@ def test_a_redesign_in_the_middle_of_a_crawl_is_learned(tmp_path, name):
     assert_nothing_is_invented(outcome, crawled_site)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["shop", "jobs"])
 def test_a_model_that_slips_and_a_server_that_fails_do_little_harm(tmp_path, name):
     site = make_site(name)
@@ -179,7 +181,7 @@ def test_a_model_that_slips_and_a_server_that_fails_do_little_harm(tmp_path, nam
     assert_nothing_is_invented(outcome, site)
 
 
-@pytest.mark.parametrize("name", ["shop", "fashion"])
+@pytest.mark.parametrize("name", rest_by_night(["shop", "fashion"]))
 def test_the_second_crawl_asks_nothing_and_has_the_same_records(tmp_path, name):
     site = make_site(name)
     settings = {"TEMPLATES_FILE": tmp_path / "learned.json"}

@@ -85,6 +85,7 @@ def test_a_crawl_that_is_asked_to_stop_says_how_to_go_on_and_appends_each_line_o
     assert not crawl.repeats_of_stored()
 
 
+@pytest.mark.nightly
 def test_batches_of_a_feed_are_whole_after_a_kill_and_the_same_when_a_finished_crawl_is_run_again(
     tmp_path, pages, site
 ):
@@ -110,6 +111,7 @@ def _without_templates(parts):
     }
 
 
+@pytest.mark.nightly
 def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path, pages, site):
     feed = tmp_path / "pages.jsonl"
     labels = [part for part in ("/item/=product", "/list/=listing", "/=homepage") for part in ("--label", part)]
@@ -125,6 +127,7 @@ def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path,
     assert not [line for line in lines_of(feed) if line.get("error")]
 
 
+@pytest.mark.nightly
 def test_a_site_that_is_killed_and_comes_back_loses_no_page(tmp_path):
     pages, feed = ManyPages(COUNT), tmp_path / "pages.jsonl"
     with Server("many_pages", ("--count", str(COUNT), "--latency", "0.1")) as server:
@@ -223,6 +226,7 @@ def test_a_job_that_is_in_use_takes_no_second_crawl(tmp_path, pages, site):
     assert Counter(pages.requested) == once(pages)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_ends_the_crawl_with_what_is_done_kept(tmp_path, pages, site):
     """The largest size that a file may have stands for the disk."""
     feed = tmp_path / "pages.jsonl"

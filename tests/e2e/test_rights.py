@@ -10,6 +10,7 @@ from aiohttp import web
 
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import crawl, explore, scrapy
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
 
@@ -102,7 +103,7 @@ SIGNALS = {
 }
 
 
-@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("signal", rest_by_night(SIGNALS, 3))
 def test_each_signal_stands_in_the_line_with_where_it_was_found(tmp_path, signal):
     routes, where, said = SIGNALS[signal]
     with MockSite({"/robots.txt": "", "/": page("Home", ["/p/"]), "/p/": page("P"), **routes}).in_thread() as site:
@@ -252,6 +253,7 @@ def test_off_asks_nothing_and_writes_nothing(tmp_path):
     assert {line["rights"] for line in outcome.pages} == {None}
 
 
+@pytest.mark.nightly
 def test_a_file_that_hangs_or_is_huge_holds_nothing_up_for_long(tmp_path):
     async def endless(request):
         response = web.StreamResponse()
@@ -280,6 +282,7 @@ def test_robots_txt_holds_for_the_files_too(tmp_path):
         assert FILES & site.measures.hits.keys() == FILES - {"/ai.txt"}
 
 
+@pytest.mark.nightly
 def test_a_job_keeps_rights_when_its_stages_run_again_and_no_body_of_what_is_forbidden(tmp_path):
     routes = {
         "/": page("Home", ["/no/", "/yes/"]),

@@ -96,6 +96,7 @@ def test_status_summary_and_report_sum_it_up(job, site):
     assert "Signals in conflict" in section
 
 
+@pytest.mark.nightly
 def test_workers_who_share_a_crawl_sum_it_up_too(site, tmp_path):
     (tmp_path / "redis").mkdir()
     with RedisServer(tmp_path / "redis") as redis:

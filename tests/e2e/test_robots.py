@@ -52,6 +52,7 @@ def test_nothing_forbidden_is_fetched_with_many_requests_in_flight(tmp_path, pag
     assert outcome.error_kinds() == {"robots": len(pages.paths - allowed(pages))}
 
 
+@pytest.mark.nightly
 def test_nothing_forbidden_is_fetched_by_a_crawl_that_was_killed_and_goes_on(tmp_path, pages, site):
     crawl = JobCrawl(tmp_path, site.url(), WIDE, pages=pages)
     for wanted in (20, 60):
@@ -61,6 +62,7 @@ def test_nothing_forbidden_is_fetched_by_a_crawl_that_was_killed_and_goes_on(tmp
     assert site.measures.hits["/robots.txt"] == 3
 
 
+@pytest.mark.nightly
 def test_nothing_forbidden_is_fetched_by_a_worker_that_takes_over(tmp_path, pages):
     asked: list[int] = []
     leaves = threading.Event()
@@ -153,6 +155,7 @@ def test_pages_of_a_host_without_its_robots_txt_are_dead_letters_that_requeue_br
     assert again.error_kinds() == {"robots": 1}
 
 
+@pytest.mark.nightly
 def test_a_host_whose_robots_txt_stalls_holds_up_no_other(tmp_path, pages):
     async def stalls(_request):
         await asyncio.to_thread(wait_for, pages, lambda: len(pages.requested) == COUNT)
@@ -180,6 +183,7 @@ def site_with(body, **headers):
     return MockSite({"/robots.txt": robots})
 
 
+@pytest.mark.nightly
 def test_thousands_of_agents_before_thousands_of_rules_cost_nothing(tmp_path):
     agents = "".join(f"User-agent: bot{number}\n" for number in range(4000))
     rules = "".join(f"Disallow: /path/{number}\n" for number in range(4000))
@@ -192,6 +196,7 @@ def test_thousands_of_agents_before_thousands_of_rules_cost_nothing(tmp_path):
     assert outcome.exit_status == 0
 
 
+@pytest.mark.nightly
 def test_a_robots_txt_of_many_megabytes_holds_as_far_as_it_is_read(tmp_path):
     rules = "".join(f"Disallow: /path/{number}\n" for number in range(600_000))
     with site_with(f"User-agent: *\nDisallow: /about/\n{rules}".encode()).in_thread() as site:
@@ -200,6 +205,7 @@ def test_a_robots_txt_of_many_megabytes_holds_as_far_as_it_is_read(tmp_path):
     assert outcome.error_kinds() == {"robots": 1}
 
 
+@pytest.mark.nightly
 def test_a_robots_txt_that_unpacks_to_gigabytes_forbids_everything(tmp_path):
     bomb = gzip.compress(b"\n" * 2**28)
     with site_with(bomb, **{"Content-Encoding": "gzip"}).in_thread() as site:
@@ -220,6 +226,7 @@ def test_rules_for_our_name_and_a_version_are_for_us(tmp_path):
         assert explore(tmp_path, site.url("/about/"), depth=0).error_kinds() == {"robots": 1}
 
 
+@pytest.mark.nightly
 def test_lists_beyond_the_limit_are_counted_and_not_named_one_by_one(tmp_path):
     count = 1000
 
@@ -238,6 +245,7 @@ def test_lists_beyond_the_limit_are_counted_and_not_named_one_by_one(tmp_path):
     assert len(warnings) < 60
 
 
+@pytest.mark.nightly
 def test_a_robots_txt_at_another_host_holds_for_the_host_that_leads_there(tmp_path, pages):
     other = MockSite({"/robots.txt": RULES})
     with other.in_thread():

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.crawling import Outcome, explore
 from tests.servers.robots_kinds import ALLOWS, FORBIDS, HOLDS, HOSTS, KINDS, OPEN, SHUT, UNREACHABLE, robots_server
 
@@ -62,6 +64,7 @@ def crawl_all(folder: Path) -> KindsCrawl:
         return KindsCrawl(outcome, server.visits.copy(), origins)
 
 
+@pytest.mark.nightly
 def test_each_kind_of_robots_txt_means_what_the_rfc_says(tmp_path: Path) -> None:
     """All in one crawl: most of its time is waiting for those that do not come."""
     crawl = crawl_all(tmp_path)

@@ -117,6 +117,7 @@ def test_a_paused_crawl_ends_what_is_under_way_and_waits_while_another_one_goes_
     ]
 
 
+@pytest.mark.nightly
 def test_status_shows_who_died_and_who_has_its_site_now(tmp_path, held, redis):
     settings = {"REDIS_LEASE_SECONDS": 5, "METRICS_TEXTFILE": tmp_path / "shop-%(worker)s.prom"}
     with crawl(tmp_path, held.site.url(), redis, "shop", **settings) as shop:
@@ -146,6 +147,7 @@ def test_status_shows_who_died_and_who_has_its_site_now(tmp_path, held, redis):
     assert "lost" in shown_text
 
 
+@pytest.mark.nightly
 def test_a_crawl_with_workers_is_deleted_by_force_alone_and_another_one_can_have_its_name(tmp_path, held, redis):
     with crawl(tmp_path, held.site.url(), redis, "shop") as shop:
         worker = shop.start()

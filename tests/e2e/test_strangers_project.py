@@ -16,6 +16,7 @@ from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
 from tests.e2e.crawling import Outcome
 from tests.e2e.strangers_project import SPIDER, StrangersProject
 from tests.e2e.test_records import served
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.limited_site import limited_site
 from tests.servers.many_pages import ManyPages
@@ -77,7 +78,7 @@ def test_a_crawl_with_scrapys_own_scheduler_stops_when_it_is_told_to(project):
     assert "Traceback" not in project.log, project.log
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", rest_by_night([429, 503]))
 def test_a_pause_that_a_host_asks_for_is_kept_and_costs_no_try(project, status):
     async def busy_once(request: web.Request) -> web.Response:
         if request.app[TRIES][request.path] == 1:
@@ -94,6 +95,7 @@ def test_a_pause_that_a_host_asks_for_is_kept_and_costs_no_try(project, status):
     assert re.search(rf"{status}, Retry-After 2 s.*cools down for", outcome.log) is not None, outcome.log
 
 
+@pytest.mark.nightly
 def test_a_host_that_asks_for_a_day_is_given_up_when_nothing_else_is_left(project):
     async def closed(request: web.Request) -> web.Response:
         return web.Response(status=503, headers={"Retry-After": "86400"})
@@ -180,6 +182,7 @@ def test_items_get_page_types_and_records(project, shop):
     assert llm.calls < len(items) / 3  # samples of the templates
 
 
+@pytest.mark.nightly
 def test_items_of_a_declared_type_get_what_they_have_fields_for(tmp_path, shop):
     project = StrangersProject(tmp_path, TYPED_SPIDER)
     fields = {"page_type": "kind", "record": "record", "template": "template"}
@@ -238,6 +241,7 @@ def test_proxies_take_turns_and_what_is_not_the_page_is_asked_for_through_anothe
     assert stat(outcome, "llmcrawler/politeness/proxies/switches") == len(asked_again)
 
 
+@pytest.mark.nightly
 def test_a_page_that_never_comes_is_told_in_the_log(project):
     project.write(
         "shop/checks.py",

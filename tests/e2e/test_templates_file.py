@@ -97,6 +97,7 @@ def test_the_second_crawl_has_the_same_records(tmp_path, site, llm):
     assert product["llm_calls"] > 0
 
 
+@pytest.mark.nightly
 def test_records_of_a_stopped_crawl_are_learned_by_the_next(tmp_path, site, llm):
     settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
     explore(tmp_path, site.url(), settings | {"CLOSESPIDER_PAGECOUNT": 12})
@@ -124,6 +125,7 @@ def test_without_a_model_what_was_learned_decides(tmp_path, site, llm):
     assert "rule" not in {page["decided_by"] for page in second.pages}
 
 
+@pytest.mark.nightly
 def test_what_was_learned_holds_on_another_port(tmp_path, site, llm):
     settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
     explore(tmp_path, site.url(), settings)
@@ -236,6 +238,7 @@ def test_a_disk_that_fails_at_the_end_is_an_error_and_the_old_file_stays(tmp_pat
     assert [name for name in os.listdir(tmp_path) if name.endswith(".tmp")] == []  # noqa: PTH208 - dot files count
 
 
+@pytest.mark.nightly
 def test_a_crawl_that_is_stopped_keeps_what_it_has_learned(tmp_path, site, llm):
     settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
     explore(tmp_path, site.url(), settings | {"CLOSESPIDER_PAGECOUNT": 20})

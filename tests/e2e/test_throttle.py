@@ -10,6 +10,7 @@ from aiohttp import web
 
 from tests.e2e.crawling import explore
 from tests.e2e.extensions import WITH_DRAWN_GAPS
+from tests.nightly import rest_by_night
 from tests.servers.limited_site import LimitedSite, limited_site
 from tests.servers.mock_site import MockSite
 
@@ -39,7 +40,7 @@ def test_a_limit_of_the_host_is_found_and_no_page_is_lost(tmp_path):
     assert "'llmcrawler/throttle/decisions/refused'" in outcome.log
 
 
-@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize("adaptive", rest_by_night([True, False]))
 def test_no_request_starts_before_retry_after_is_over(tmp_path, drawn_gaps, adaptive):
     class Refusing(LimitedSite):
         async def _respond(self, request: web.Request) -> web.StreamResponse:
@@ -58,7 +59,7 @@ def test_no_request_starts_before_retry_after_is_over(tmp_path, drawn_gaps, adap
     assert max(drawn.rest_seconds for drawn in drawn_gaps()) <= 1e-6
 
 
-@pytest.mark.parametrize("line", ["Crawl-delay: 0.7", "Request-rate: 10/7"])
+@pytest.mark.parametrize("line", rest_by_night(["Crawl-delay: 0.7", "Request-rate: 10/7"]))
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_robots_txts_gap_is_never_shortened(tmp_path, drawn_gaps, line, adaptive):
     with limited_site(pages=5, robots=f"User-agent: *\n{line}\n").in_thread() as site:
@@ -99,6 +100,7 @@ def test_a_page_that_is_always_refused_is_an_error_line_with_the_reason(tmp_path
     assert outcome.error_kinds() == {"http_503": 1}
 
 
+@pytest.mark.nightly
 def test_a_host_that_comes_back_loses_no_page(tmp_path):
     class Failing(LimitedSite):
         async def _respond(self, request: web.Request) -> web.StreamResponse:
@@ -115,6 +117,7 @@ def test_a_host_that_comes_back_loses_no_page(tmp_path):
     assert "the host answers again" in outcome.log
 
 
+@pytest.mark.nightly
 def test_a_host_that_is_not_there_ends_with_lines_and_without_long_rests(tmp_path):
     outcome = explore(tmp_path, "http://127.0.0.1:9/,http://127.0.0.1:9/x", {**ADAPTIVE, "RETRY_TIMES": 9})
     assert outcome.error_kinds() == {"host_down": 2}
@@ -122,6 +125,7 @@ def test_a_host_that_is_not_there_ends_with_lines_and_without_long_rests(tmp_pat
     assert outcome.exit_status == 4
 
 
+@pytest.mark.nightly
 def test_a_host_that_asks_for_hours_is_given_up_when_nothing_else_is_left(tmp_path):
     async def refuse(_request: web.Request) -> web.Response:
         return web.Response(status=429, headers={"Retry-After": "7200"})
@@ -144,6 +148,7 @@ def test_a_robots_txt_that_is_refused_is_asked_for_again(tmp_path):
     assert outcome.error_kinds() == {"robots": 1}
 
 
+@pytest.mark.nightly
 def test_a_sitemap_that_hangs_is_tried_twice(tmp_path):
     async def hang(_request: web.Request) -> web.Response:
         await asyncio.sleep(30)

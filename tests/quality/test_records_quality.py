@@ -9,6 +9,7 @@ from statistics import fmean
 import pytest
 
 from benchmarks.records_quality import learned
+from tests.nightly import rest_by_night
 from tests.servers.record_sites import REDESIGNED, SITES, make_site
 
 FLOORS = {"shop": 0.93, "fashion": 0.97, "events": 0.95}
@@ -19,7 +20,7 @@ MAX_TOKENS = 20_000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize("name", rest_by_night(SITES, 2))
 def test_fields_are_learned_from_a_few_pages(name):
     outcomes = [learned(make_site(name, seed), seed=seed) for seed in (1, 2)]
     assert fmean(one.scores.macro for one in outcomes) >= FLOORS.get(name, OTHERS), [
@@ -30,12 +31,13 @@ def test_fields_are_learned_from_a_few_pages(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REDESIGNED)
+@pytest.mark.parametrize("name", rest_by_night(REDESIGNED))
 def test_the_second_design_is_learned_as_well(name):
     outcome = learned(make_site(name, redesign=True))
     assert outcome.scores.macro >= FLOORS.get(name, OTHERS), str(outcome.scores)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_tenth_of_wrong_pointers_does_little_harm():
     outcomes = [learned(make_site(name), slip=0.1) for name in SITES]

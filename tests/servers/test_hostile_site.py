@@ -25,6 +25,7 @@ def test_there_are_sixty_hostile_pages_and_more_of_names_that_urls_can_have():
     assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in (*PAGES, *TWINS, *ROBOTS))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_row_can_be_made():
     for row in (*PAGES.values(), *ROBOTS.values(), *SITEMAPS.values()):

@@ -127,6 +127,7 @@ async def lines_of(job: Job) -> list[tuple[int, dict[str, Any]]]:
     return lines
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_crawl_that_is_killed_often_has_no_page_too_many(tmp_path, seed):
@@ -138,6 +139,7 @@ async def test_a_crawl_that_is_killed_often_has_no_page_too_many(tmp_path, seed)
     assert len(await run(tmp_path, site, None)) == MAX_PAGES  # finished: its lines go into the feed again
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 async def test_a_crawl_that_is_killed_often_has_no_page_of_a_site_too_many(tmp_path, seed):
@@ -149,6 +151,7 @@ async def test_a_crawl_that_is_killed_often_has_no_page_of_a_site_too_many(tmp_p
     assert count == dict.fromkeys(HOSTS, 8)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 async def test_refreshes_bring_the_same_pages_and_none_in_the_places_of_dead_letters_and_duplicates(tmp_path, seed):

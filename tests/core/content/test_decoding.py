@@ -126,6 +126,7 @@ for body in (b"a" * 1_200_000, b"-\xff" * 600_000, b"\x1b$" * 600_000, b"\xc3\xb
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.slow
 def test_no_codec_of_pythons_takes_more_than_linear_time() -> None:

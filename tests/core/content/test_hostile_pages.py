@@ -11,6 +11,7 @@ from llmcrawler.core.content.cost import is_cheap
 from llmcrawler.core.content.page import read_page
 from llmcrawler.core.content.render_features import read_render_features
 from llmcrawler.errors import ContentError
+from tests.nightly import rest_by_night
 
 pytestmark = pytest.mark.server
 
@@ -97,7 +98,7 @@ def test_an_ordinary_page_is_cheap(html):
     assert is_cheap(html)
 
 
-@pytest.mark.parametrize("shape", LINEAR)
+@pytest.mark.parametrize("shape", rest_by_night(LINEAR, 3))
 async def test_a_page_is_read_in_linear_time(reader, shape):
     """In another process, which a time limit ends; a hundred times what it takes."""
     html = LINEAR[shape]
@@ -107,7 +108,7 @@ async def test_a_page_is_read_in_linear_time(reader, shape):
     await reader.processes.run(read_render_features, "<script></script>" + html, seconds=5, share=shape)
 
 
-@pytest.mark.parametrize("shape", COSTLY)
+@pytest.mark.parametrize("shape", rest_by_night(COSTLY, 3))
 async def test_a_costly_page_is_read_within_limits_or_refused(reader, shape):
     try:
         content = await reader.read(COSTLY[shape], f"http://{shape.replace(' ', '-')}.example/a/")
@@ -117,12 +118,14 @@ async def test_a_costly_page_is_read_within_limits_or_refused(reader, shape):
     assert len(content.features) <= 2_100
 
 
+@pytest.mark.nightly
 async def test_a_page_too_large_for_the_memory_is_refused_and_the_next_is_read(reader):
     with pytest.raises(ContentError, match="memory"):
         await reader.read("<table><tr>" + "<td>x" * 1_190_000, "http://large.example/")
     assert (await reader.read("<p>word " * 3000, "http://large.example/")).blocks
 
 
+@pytest.mark.nightly
 async def test_a_long_honest_page_is_read_whole_up_to_two_million_characters_of_text(reader):
     def page(paragraphs: int) -> str:
         texts = (f"<p>This is paragraph number {number}, and says so in ten words.</p>" for number in range(paragraphs))

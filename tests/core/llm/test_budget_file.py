@@ -56,6 +56,7 @@ def spent_in(path: Path) -> int:
         return int(connection.execute("SELECT tokens FROM spent").fetchone()[0])
 
 
+@pytest.mark.nightly
 def test_eight_processes_spend_no_more_than_one_might_and_one_that_is_killed_gives_nothing_back(tmp_path: Path) -> None:
     path = tmp_path / "budget.sqlite"
     command = [sys.executable, "-c", SPENDER, str(path), str(MOST)]

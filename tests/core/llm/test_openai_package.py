@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _TRANSPORT = """
 import asyncio, sys, time
 from llmcrawler.core.llm.faults import Redactor
@@ -20,11 +22,13 @@ def run(code: str) -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
+@pytest.mark.nightly
 def test_a_request_imports_no_types_of_the_responses_api() -> None:
     unused = "print([name for name in sys.modules if name.startswith('openai.types.responses.response_')])"
     assert run(_TRANSPORT + unused) == ["unreached", "[]"]
 
 
+@pytest.mark.nightly
 def test_the_types_are_there_for_who_looks_for_them() -> None:
     looked = [
         "import openai.types, openai.types.responses",

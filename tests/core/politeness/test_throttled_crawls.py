@@ -210,6 +210,7 @@ def test_noise_does_not_hide_that_a_host_slows_down(limit: int, spread: float) -
     assert max(settled) < 2.5
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.3, 0.5, 0.8])
 def test_noise_alone_does_not_slow_the_crawl_down(spread: float) -> None:

@@ -206,6 +206,7 @@ for text in (b"[", b"[a](x", b"[a](http://x ", b"[a](x(", b"http://", b"\xff", b
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.server
 @pytest.mark.slow
 def test_lists_of_any_text_are_read_in_linear_time() -> None:

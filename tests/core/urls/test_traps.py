@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from llmcrawler.core.urls import TrapGuard, traps
+from tests.nightly import rest_by_night
 
 HOST = "http://h.example"
 TODAY = date(2024, 6, 15)
@@ -167,7 +168,7 @@ TRAPS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRAPS)
+@pytest.mark.parametrize("name", rest_by_night(TRAPS, 8))
 def test_a_trap_ends(name):
     make, most = TRAPS[name]
     assert admitted(make()) <= most

@@ -80,6 +80,7 @@ async def test_a_learned_selector_is_run_on_a_long_page(html, value):
     assert (answer.record or {}).get("f") == value
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 async def test_a_long_table_has_all_of_its_rows():
     rows = Selector("table > tr", "css")
@@ -157,6 +158,7 @@ async def test_a_page_whose_template_is_learned_meanwhile_is_looked_at_again():
     assert (await under_way).record == {"f": "a1"}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_texts_of_elements_in_each_other_are_bounded():
     html = "<div>" * 1_000 + "<p>word</p>" * 100_000

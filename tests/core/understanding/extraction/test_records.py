@@ -163,6 +163,7 @@ async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
     assert answer.record == product(61)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 async def test_slips_of_the_model_are_outvoted() -> None:
     for seed in range(8):

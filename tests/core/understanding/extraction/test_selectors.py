@@ -17,6 +17,7 @@ from llmcrawler.core.understanding.extraction.queries import texts_at, texts_wit
 from llmcrawler.core.understanding.extraction.selectors import Language, Selector, TextNode, evaluate, path_of
 from llmcrawler.core.understanding.extraction.tree import Work, parse_tree
 from llmcrawler.errors import TooCostly
+from tests.nightly import rest_by_night
 
 TAGS = ["div", "p", "th", "td", "tr", "table", "ul", "li", "b", "a", "h2", "dt", "dd", "br", "o:p"]
 TEXTS = ["UPC", " UPC ", "UPC x", "Price:", "\u00a0", "  ", "a\t b", 'say "it\'s"', "é", "12", ""]
@@ -215,7 +216,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(HOSTILE))
+@pytest.mark.parametrize("name", rest_by_night(list(HOSTILE), 2))
 def test_the_work_is_linear_in_the_page(name):
     trees = [parse_tree(HOSTILE[name](size)) for size in (2_000, 4_000, 8_000)]
     for query, language in [*((query, "xpath") for query in SHAPES), *((query, "css") for query in CSS)]:
