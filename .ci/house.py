@@ -17,7 +17,6 @@ MAX_ENTRIES = 20
 ALLOWED_TWICE = {
     "Command": "Scrapy's commands are classes of this name, one in each module of commands/",
     "crawl": "the name of Scrapy's command, which is its module's name; and the package for the parts of a crawl",
-    "keys": "likewise: `scrapy keys`, and the keys of lines in storage",
     "proxies": "likewise: `scrapy proxies`, and the package for the pool of proxies",
     "templates": "likewise: `scrapy templates`, and the package that groups pages by template",
 }

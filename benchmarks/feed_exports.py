@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from scrapy.exporters import JsonLinesItemExporter
 
-from llmcrawler.core.storage.feeds.markdown_stores import MarkdownFolder
+from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder
 from llmcrawler.exporters.csv import PagesCsvExporter
 from llmcrawler.exporters.langchain_documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter

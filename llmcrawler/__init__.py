@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from llmcrawler.api.public_api import Extractor, PageRecord, ReadPage, read_page
     from llmcrawler.api.python_crawl import explore
     from llmcrawler.api.ray_extraction import ray_extract
-    from llmcrawler.core.storage.dataframe import read_status, status_summary
+    from llmcrawler.core.storage.job_status import read_status, status_summary
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,8 +41,8 @@ _PLACES = {
     "explore": "llmcrawler.api.python_crawl",
     "extract_batch": "llmcrawler.api.batch_extractor",
     "ray_extract": "llmcrawler.api.ray_extraction",
-    "read_status": "llmcrawler.core.storage.dataframe",
-    "status_summary": "llmcrawler.core.storage.dataframe",
+    "read_status": "llmcrawler.core.storage.job_status",
+    "status_summary": "llmcrawler.core.storage.job_status",
 }
 
 

@@ -148,7 +148,7 @@ class Page:
         self.is_withheld = False  # its content is not to be taken: all stages pass it
         self.sketch: tuple[int, ...] | None = None  # a PageSketch, where duplicates are looked for
         self.stages: dict[str, StageRun] = {}
-        # What was asked and answered (core/storage/archives/exchanges.py), where a feed is an archive; none: withheld.
+        # What was asked and answered (core/storage/archives), where a feed is an archive; None: withheld.
         self.exchanges: Sequence[Any] | None = None
 
 

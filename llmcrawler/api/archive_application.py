@@ -24,10 +24,13 @@ from filelock import FileLock, Timeout
 
 from llmcrawler.api.archive_parts import PartCounts, write_part
 from llmcrawler.core.storage import TemplatesFile, replace_file
-from llmcrawler.core.storage.archives.archive_files import open_archive
-from llmcrawler.core.storage.archives.archive_index import INDEXES
-from llmcrawler.core.storage.archives.archived_pages import ArchivedPage
-from llmcrawler.core.storage.archives.job_pages import is_jobdir, ranges_of_job
+from llmcrawler.core.storage.archives.archived_pages import (
+    INDEXES,
+    ArchivedPage,
+    is_jobdir,
+    open_archive,
+    ranges_of_job,
+)
 from llmcrawler.core.storage.archives.warc_reader import part_starts
 from llmcrawler.core.understanding.page_extractor import LineRules, PageExtractor
 from llmcrawler.crawl.archive_lists import archive_size, archived_pages, pages_between

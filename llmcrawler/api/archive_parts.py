@@ -15,10 +15,9 @@ from llmcrawler.core.content import decode_page, is_binary
 from llmcrawler.core.storage import StoredBody
 from llmcrawler.core.storage.archives.archived_pages import ArchivedPage
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
-from llmcrawler.core.storage.feeds.clean_values import clean
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
-from llmcrawler.core.storage.feeds.tables import columns_of
-from llmcrawler.core.storage.replacing import temporary_of
+from llmcrawler.core.storage.feeds.tables import clean, columns_of
+from llmcrawler.core.storage.shared_file import temporary_of
 from llmcrawler.core.understanding.page_extractor import PageExtractor
 from llmcrawler.core.urls import normalise
 from llmcrawler.crawl.archive_lists import read_place

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from llmcrawler.core.content import decode_page
 from llmcrawler.core.storage import TemplatesFile
-from llmcrawler.core.storage.feeds.clean_values import clean
+from llmcrawler.core.storage.feeds.tables import clean
 from llmcrawler.core.understanding.page_extractor import LineRules, PageExtractor
 from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.errors import ConfigError

@@ -17,7 +17,7 @@ from llmcrawler.campaigns.place import Place, command_line
 from llmcrawler.campaigns.site_lines import take_lines
 from llmcrawler.core.reporting import ExitStatus
 from llmcrawler.core.storage.job_status import open_snapshot
-from llmcrawler.core.storage.replacing import replace_file
+from llmcrawler.core.storage.shared_file import replace_file
 from llmcrawler.errors import ConfigError, JobBusy
 
 _MAX_REASON: Final = 300

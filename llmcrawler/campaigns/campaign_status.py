@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from llmcrawler.campaigns.campaign_file import bundle_rows, open_to_read, site_rows
 from llmcrawler.core.storage.job_file import is_locked
 from llmcrawler.core.storage.job_status import open_snapshot
-from llmcrawler.core.storage.replacing import replace_file
+from llmcrawler.core.storage.shared_file import replace_file
 from llmcrawler.errors import ConfigError, JobBusy
 
 MANIFEST: Final = "manifest.json"

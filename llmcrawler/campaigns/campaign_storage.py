@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.core.storage import replace_file
-from llmcrawler.core.storage.replacing import temporary_of
+from llmcrawler.core.storage.shared_file import temporary_of
 from llmcrawler.errors import ConfigError, require
 
 T = TypeVar("T")

@@ -20,10 +20,9 @@ from typing import Final
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.core.storage import check_job_file, holds_job, read_value
 from llmcrawler.core.storage.body_packer import zstd
-from llmcrawler.core.storage.job_file import JOB_FILE, lock_folder
+from llmcrawler.core.storage.job_file import JOB_FILE, JobConnection, lock_folder
 from llmcrawler.core.storage.job_status import open_snapshot
-from llmcrawler.core.storage.keys import JobConnection
-from llmcrawler.core.storage.replacing import delete_database
+from llmcrawler.core.storage.shared_file import delete_database
 from llmcrawler.errors import ConfigError
 
 _TEMPLATES: Final = "templates.json"

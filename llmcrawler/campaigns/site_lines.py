@@ -25,11 +25,10 @@ from llmcrawler.core.storage.body_packer import unpack
 from llmcrawler.core.storage.feeds import clean
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import columns_of
-from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.job_file import JOB_FILE, JobConnection
 from llmcrawler.core.storage.job_status import open_snapshot
-from llmcrawler.core.storage.keys import JobConnection
 from llmcrawler.core.storage.ledger import read_lines
-from llmcrawler.core.storage.replacing import temporary_of
+from llmcrawler.core.storage.shared_file import temporary_of
 from llmcrawler.core.urls import site_name
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page

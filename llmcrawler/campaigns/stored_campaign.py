@@ -30,7 +30,7 @@ from llmcrawler.campaigns.campaign_status import MANIFEST, campaign_status
 from llmcrawler.campaigns.campaign_storage import CampaignStorage, FolderStorage
 from llmcrawler.core.processes.bounded_processes import is_alive
 from llmcrawler.core.storage import replace_file
-from llmcrawler.core.storage.replacing import delete_database
+from llmcrawler.core.storage.shared_file import delete_database
 from llmcrawler.errors import ConfigError, JobBusy
 
 BUDGET_FILE: Final = "budget.sqlite"  # of the model, for all crawls together

@@ -76,7 +76,7 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.core.reporting import many, plain
         from llmcrawler.core.reporting.html.sources import open_lines
         from llmcrawler.core.storage.feeds import write_rights
-        from llmcrawler.core.storage.replacing import temporary_of
+        from llmcrawler.core.storage.shared_file import temporary_of
 
         assert self.settings is not None
         neutralises, temporary = self.settings.getbool("CSV_NEUTRALISE_FORMULAS"), temporary_of(target)

@@ -13,10 +13,19 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from llmcrawler.core.storage import StoredBody
-from llmcrawler.core.storage.archives.archive_files import open_archive
-from llmcrawler.core.storage.archives.archive_index import INDEXES, pages_of_index
-from llmcrawler.core.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
-from llmcrawler.core.storage.archives.job_pages import is_jobdir, page_of_job, pages_of_job, size_of_job
+from llmcrawler.core.storage.archives.archived_pages import (
+    INDEXES,
+    ArchivedPage,
+    RecordPlace,
+    is_jobdir,
+    open_archive,
+    page_at,
+    page_of_job,
+    pages_of_index,
+    pages_of_job,
+    pages_of_warc,
+    size_of_job,
+)
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from llmcrawler.core.frontier import Lease
     from llmcrawler.core.storage import StoredPage
-    from llmcrawler.core.storage.archives.exchanges import Exchange
+    from llmcrawler.core.storage.archives.warc_writer import Exchange
 
 CONTEXT: Final = "llmcrawler"
 RENDER: Final = "render"  # the meta key of a request that goes to the browser

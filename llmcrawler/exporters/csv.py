@@ -13,8 +13,7 @@ from typing import IO, Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exporters import CsvItemExporter
 
-from llmcrawler.core.storage.feeds.clean_values import as_json, clean
-from llmcrawler.core.storage.feeds.tables import RECORD, FlatTable, columns_of, neutral
+from llmcrawler.core.storage.feeds.tables import RECORD, FlatTable, as_json, clean, columns_of, neutral
 from llmcrawler.core.understanding.extraction.record_schema import completed
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.errors import ConfigError

@@ -13,7 +13,7 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
 from llmcrawler.core.storage.feeds.feed_checks import check_addable, is_folder
-from llmcrawler.core.storage.feeds.markdown_stores import MarkdownFolder
+from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_scheduler import RequestScheduler

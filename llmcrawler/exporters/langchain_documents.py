@@ -8,8 +8,8 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.core.storage.feeds.clean_values import as_json
 from llmcrawler.core.storage.feeds.langchain import document_of
+from llmcrawler.core.storage.feeds.tables import as_json
 from llmcrawler.exporters.plain import line_of
 
 

@@ -7,8 +7,12 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 
-from llmcrawler.core.storage.feeds.markdown_files import markdown_file_of
-from llmcrawler.core.storage.feeds.markdown_stores import MarkdownArchive, MarkdownFolder, MarkdownStore
+from llmcrawler.core.storage.feeds.markdown_files import (
+    MarkdownArchive,
+    MarkdownFolder,
+    MarkdownStore,
+    markdown_file_of,
+)
 from llmcrawler.exporters.plain import line_of
 
 

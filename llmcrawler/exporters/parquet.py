@@ -7,10 +7,9 @@ from typing import Any
 
 from scrapy.exporters import BaseItemExporter
 
-from llmcrawler.core.storage.feeds.clean_values import clean
 from llmcrawler.core.storage.feeds.feed_checks import require_format
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
-from llmcrawler.core.storage.feeds.tables import Column, columns_of
+from llmcrawler.core.storage.feeds.tables import Column, clean, columns_of
 from llmcrawler.exporters.plain import item_columns, line_of
 from llmcrawler.items import Page
 

@@ -12,10 +12,9 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter, CsvItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
-from llmcrawler.core.storage.feeds.clean_values import as_json, clean
 from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require_format
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
-from llmcrawler.core.storage.feeds.tables import RECORD, Column, columns_of, neutral
+from llmcrawler.core.storage.feeds.tables import RECORD, Column, as_json, clean, columns_of, neutral
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of

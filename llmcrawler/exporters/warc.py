@@ -11,8 +11,7 @@ from scrapy.exporters import BaseItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
 from llmcrawler import __version__
-from llmcrawler.core.storage.archives.exchanges import Pairs
-from llmcrawler.core.storage.archives.warc_writer import AS_IT_CAME, WarcWriter
+from llmcrawler.core.storage.archives.warc_writer import AS_IT_CAME, Pairs, WarcWriter
 from llmcrawler.items import Page
 
 _HOW = (

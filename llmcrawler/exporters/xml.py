@@ -7,7 +7,7 @@ from typing import Any
 
 from scrapy.exporters import BaseItemExporter
 
-from llmcrawler.core.storage.feeds.clean_values import clean
+from llmcrawler.core.storage.feeds.tables import clean
 from llmcrawler.core.storage.feeds.xml_elements import element, tags
 from llmcrawler.exporters.plain import plain
 

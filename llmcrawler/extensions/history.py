@@ -16,7 +16,7 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.core.reporting import CrawlProgress, lasting_stats
 from llmcrawler.core.reporting.timeline import Timeline
-from llmcrawler.core.storage.job_runs import Run
+from llmcrawler.core.storage.job_file import Run
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.signals import job_closing

@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Headers, Response
 
-from llmcrawler.core.storage.archives.exchanges import Exchange, ExchangeStore, Pairs
+from llmcrawler.core.storage.archives.warc_writer import Exchange, ExchangeStore, Pairs
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.feed_settings import wants_exchanges
 from llmcrawler.engine.request_context import RENDERED, context_of, response_context, update_context

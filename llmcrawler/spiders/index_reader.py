@@ -17,7 +17,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from llmcrawler.core.reporting.text import many
-from llmcrawler.core.storage.archives.archive_index import IndexEntry, entries_in, entries_of_file
+from llmcrawler.core.storage.archives.archived_pages import IndexEntry, entries_in, entries_of_file
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.crawl.archive_lists import CaptureIndex
 from llmcrawler.engine.failures import failure_kind

@@ -1,9 +1,15 @@
 """Queues of urls that are still to be fetched: which urls come in, and in which order they go out."""
 
-from llmcrawler.core.frontier.admission import Admission, ungrouped
+from llmcrawler.core.frontier.admission import (
+    LISTED_ONLY_PRIORITY,
+    TEST_PRIORITY,
+    Admission,
+    MapAdmission,
+    MapRules,
+    ungrouped,
+)
 from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
 from llmcrawler.core.frontier.link_scorer import LinkScorer
-from llmcrawler.core.frontier.map_admission import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules
 from llmcrawler.core.frontier.memory import MemoryFrontier
 from llmcrawler.core.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
 from llmcrawler.core.frontier.site_views import SiteViews

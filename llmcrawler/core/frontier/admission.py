@@ -5,24 +5,30 @@ This runs for every link of every page, so known strings are sorted out before a
 
 from __future__ import annotations
 
+import asyncio
+import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.core.frontier.site_views import SiteViews
 from llmcrawler.core.urls import (
     AddressGuard,
+    Listed,
     Scope,
     TrapGuard,
     UrlRefusal,
     UrlRefusalKind,
     coarse_pattern,
     dedup_key,
+    normalise,
     normalise_with_route,
     origin_of,
 )
+from llmcrawler.items import CDX, UrlSource
 
 _BITS = 2**63 - 1
 _SLOTS_PER_HASH = 2
@@ -158,3 +164,140 @@ class Admission:
         earlier = self._family_counts.get(family, 0)
         self._family_counts[family] = earlier + 1
         return UrlTask(url, host, depth, referer, earlier.bit_length(), group)
+
+
+# Priorities. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list
+# has only test the lists, and come after all others; urls that are not read at all come last.
+_PRIORITIES_OF_DEPTH = 64
+TEST_PRIORITY = 1_000_000
+LISTED_ONLY_PRIORITY = 2_000_000
+_AT_ONCE = 500
+
+Add = Callable[[Sequence[UrlTask]], Awaitable[int]]  # a frontier's `add`
+
+
+@dataclass(frozen=True, slots=True)
+class MapRules:
+    """Rules of a map. Up to `max_urls` that match are listed, not counting the start urls. The site's lists (sitemaps,
+    feeds) are taken for complete when they lack no more than `lacking_share` of what they have, and `barren_pages` of
+    their pages in a row led to nothing new.
+    """
+
+    max_urls: int = 30_000
+    match: str | None = None
+    max_depth: int | None = None
+    barren_pages: int = 20
+    lacking_share: float = 0.05
+
+
+class MapAdmission(Admission):
+    """Admits urls of lists and links, counts those that match, and tells when the map is complete."""
+
+    def __init__(self, scope: Scope, traps: TrapGuard, rules: MapRules, addresses: AddressGuard | None = None) -> None:
+        super().__init__(scope, traps, addresses)
+        self._rules = rules
+        self._match = re.compile(rules.match) if rules.match else None
+        self._count = 0  # urls that match
+        self._listed: set[int] = set()
+        self._unlisted: set[int] = set()  # found by links, and in no list
+        self._barren = 0
+        self._adding = asyncio.Lock()
+
+    def matches(self, url: str) -> bool:
+        return self._match is None or self._match.search(url) is not None
+
+    @property
+    def room(self) -> int:
+        return self._rules.max_urls - self._count
+
+    @property
+    def reason_to_end(self) -> str | None:
+        """Return why no more pages need to be read; None while they do."""
+        if self.room <= 0:
+            return f"max_urls={self._rules.max_urls} reached"
+        is_whole = self._listed and len(self._unlisted) <= self._rules.lacking_share * len(self._listed)
+        if is_whole and self._barren >= self._rules.barren_pages:
+            return f"the site's own lists have it all: {self._barren} pages in a row led to nothing new"
+        return None
+
+    def of_list(self, entries: Iterable[Listed], source: str, address: str) -> list[UrlTask]:
+        """Return tasks for the entries of a list at `address`. As the site vouches for them, they are not checked for
+        traps, and files that are no pages are listed too. Those of an index of archives (CDX) are not asked for.
+        """
+        tasks = []
+        led_from = None if source == CDX else address
+        for entry in entries:
+            url = normalise(entry.url) or normalise(entry.url, address)
+            reason = None if url is None else self._reason_to_refuse_listed(url, led_from)
+            if url is None:
+                self.refused[UrlRefusalKind.MALFORMED] += 1
+            elif reason is not None and reason.kind is not UrlRefusalKind.NO_PAGE:
+                self.refused[reason.kind] += 1
+            elif self.matches(url):
+                key = hash(dedup_key(url))
+                self._listed.add(key)
+                self._unlisted.discard(key)
+                task = self._task(url, 1, address)
+                is_page = reason is None and self._rules.max_depth != 1 and source != CDX
+                priority = TEST_PRIORITY + task.priority if is_page else LISTED_ONLY_PRIORITY
+                found = UrlSource(source, entry.lastmod or None, entry.title or None)
+                tasks.append(replace(task, priority=priority, found=found))
+        return tasks
+
+    def _reason_to_refuse_listed(self, url: str, address: str | None) -> UrlRefusal | None:
+        return self._reason_by_address(url, address) or self.scope.reason_to_refuse(url, 1)
+
+    def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:
+        """Return tasks for a page's links, also for those that do not match but may lead to ones that do."""
+        found = UrlSource("link")
+        return [
+            replace(task, priority=self._priority_of_link(task), found=found)
+            for task in self.admit(links, depth, referer)
+        ]
+
+    def _priority_of_link(self, task: UrlTask) -> int:
+        if self._rules.max_depth is not None and task.depth >= self._rules.max_depth:
+            return LISTED_ONLY_PRIORITY
+        if hash(dedup_key(task.url)) in self._listed:
+            return TEST_PRIORITY + task.priority
+        return 1 + task.depth * _PRIORITIES_OF_DEPTH + task.priority
+
+    def of_start(self, urls: Iterable[str]) -> list[UrlTask]:
+        return [replace(task, found=UrlSource("start")) for task in self.given(urls)]
+
+    def note_links(self, page: UrlTask, tasks: Iterable[UrlTask] = ()) -> None:
+        """Note the tasks that a page led to; none for a page that could not be read."""
+        keys = {hash(dedup_key(task.url)) for task in tasks} - self._listed - self._unlisted
+        self._unlisted |= keys
+        if keys:
+            self._barren = 0
+        elif page.priority >= TEST_PRIORITY:
+            self._barren += 1
+
+    async def add(self, tasks: Sequence[UrlTask], add: Add) -> int:
+        """Queue tasks with `add`, up to `max_urls` of those that match, and return how many of these were new. They go
+        in portions, which hold the event loop for some milliseconds each.
+        """
+        count = 0
+        async with self._adding:
+            waiting = [task for task in tasks if self.matches(task.url)]
+            while waiting and self.room > 0:
+                size = min(self.room, _AT_ONCE)
+                some, waiting = waiting[:size], waiting[size:]
+                new = await add(some)
+                self._count += new
+                count += new
+            ways = [task for task in tasks if not self.matches(task.url)] if self._match is not None else []
+            if ways and self.room > 0:
+                await add(ways)
+        return count
+
+    def restore(self, urls: Iterable[str]) -> None:
+        def counted(urls: Iterable[str]) -> Iterable[str]:
+            for url in urls:
+                self.scope.widen(url)  # it was in scope then: a start url had led there
+                self._count += self.matches(url)
+                self._unlisted.add(hash(dedup_key(url)))
+                yield url
+
+        super().restore(counted(urls))

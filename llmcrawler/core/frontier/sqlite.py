@@ -8,11 +8,32 @@ from math import inf
 from typing import Any
 
 from llmcrawler.core.frontier.host_turns import HostTurns
-from llmcrawler.core.frontier.name_table import NameTable
 from llmcrawler.core.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.core.storage import Database, JobConnection, Outcome, State, id_of, read_value, url_key, write_outcome
 from llmcrawler.core.storage.job_file import count_duplicates
 from llmcrawler.items import SOURCES, PageError, UrlSource
+
+
+class NameTable:
+    """The names in one table of the job's file, and their numbers there."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self.number_of: dict[str, int] = {}
+        self.name_of: dict[int, str] = {}
+
+    def note(self, number: int, name: str) -> None:
+        self.number_of[name], self.name_of[number] = number, name
+
+    def number(self, connection: JobConnection, name: str) -> int:
+        """Return the number of a name, which goes into the table when it is new."""
+        number = self.number_of.get(name)
+        if number is None:
+            query = f"INSERT INTO {self._table} (name) VALUES (?) RETURNING id"  # noqa: S608 - the name of a table
+            number = int(connection.execute(query, (name,)).fetchone()[0])
+            self.note(number, name)
+        return number
+
 
 _Queue = tuple[int, int]  # host, group
 _FIRST_ID = 0

@@ -3,16 +3,18 @@
 from llmcrawler.core.storage.body_packer import unpack
 from llmcrawler.core.storage.database import Database
 from llmcrawler.core.storage.job_file import (
+    REQUEST_MARK,
     REQUEUED_PRIORITY,
     REQUEUED_RANK,
+    JobConnection,
     State,
     check_job_file,
     holds_job,
     open_job_file,
     read_job_file,
     refusal,
+    url_key,
 )
-from llmcrawler.core.storage.keys import REQUEST_MARK, JobConnection, url_key
 from llmcrawler.core.storage.ledger import (
     PLAN,
     SPENT,
@@ -28,7 +30,6 @@ from llmcrawler.core.storage.ledger import (
     write_outcome,
     write_value,
 )
-from llmcrawler.core.storage.replacing import replace_file
 from llmcrawler.core.storage.rights_marks import RightsCounts, marks_of
-from llmcrawler.core.storage.shared_file import SharedFile
+from llmcrawler.core.storage.shared_file import SharedFile, replace_file
 from llmcrawler.core.storage.templates_file import SiteState, StoredSite, TemplatesFile

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.job_file import JobConnection
 from llmcrawler.errors import StorageFailed
 
 T = TypeVar("T")

@@ -2,20 +2,180 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from llmcrawler.core.storage.body_packer import PackingError, unpack
-from llmcrawler.core.storage.job_schema import APPLICATION_ID, SCHEMA_VERSION, prepare_tables
-from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.body_packer import BodyPacker, PackingError, unpack
+from llmcrawler.core.urls import dedup_key
 from llmcrawler.errors import ConfigError, JobBusy
+
+APPLICATION_ID: Final = 0x6C6C6D6A  # "llmj"; "llmc" in files that no release has written
+SCHEMA_VERSION: Final = 1
+
+# groups: of urls that go out together, with their present priority; urls of the group 0 have no name
+# urls:   one row for each url while it waits; a million of them is nothing unusual
+# keys:   hashes by which urls are found, but for the newest ones (keys.py)
+# pages:  the ends of urls. `seq`: the order of the ends; null while the page is on its way
+#         `ends`: an index by which status need not read all lines
+# bodies: responses, for stages that run again. `generation` counts the refreshes of the job
+# stages: one row for each stage that a page went through
+# tasks:  for urls that are no plain GET: the rest of the request as JSON, and the user's name for it
+# found:  for the urls of a map: where each was found, with its date and title there
+# runs:   figures of each run of the job, for the report
+# feeds:  files that this job writes its lines to, and their size before
+# dictionaries: by which bodies are packed (body_packer.py); `digest` tells a damaged one
+# marks:  what status counts the ends of urls for (rights_marks.py), each combination once; urls without any have no row
+_TABLES = """
+CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
+CREATE TABLE groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rank INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE urls (
+    id INTEGER PRIMARY KEY,
+    url TEXT NOT NULL,
+    host INTEGER NOT NULL,
+    depth INTEGER NOT NULL DEFAULT 0,
+    referer INTEGER,
+    rank INTEGER NOT NULL DEFAULT 0,
+    "group" INTEGER NOT NULL DEFAULT 0,
+    state INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE keys (key INTEGER PRIMARY KEY, url INTEGER NOT NULL);
+CREATE INDEX queue ON urls (host, "group", rank, id) WHERE state = 0;
+CREATE TABLE pages (
+    url INTEGER PRIMARY KEY,
+    seq INTEGER UNIQUE,
+    line BLOB,
+    status INTEGER,
+    page_type TEXT,
+    error_stage TEXT,
+    error_kind TEXT,
+    error TEXT,
+    finished REAL
+);
+CREATE INDEX ends ON pages (error_stage, error_kind, page_type) WHERE seq IS NOT NULL;
+CREATE TABLE bodies (
+    url INTEGER PRIMARY KEY,
+    final_url TEXT,
+    status INTEGER NOT NULL,
+    headers TEXT NOT NULL,
+    body BLOB,
+    body_hash BLOB NOT NULL,
+    fetched_at TEXT NOT NULL,
+    latency REAL NOT NULL,
+    change TEXT,
+    generation INTEGER NOT NULL
+);
+CREATE TABLE stages (
+    url INTEGER NOT NULL,
+    stage TEXT NOT NULL,
+    status TEXT NOT NULL,
+    error TEXT,
+    attempts INTEGER NOT NULL DEFAULT 1,
+    started REAL NOT NULL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (url, stage)
+) WITHOUT ROWID;
+CREATE TABLE tasks (url INTEGER PRIMARY KEY, name TEXT, payload TEXT NOT NULL);
+CREATE TABLE found (url INTEGER PRIMARY KEY, source INTEGER NOT NULL, lastmod TEXT, title TEXT);
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    started REAL NOT NULL,
+    ended REAL NOT NULL,
+    reason TEXT,
+    figures TEXT NOT NULL,
+    timeline TEXT NOT NULL
+);
+CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
+CREATE TABLE mark_sets (id INTEGER PRIMARY KEY, marks TEXT NOT NULL UNIQUE);
+CREATE TABLE marks (url INTEGER PRIMARY KEY, mark_set INTEGER NOT NULL);
+CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, site TEXT NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL);
+CREATE INDEX dictionaries_by_site ON dictionaries (site);
+"""
+
+
+def prepare_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file in one transaction: whatever ends the process, the file is blank or whole."""
+    if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+        pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {pragmas} COMMIT;")
+
+
+# Keys are spread evenly, so in a large table each of them changes a page of its own: a million urls would cost four
+# times the writes of ten thousand. New ones are gathered in memory, and put in by the thousands in their order.
+_MIN_GATHERED, _MAX_GATHERED = 20_000, 200_000
+_GATHERED_SHARE = 50
+
+REQUEST_MARK: Final = "#request:"  # between the url of a spider's own request and what alone identifies it
+
+
+def url_key(url: str) -> int:
+    """Hash a normalised url to 64 bits: among ten million urls two collide once in 370,000 crawls."""
+    _address, mark, identity = url.rpartition(REQUEST_MARK)
+    digest = blake2b((identity if mark else dedup_key(url)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class UrlKeys:
+    """The keys of one connection, used by its thread alone. New keys are gathered in memory; after a crash they are
+    made again from `urls`, where their numbers follow the last one in `keys`.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        keyed = connection.execute("SELECT value FROM job WHERE name = 'keyed'").fetchone()
+        rows = connection.execute("SELECT id, url FROM urls WHERE id > ?", (int(keyed[0]) if keyed else 0,))
+        self._gathered = {url_key(url): number for number, url in rows}
+        (last,) = connection.execute("SELECT max(id) FROM urls").fetchone()
+        self.next_number = (last or 0) + 1
+
+    def find(self, key: int) -> int | None:
+        number = self._gathered.get(key)
+        if number is None:
+            row = self._connection.execute("SELECT url FROM keys WHERE key = ?", (key,)).fetchone()
+            number = None if row is None else row[0]
+        return number
+
+    def add(self, numbers: Mapping[int, int]) -> None:
+        """Add the keys of urls that were just inserted: key -> number, counting on from `next_number`."""
+        self._gathered.update(numbers)
+        self.next_number += len(numbers)
+        if len(self._gathered) >= min(max(_MIN_GATHERED, self.next_number // _GATHERED_SHARE), _MAX_GATHERED):
+            self._connection.executemany("INSERT INTO keys VALUES (?, ?)", sorted(self._gathered.items()))
+            self._connection.execute("INSERT OR REPLACE INTO job VALUES ('keyed', ?)", (str(self.next_number - 1),))
+            self._gathered.clear()
+
+
+class JobConnection(sqlite3.Connection):
+    """A connection to a job's file."""
+
+    _keys: UrlKeys | None = None
+    _packer: BodyPacker | None = None
+
+    @property
+    def keys(self) -> UrlKeys:
+        if self._keys is None:
+            self._keys = UrlKeys(self)
+        return self._keys
+
+    @property
+    def packer(self) -> BodyPacker:
+        if self._packer is None:
+            self._packer = BodyPacker(self)
+        return self._packer
+
 
 JOB_FILE: Final = "crawl.sqlite"
 LOCK_FILE: Final = "crawl.lock"
@@ -202,3 +362,43 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.execute("PRAGMA cache_size = -8192")
     prepare_tables(connection)
+
+
+_MAX_KEPT = 60  # runs: two months of nights, some 3 MB at most
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Figures of one run. `number` counts the job's runs from 1; moments are seconds since 1970; `reason` is Scrapy's
+    finish_reason, None for a run that has not said how it ended. `figures` are stats by name; `timeline` is
+    Timeline.as_json.
+    """
+
+    number: int
+    started: float
+    ended: float
+    reason: str | None
+    figures: Mapping[str, Any]
+    timeline: Mapping[str, Any]
+
+
+def write_run(connection: JobConnection, run: Run) -> None:
+    """Write a run in place of its earlier figures, and drop the oldest runs."""
+    connection.execute(
+        "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)",
+        (run.number, run.started, run.ended, run.reason, _text(run.figures), _text(run.timeline)),
+    )
+    connection.execute("DELETE FROM runs WHERE number <= ?", (run.number - _MAX_KEPT,))
+
+
+def read_runs(connection: JobConnection) -> list[Run]:
+    """Return the runs that are kept, oldest first."""
+    rows = connection.execute("SELECT number, started, ended, reason, figures, timeline FROM runs ORDER BY number")
+    return [
+        Run(number, started, ended, reason, json.loads(figures), json.loads(timeline))
+        for number, started, ended, reason, figures, timeline in rows
+    ]
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

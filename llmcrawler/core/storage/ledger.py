@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.core.storage.body_packer import pack, unpack
 from llmcrawler.core.storage.database import Database
-from llmcrawler.core.storage.job_file import DUPLICATE, REQUEUED_RANK, State
-from llmcrawler.core.storage.keys import JobConnection, url_key
+from llmcrawler.core.storage.job_file import DUPLICATE, REQUEUED_RANK, JobConnection, State, url_key
 from llmcrawler.core.storage.rights_marks import write_marks
 from llmcrawler.items import StageRun
 

@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llmcrawler.core.storage.job_file import JOB_FILE, State, lock_folder, open_job_file, read_job_file, refusal
+from llmcrawler.core.storage.job_file import (
+    JOB_FILE,
+    JobConnection,
+    State,
+    lock_folder,
+    open_job_file,
+    read_job_file,
+    refusal,
+)
 from llmcrawler.core.storage.job_status import known_stages
-from llmcrawler.core.storage.keys import JobConnection
 from llmcrawler.core.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
 from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.errors import ConfigError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from llmcrawler.core.politeness.rights import ANSWERS, SIGNALS, USES, VERDICTS
-from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.job_file import JobConnection
 
 
 @dataclass(frozen=True, slots=True)

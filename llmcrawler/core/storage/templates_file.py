@@ -21,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from llmcrawler.core.storage.replacing import replace_file, temporary_of
+from llmcrawler.core.storage.shared_file import replace_file, temporary_of
 from llmcrawler.errors import ConfigError
 
 FORMAT = "llmcrawler-templates"

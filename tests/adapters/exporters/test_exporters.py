@@ -28,7 +28,7 @@ from scrapy.utils.project import get_project_settings
 from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, parquet_file
-from llmcrawler.core.storage.feeds.markdown_stores import MarkdownFolder
+from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder
 from llmcrawler.core.understanding.extraction import requested_fields
 from llmcrawler.core.understanding.extraction.record_table import RecordTable
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions

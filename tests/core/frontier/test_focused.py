@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmcrawler.core.frontier import FIRST, FocusedCrawl, LinkScorer, UrlTask
-from llmcrawler.core.frontier.link_features import LinkFeatures, LinkFeatureTable, shape_of
-from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, branch_values
+from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, LinkFeatures, LinkFeatureTable, branch_values, shape_of
 from llmcrawler.items import Link
 
 HOST = "https://a.example"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
-from llmcrawler.core.storage import Database, Ledger, Outcome, SiteState, keys, open_job_file, url_key
+from llmcrawler.core.storage import Database, Ledger, Outcome, SiteState, open_job_file, url_key
+from llmcrawler.core.storage import job_file as keys
 from llmcrawler.fleet import redis_frontier as redis_module
 from llmcrawler.fleet import redis_scripts
 from llmcrawler.fleet.connection import RedisConnection

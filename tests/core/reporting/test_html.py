@@ -23,8 +23,7 @@ from llmcrawler.core.reporting.html.template_views import template_views
 from llmcrawler.core.reporting.html.view import build
 from llmcrawler.core.reporting.timeline import Timeline
 from llmcrawler.core.storage import SiteState, TemplatesFile
-from llmcrawler.core.storage.job_file import JOB_FILE, open_job_file
-from llmcrawler.core.storage.job_runs import Run, write_run
+from llmcrawler.core.storage.job_file import JOB_FILE, Run, open_job_file, write_run
 from llmcrawler.errors import ConfigError
 from tests.crawl.jobs import make_job
 

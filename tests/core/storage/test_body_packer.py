@@ -8,7 +8,7 @@ import pytest
 
 from llmcrawler.core.storage import StoredBody, check_job_file, open_job_file, unpack
 from llmcrawler.core.storage.body_packer import PackingError, drop_unreadable, number_of_dictionary, pack
-from llmcrawler.core.storage.keys import JobConnection, url_key
+from llmcrawler.core.storage.job_file import JobConnection, url_key
 from llmcrawler.core.storage.ledger import read_bodies, read_page
 from llmcrawler.errors import ConfigError
 from tests.servers.many_pages import ManyPages

@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.core.storage import Database, check_job_file, open_job_file, read_job_file
-from llmcrawler.core.storage.job_file import holds_job
-from llmcrawler.core.storage.job_schema import SCHEMA_VERSION
-from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.job_file import SCHEMA_VERSION, JobConnection, holds_job
 from llmcrawler.core.storage.ledger import read_value, write_value
 from llmcrawler.errors import ConfigError, StorageFailed
 
@@ -226,7 +224,7 @@ _KILLED_IN_BETWEEN = """
 import os, signal, sys
 from pathlib import Path
 from llmcrawler.core.storage import open_job_file
-from llmcrawler.core.storage.keys import JobConnection
+from llmcrawler.core.storage.job_file import JobConnection
 
 def executescript(self, script):
     before, commit, _ = script.rpartition("COMMIT;")

@@ -8,8 +8,8 @@ import pytest
 
 import llmcrawler
 from llmcrawler.core.storage import open_job_file
-from llmcrawler.core.storage.dataframe import _ROWS_AT_ONCE
 from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.job_status import _ROWS_AT_ONCE
 from llmcrawler.errors import ConfigError
 from tests.crawl.jobs import (
     CLASSIFY_FAILED,

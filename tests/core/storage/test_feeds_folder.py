@@ -7,8 +7,15 @@ import json
 import pytest
 
 from llmcrawler.core.storage.feed_files import note_feed_file, truncate_feeds
-from llmcrawler.core.storage.feeds.markdown_files import CONTENTS, INDEX, file_name, markdown_file_of
-from llmcrawler.core.storage.feeds.markdown_stores import JOURNAL, MarkdownFolder, sweep
+from llmcrawler.core.storage.feeds.markdown_files import (
+    CONTENTS,
+    INDEX,
+    JOURNAL,
+    MarkdownFolder,
+    file_name,
+    markdown_file_of,
+    sweep,
+)
 from llmcrawler.core.storage.job_file import open_job_file
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, PageError

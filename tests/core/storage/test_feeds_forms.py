@@ -14,11 +14,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.core.storage.feeds.clean_values import MAX_DEPTH, clean, flatten
 from llmcrawler.core.storage.feeds.langchain import document_of
-from llmcrawler.core.storage.feeds.markdown_files import file_name, front_matter, markdown_file_of
-from llmcrawler.core.storage.feeds.markdown_stores import MarkdownArchive
-from llmcrawler.core.storage.feeds.tables import Column, FlatTable, columns_of, fitted
+from llmcrawler.core.storage.feeds.markdown_files import MarkdownArchive, file_name, front_matter, markdown_file_of
+from llmcrawler.core.storage.feeds.tables import MAX_DEPTH, Column, FlatTable, clean, columns_of, fitted, flatten
 from llmcrawler.items import Page
 
 TEXT = st.text(st.characters(codec=None), max_size=20)  # lone surrogates and control characters too

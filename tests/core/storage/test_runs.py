@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from llmcrawler.core.storage.job_file import open_job_file
-from llmcrawler.core.storage.job_runs import Run, read_runs, write_run
+from llmcrawler.core.storage.job_file import Run, open_job_file, read_runs, write_run
 
 RUN = Run(1, 100.0, 160.0, None, {"stats": {"llmcrawler/pages": 3}}, {"width_seconds": 1.0, "buckets": []})
 

@@ -16,11 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llmcrawler.core.storage.archives import warc_reader
-from llmcrawler.core.storage.archives.archive_index import pages_of_index
-from llmcrawler.core.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
-from llmcrawler.core.storage.archives.exchanges import Exchange
+from llmcrawler.core.storage.archives.archived_pages import (
+    ArchivedPage,
+    RecordPlace,
+    page_at,
+    pages_of_index,
+    pages_of_warc,
+)
 from llmcrawler.core.storage.archives.warc_reader import WarcFault, part_starts
-from llmcrawler.core.storage.archives.warc_writer import WarcWriter
+from llmcrawler.core.storage.archives.warc_writer import Exchange, WarcWriter
 from llmcrawler.crawl.archive_lists import archive_files
 from llmcrawler.errors import ConfigError
 

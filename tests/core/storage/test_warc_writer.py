@@ -9,8 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from llmcrawler.core.storage.archives.exchanges import Exchange
-from llmcrawler.core.storage.archives.warc_writer import WarcWriter
+from llmcrawler.core.storage.archives.warc_writer import Exchange, WarcWriter
 
 PAGE = Exchange(
     url="https://a.test/p?q=1#part",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from llmcrawler.core.storage.job_runs import Run
+from llmcrawler.core.storage.job_file import Run
 
 _PREFIX = "llmcrawler/llm/"
 TASKS: Mapping[str, str] = {

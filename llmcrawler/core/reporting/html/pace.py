@@ -9,7 +9,7 @@ from typing import Any
 from llmcrawler.core.reporting.crawl_limits import GAP
 from llmcrawler.core.reporting.text import percent
 from llmcrawler.core.reporting.timeline import Bucket, Timeline
-from llmcrawler.core.storage.job_runs import Run
+from llmcrawler.core.storage.job_file import Run
 
 # Advice that would lift a limit, by its name (crawl_limits.py).
 _CURES: Mapping[str, str] = {

@@ -18,9 +18,8 @@ from typing import IO, Any
 from llmcrawler.core.content import decode_page
 from llmcrawler.core.reporting.html.learned_sites import FeedItem, LearnedSites, site_of
 from llmcrawler.core.storage import TemplatesFile
-from llmcrawler.core.storage.job_runs import Run, read_runs
+from llmcrawler.core.storage.job_file import JobConnection, Run, read_runs
 from llmcrawler.core.storage.job_status import JobStatus, job_status, open_snapshot
-from llmcrawler.core.storage.keys import JobConnection
 from llmcrawler.core.storage.ledger import read_lines, read_page
 from llmcrawler.errors import ConfigError
 

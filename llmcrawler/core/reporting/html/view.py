@@ -19,7 +19,7 @@ from llmcrawler.core.reporting.html.template_views import template_views
 from llmcrawler.core.reporting.plan_figures import job_plan_rows
 from llmcrawler.core.reporting.text import counts, duration, percent, plain
 from llmcrawler.core.reporting.timeline import Timeline, timeline_of
-from llmcrawler.core.storage.job_runs import Run
+from llmcrawler.core.storage.job_file import Run
 from llmcrawler.core.understanding.classification.page_types import FALLBACK_TYPE
 
 _MAX_TEMPLATES = 150

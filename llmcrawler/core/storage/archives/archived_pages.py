@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
-from llmcrawler.core.storage.archives.archive_files import open_archive
 from llmcrawler.core.storage.archives.warc_reader import WarcFault, WarcRecord, read_record, read_records
-from llmcrawler.core.storage.ledger import StoredBody
+from llmcrawler.core.storage.job_status import open_snapshot
+from llmcrawler.core.storage.ledger import BODY_COLUMNS, StoredBody, body_of_row
+from llmcrawler.errors import ConfigError
+
+
+def open_archive(file: str) -> BinaryIO:
+    """Open a file for reading anywhere in it, by its path or by a url that pyarrow knows: s3://, gs://, hdfs://.
+    Raises OSError.
+    """
+    if "://" not in file:
+        return Path(file).open("rb")
+    scheme, _, rest = file.partition("://")
+    place, _, path = rest.partition("/")
+    try:
+        system, root = _file_system(scheme, place)
+        return cast(BinaryIO, system.open_input_file(f"{root}/{path}"))
+    except (ValueError, NotImplementedError) as error:  # pyarrow's own for a url that it does not know
+        raise OSError(str(error)) from error
+
+
+@lru_cache(maxsize=16)
+def _file_system(scheme: str, place: str) -> tuple[Any, str]:
+    from pyarrow import fs  # noqa: PLC0415 - only those who read archives elsewhere have it
+
+    system, root = fs.FileSystem.from_uri(f"{scheme}://{place}/")
+    return system, root.rstrip("/")
+
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -189,3 +221,164 @@ def _joined(body: bytes) -> bytes:
         pieces.append(body[end + 2 : end + 2 + size])
         at = end + 2 + size + 2
     return b"".join(pieces)
+
+
+INDEXES: Final = (".cdx", ".cdxj", ".cdx.gz", ".cdxj.gz")
+_MAX_LINE: Final = 2**20
+# The letters of a CDX file's columns, in its first line: iipc.github.io/warc-specifications/specifications/cdx-format
+_COLUMNS: Final = {"a": "url", "m": "mime", "s": "status", "S": "length", "V": "offset", "g": "filename"}
+_WAYBACK: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"}
+_FORMS: Final = "it is neither CDXJ (a key, a date and a JSON object) nor CDX (a first line names its columns)"
+
+
+class IndexEntry(NamedTuple):
+    """What a line says of a capture, by names of CDXJ; or the `fault` of a line that says nothing."""
+
+    line: int
+    values: dict[str, Any]
+    fault: str = ""
+
+    def page(self) -> tuple[str, int] | None:
+        """Return url and status (200 where it is not said) of a page; None for a capture of anything else."""
+        url, status = str(self.values.get("url", "")), str(self.values.get("status", "-"))
+        mime, code = str(self.values.get("mime", "-")), int(status) if status.isdecimal() and len(status) == 3 else 200
+        is_page = mime != "warc/revisit" and may_be_page(code, None if mime in ("-", "unk") else mime)
+        return (url, code) if is_page and url.startswith(("http:", "https:")) else None
+
+
+def pages_of_index(file: str, root: str = "") -> Iterator[ArchivedPage]:
+    """Yield the pages that an index names, without reading them. Its files are those below `root`, a folder or a url;
+    without one they are beside the index. Raises WarcFault where the index cannot be read.
+    """
+    root = root or dirname(file)
+    for entry in entries_of_file(file):
+        found, fault = entry.page(), entry.fault
+        try:
+            place = None if found is None else _place_of(entry.values, root)
+        except ValueError as error:
+            fault = str(error)
+        if fault:
+            yield ArchivedPage(file, None, fault=f"{file} line {entry.line:,}: {fault}")
+        elif found is not None:
+            yield ArchivedPage(found[0], place)
+
+
+def entries_of_file(file: str) -> Iterator[IndexEntry]:
+    """Raises WarcFault where the file cannot be read."""
+    with open_archive(file) as opened:
+        raw: Any = opened
+        text = gzip.GzipFile(fileobj=raw) if file.endswith(".gz") else io.BufferedReader(raw)
+        try:
+            yield from entries_in(text.readline)
+        except (OSError, EOFError, zlib.error) as error:
+            raise WarcFault(f"it cannot be read further: {error}") from error
+
+
+def entries_in(read_line: Callable[[int], bytes]) -> Iterator[IndexEntry]:
+    """Yield the entries of lines, of which each is read up to so many bytes."""
+    columns: list[str] = []
+    is_cdx = False
+    for number, line in enumerate(iter(lambda: read_line(_MAX_LINE), b""), 1):
+        words = line.decode("utf-8", "replace").strip()
+        if words.startswith("CDX "):
+            columns, is_cdx = [_COLUMNS.get(letter, letter) for letter in words.split()[1:]], True
+        elif is_cdx and words:
+            yield _entry(number, dict(zip(columns, words.split(), strict=False)))
+        elif words.strip("[],") and not words.startswith("!"):
+            try:
+                rows = _rows(words)
+            except (ValueError, RecursionError) as error:
+                yield IndexEntry(number, {}, str(error))
+                continue
+            for row in rows:
+                if isinstance(row, dict):
+                    yield _entry(number, row)
+                elif columns:
+                    yield _entry(number, dict(zip(columns, row, strict=False)))
+                else:
+                    columns = [_WAYBACK.get(str(name), str(name)) for name in row]
+
+
+def _entry(line: int, values: dict[str, Any]) -> IndexEntry:
+    return IndexEntry(line, values, "" if "url" in values else "it names no url")
+
+
+def _rows(words: str) -> list[dict[str, Any] | list[Any]]:
+    """Return what a line has: an object, or rows of an array that goes on over many lines."""
+    text = words.removesuffix(",")
+    if text.startswith("["):
+        text = text[text.startswith("[[") :]
+        text = text[: len(text) - text.endswith("]]")]
+    elif not text.startswith("{"):
+        text = text.split(None, 2)[-1]
+    if not text.startswith(("{", "[")):
+        raise ValueError(_FORMS)
+    try:
+        rows = json.loads(f"[{text}]")
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from error
+    if not all(isinstance(row, dict | list) for row in rows):
+        raise ValueError(_FORMS)
+    return list(rows)
+
+
+def _place_of(entry: dict[str, Any], root: str) -> RecordPlace:
+    """Return where the record of an entry stands. Raises ValueError where it does not say."""
+    try:
+        offset, length, name = int(entry["offset"]), int(entry["length"]), str(entry["filename"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise ValueError("it has no offset, length and filename of its record") from error
+    if offset < 0 or length <= 0 or "://" in name or normpath(name).startswith(("/", "..")):
+        raise ValueError(f"its record cannot be at {name[:200]!r}, {offset}, {length}")
+    return RecordPlace(join(root, normpath(name)), offset, length)
+
+
+_KEPT: Final = "bodies b JOIN urls u ON u.id = b.url JOIN (SELECT url AS page, seq FROM pages) p ON p.page = b.url"
+_PAGES: Final = f"SELECT u.id, u.url, {BODY_COLUMNS} FROM {_KEPT} WHERE b.body IS NOT NULL"  # noqa: S608 - names of columns
+_SEQS: Final = f"SELECT p.seq FROM {_KEPT} WHERE b.body IS NOT NULL AND p.seq IS NOT NULL ORDER BY p.seq"  # noqa: S608 - likewise
+_LOST: Final = "its body cannot be unpacked: its dictionary is damaged"
+
+
+def is_jobdir(archive: str) -> bool:
+    return "://" not in archive and Path(archive).is_dir()
+
+
+def size_of_job(folder: str) -> int:
+    """Return a number that grows with each line of a job. Raises ConfigError where there is none, or it has no pages
+    to read.
+    """
+    with open_snapshot(Path(folder)) as connection:
+        seqs = connection.execute(f"{_SEQS} DESC LIMIT 1").fetchone()
+    if seqs is None:
+        raise ConfigError(f"{folder}: the job keeps no pages: it has fetched none, or without STORE_BODIES")
+    return int(seqs[0])
+
+
+def ranges_of_job(folder: str, pages: int) -> list[tuple[int, int]]:
+    """Return the ranges of so many pages each that a job's lines fall into, for `pages_of_job`."""
+    with open_snapshot(Path(folder)) as connection:
+        seqs = [seq for (seq,) in connection.execute(_SEQS)]
+    return list(pairwise([0, *seqs[pages - 1 : -1 : pages], seqs[-1]]))
+
+
+def pages_of_job(folder: str, after: int = 0, until: int | None = None) -> Iterator[ArchivedPage]:
+    """Yield the pages whose lines are in (after, until]."""
+    query = f"{_PAGES} AND p.seq > ? AND p.seq <= ? ORDER BY p.seq"
+    with open_snapshot(Path(folder)) as connection:
+        last = size_of_job(folder) if until is None else until
+        for number, url, *row in connection.execute(query, (after, last)):
+            body, place = body_of_row(connection, url, row), RecordPlace(folder, number, 0)
+            if body is None:
+                yield ArchivedPage(url, None, fault=_LOST)
+            else:
+                yield ArchivedPage(body.url, place, body)
+
+
+def page_of_job(place: RecordPlace) -> StoredBody:
+    """Read a page. Raises WarcFault where the job does not keep it any more."""
+    with open_snapshot(Path(place.file)) as connection:
+        row = connection.execute(f"{_PAGES} AND b.url = ?", (place.offset,)).fetchone()
+        body = None if row is None else body_of_row(connection, row[1], row[2:])
+    if body is None:
+        raise WarcFault("the job does not keep it any more" if row is None else _LOST)
+    return body

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from llmcrawler.core.storage.feeds.markdown_stores import check_folder
+from llmcrawler.core.storage.feeds.markdown_files import check_folder
 from llmcrawler.errors import ConfigError, require
 
 RECORDS: Final = "records"

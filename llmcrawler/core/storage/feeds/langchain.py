@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from llmcrawler.core.storage.feeds.clean_values import clean, clean_text, flatten
+from llmcrawler.core.storage.feeds.tables import clean, clean_text, flatten
 
 _ELSEWHERE = ("url", "text", "kind")
 

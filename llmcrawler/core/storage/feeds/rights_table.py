@@ -10,8 +10,7 @@ from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 from llmcrawler.core.politeness.rights import SIGNALS, USES
-from llmcrawler.core.storage.feeds.clean_values import clean_text
-from llmcrawler.core.storage.feeds.tables import neutral
+from llmcrawler.core.storage.feeds.tables import clean_text, neutral
 from llmcrawler.core.storage.rights_marks import said_in, signals_of, uses_of
 
 RIGHTS: Final = "rights"

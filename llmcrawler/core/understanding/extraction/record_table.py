@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from llmcrawler.core.storage.feeds.clean_values import as_json, clean
-from llmcrawler.core.storage.feeds.tables import MAX_FOUND_COLUMNS, MAX_NAME_CHARS, RECORD, Column, Kind
+from llmcrawler.core.storage.feeds.tables import MAX_FOUND_COLUMNS, MAX_NAME_CHARS, RECORD, Column, Kind, as_json, clean
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
 from llmcrawler.core.understanding.extraction.typed_values import read_amount
 
