@@ -28,7 +28,7 @@ from llmcrawler.core.understanding.extraction import (
     RecordSerializer,
     SingleRecords,
     TrainingRules,
-    held_by_type,
+    waiting_by_type,
 )
 from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates import Changes
@@ -85,8 +85,10 @@ class Understanding:
     def waiting(self) -> ModelWait:
         """Return what pages wait for just now."""
         learning = [one for one in self.records.all_learners if one.is_learning]
-        held, for_learning = held_by_type(self.records.all_learners), held_by_type(learning).total()
-        waiting = ModelWait(self.classifier.waiting_count, for_learning, held.total() - for_learning, by_type=held)
+        by_type, for_learning = waiting_by_type(self.records.all_learners), waiting_by_type(learning).total()
+        waiting = ModelWait(
+            self.classifier.waiting_count, for_learning, by_type.total() - for_learning, by_type=by_type
+        )
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting
@@ -169,7 +171,7 @@ def build_understanding(
             templates.note_change()
 
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
-    place = ExtractionRunner(inline_chars, processes.run, page_reader.is_cheap)
+    runner = ExtractionRunner(inline_chars, processes.run, page_reader.is_cheap)
     classifier = Classifier(
         page_types,
         asker,
@@ -181,11 +183,11 @@ def build_understanding(
 
     def pressure(held: int) -> str | None:
         """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
-        if model is not None and model.is_cold and any(len(one.held) >= min_pages for one in records.all_learners):
+        if model is not None and model.is_cold and any(len(one.waiting) >= min_pages for one in records.all_learners):
             model.warm_up()
         return watch.reason_to_flush(held)
 
-    records = _records(crawler, options, annotator, pressure, place, lambda _learner: templates.note_change())
+    records = _records(crawler, options, annotator, pressure, runner, lambda _learner: templates.note_change())
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
@@ -250,14 +252,14 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     options: ExploreOptions,
     annotator: Annotator | None,
     pressure: Callable[[int], str | None],
-    place: ExtractionRunner,
+    runner: ExtractionRunner,
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
     assert stats is not None
     training, single = _training_rules(crawler), None
     if annotator is not None and settings.getbool("RECORD_SINGLETONS"):
-        single = SingleRecords(annotator, training.budget_tokens, place)
+        single = SingleRecords(annotator, training.budget_tokens, runner)
     return Records(
         annotator,
         RecordRules(
@@ -272,5 +274,5 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
         single=single,
-        place=place,
+        runner=runner,
     )

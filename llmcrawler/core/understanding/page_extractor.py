@@ -92,7 +92,7 @@ class PageExtractor:
         self._sites: OrderedDict[str, _SiteKnowledge] = OrderedDict()
         self._reader = PageReader(_INLINE_CHARS)
         self._processes = BoundedProcesses(("llmcrawler.core.understanding.extraction",))
-        self._place = ExtractionRunner(_RECORD_INLINE_CHARS, self._processes.run, self._reader.is_cheap)
+        self._runner = ExtractionRunner(_RECORD_INLINE_CHARS, self._processes.run, self._reader.is_cheap)
         self._unknown = self._knowledge("", TemplateGrouper())
 
     async def page_of(self, html: str, url: str) -> Page:
@@ -193,7 +193,7 @@ class PageExtractor:
             record_types=self._rules.record_types,
             pressure=lambda _held: None,
             requested=self._rules.requested,
-            place=self._place,
+            runner=self._runner,
         )
         return _SiteKnowledge(name, grouper.lookup(), Classifier(self._rules.page_types, None), records)
 

@@ -20,7 +20,7 @@ from llmcrawler.core.understanding.extraction.learner import (
     Variant,
     best_match,
     extract_best,
-    held_by_type,
+    waiting_by_type,
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
 from llmcrawler.core.understanding.extraction.record_schema import (

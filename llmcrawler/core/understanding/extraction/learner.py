@@ -150,7 +150,7 @@ _FRUITLESS_PATIENCE = 4
 # A sibling's extractor is taken over without a run where it finds so much of its core on the pages of another template
 # of the same page type.
 _ADOPTED_FIT = 0.9
-SAYING_CORE = 3  # fields: a smaller core fits pages by chance
+MIN_CORE = 3  # fields: a smaller core fits pages by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +161,13 @@ class LearnerKey:
 
 
 @dataclass(slots=True)
-class HeldPage:
-    """A page that waits for its template to be learned. The future tells it to look again (True), or that nothing more
-    will come (False)."""
+class WaitingPage:
+    """A page that waits for its template to be learned. `look_again` is True when it is to try again, False when
+    nothing more will come."""
 
     page: TrainingPage
     template: str
-    told: asyncio.Future[bool]
+    look_again: asyncio.Future[bool]
     id: str
 
 
@@ -182,7 +182,7 @@ class Learner:
 
     key: LearnerKey
     variants: list[Variant] = field(default_factory=list)
-    held: dict[str, HeldPage] = field(default_factory=dict)
+    waiting: dict[str, WaitingPage] = field(default_factory=dict)
     lacking: deque[tuple[TrainingPage, frozenset[str]]] = field(default_factory=lambda: deque(maxlen=_KEPT_PAGES))
     runs: int = 0
     calls: int = 0
@@ -214,12 +214,12 @@ class Learner:
         """The fields of all variants, each key once."""
         return tuple({one.key: one for variant in self.variants for one in variant.extractor.fields}.values())
 
-    def tell_all(self, *, look_again: bool) -> None:
-        """Wake the held pages."""
-        held, self.held = self.held, {}
-        for one in held.values():
-            if not one.told.done():
-                one.told.set_result(look_again)
+    def wake_all(self, *, look_again: bool) -> None:
+        """Wake the waiting pages: with `look_again` they try their template anew, else they go without."""
+        waiting, self.waiting = self.waiting, {}
+        for one in waiting.values():
+            if not one.look_again.done():
+                one.look_again.set_result(look_again)
 
     def give_up(self, kind: str, reason: str) -> None:
         """Leave the template alone from here on, with this error on its pages."""
@@ -240,7 +240,7 @@ class Trainer:
         requested: RequestedSchema | None,
         on_learned: Callable[[Learner], None],
         count: Callable[[str, int], None],
-        place: ExtractionRunner,
+        runner: ExtractionRunner,
     ) -> None:
         self._annotator = annotator
         self._rules = rules
@@ -248,10 +248,10 @@ class Trainer:
         self._requested = requested
         self._on_learned = on_learned
         self._count = count
-        self._place = place
+        self._runner = runner
 
     async def train(self, learner: Learner, pages: Sequence[TrainingPage]) -> None:
-        """Learn from pages of the template. Never raises: the pages that it holds are told, whatever comes of it."""
+        """Learn from pages of the template. Never raises: the waiting pages are woken, whatever comes of it."""
         name = f"{learner.key.template} of {learner.key.site}"
         try:
             variant = await self._adopted(learner, pages) or await self._trained(learner, pages)
@@ -272,7 +272,7 @@ class Trainer:
         else:
             self._note(learner, variant)
         learner.task = None
-        learner.tell_all(look_again=True)
+        learner.wake_all(look_again=True)
 
     def _siblings(self, learner: Learner) -> list[Learner]:
         """Return the learners of the site's templates of the same page type."""
@@ -283,9 +283,9 @@ class Trainer:
         """Return a variant of another template of the same page type that does as well here."""
         others = [variant for other in self._siblings(learner) if other is not learner for variant in other.variants]
         for variant in others:
-            if len(variant.core) < SAYING_CORE:
+            if len(variant.core) < MIN_CORE:
                 continue
-            found = await self._place.train(extract_all, variant.extractor, pages, site=learner.key.site)
+            found = await self._runner.train(extract_all, variant.extractor, pages, site=learner.key.site)
             if sum(map(variant.fit, found)) >= _ADOPTED_FIT * len(pages):
                 logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
                 return Variant.measured(variant.extractor, found)
@@ -299,7 +299,7 @@ class Trainer:
         known = learner.fields or tuple(
             {field.key: field for other in self._siblings(learner) for field in other.fields}.values()
         )
-        run = TrainingRun(learner.key.page_type, self._annotator, self._rules, known, self._place, site)
+        run = TrainingRun(learner.key.page_type, self._annotator, self._rules, known, self._runner, site)
         try:
             result = await run.run(pages)
         finally:
@@ -313,7 +313,7 @@ class Trainer:
         learner.fruitless = self._why_fruitless(result.extractor)
         if result.extractor is None or learner.fruitless:
             return None
-        found = await self._place.train(extract_all, result.extractor, pages, site=site)
+        found = await self._runner.train(extract_all, result.extractor, pages, site=site)
         return Variant.measured(result.extractor, found)
 
     def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:
@@ -342,15 +342,15 @@ class Trainer:
         self._on_learned(learner)
 
 
-def held_by_type(learners: Iterable[Learner]) -> Counter[str]:
+def waiting_by_type(learners: Iterable[Learner]) -> Counter[str]:
     """Count the pages that wait for their template, by page type."""
     counted: Counter[str] = Counter()
     for one in learners:
-        counted[one.key.page_type] += len(one.held)
+        counted[one.key.page_type] += len(one.waiting)
     return counted
 
 
-def heir_of(template: str, aliases: Mapping[str, str]) -> str:
+def successor_of(template: str, aliases: Mapping[str, str]) -> str:
     """Return the template that this one has become."""
     while template in aliases:
         template = aliases[template]

@@ -1,4 +1,4 @@
-"""Decides which templates of a crawl are learned and when, holds pages that wait for it, and gives records."""
+"""Decides which templates of a crawl are learned and when, keeps pages that wait for it, and gives records."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from llmcrawler.core.understanding.extraction.extractor import (
 from llmcrawler.core.understanding.extraction.field_learning import AnnotatedPage, Value, as_one
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
-    SAYING_CORE,
-    HeldPage,
+    MIN_CORE,
     Learner,
     LearnerKey,
     LearningOutcome,
     Trainer,
     Variant,
     VariantMatch,
+    WaitingPage,
     best_match,
-    heir_of,
     outcome_of,
+    successor_of,
 )
 from llmcrawler.core.understanding.extraction.record_schema import (
     Field,
@@ -53,70 +53,10 @@ from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
 from llmcrawler.errors import STOPPED, LLMError, TooCostly, WorkGivenBack
 from llmcrawler.items import PageError
 
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.05
 _LONG_LIST: Final = 500  # of rows; more take long to validate
-
-Count = Callable[[str, int], None]
-
-
-class RecordChecks:
-    """Checks records against the user's schema; without one, they are as they are."""
-
-    def __init__(self, requested: RequestedSchema | None, count: Count) -> None:
-        self._requested = requested
-        self._validator = RecordValidator(requested.schema) if requested is not None else None
-        self._count = count
-
-    async def __call__(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the record with all fields of the user's schema, and without the values that it does not allow."""
-        if self._validator is None or self._requested is None:
-            return record
-        whole = completed(self._requested.fields, record)
-        is_long = any(isinstance(one, list) and len(one) > _LONG_LIST for one in record.values())
-        clean = self._validator.clean
-        cleaned, problems = await asyncio.to_thread(clean, whole) if is_long else clean(whole)
-        if problems:
-            self._count("invalid_values", len(problems))
-        return cleaned
-
-
-class UnlearnedRecords:
-    """Makes records without selectors. `single` asks the model about a page, where that is wanted."""
-
-    def __init__(
-        self,
-        checks: RecordChecks,
-        requested: RequestedSchema | None,
-        place: ExtractionRunner,
-        count: Count,
-        single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None,
-    ) -> None:
-        self._checks = checks
-        self._fields = None if requested is None else requested.fields
-        self._place = place
-        self._count = count
-        self._single = single
-
-    async def __call__(self, question: RecordQuestion, error: PageError | None) -> RecordAnswer:
-        """Return what the model finds, completed by what the page says of itself, or that alone. `error` says why the
-        page's template was not learned: then the model is not asked, and the page keeps it. Raises TooCostly.
-        """
-        answer = RecordAnswer(None, error)
-        if error is None and self._single is not None:
-            self._count("singletons", 1)
-            answer = await self._single(question)
-        found = answer.record
-        fields = self._fields
-        if found is not None and fields is None:
-            fields = tuple(Field(name) for name, value in found.items() if value is None)
-        stated = await self._place.structured(question.to_read(), fields, question.site)
-        if found is not None:
-            return replace(answer, record=await self._checks(filled_up(found, stated or {})))
-        record = await self._checks(stated) if stated is not None else None
-        if record is None:
-            return answer
-        self._count("from_structured_data", 1)
-        return replace(answer, record=record, by=BY_STRUCTURED_DATA)
-
 
 # What records are made by: selectors of a template, what the page says of itself, a call of the model for that page.
 BY_TEMPLATE: Final = "template"
@@ -178,15 +118,10 @@ class RecordAnswer:
     by: str | None = None
 
 
-logger = logging.getLogger(__name__)
-
-_POLL_SECONDS = 0.05
-
-
 class Records:
     """Makes the records of one crawl, and learns how from what `annotator` points at: without one no page waits, and
-    each has what its template taught an earlier crawl, or what it says of itself. `pressure` gets the number of held
-    pages and returns why they must not be held any longer ("idle", "backing_out", "closing", "stopped"), or None; after
+    each has what its template taught an earlier crawl, or what it says of itself. `pressure` gets the number of waiting
+    pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "stopped"), or None; after
     "stopped" nothing is learned. `record_types` are the page types that have a record at all. `on_learned` is called
     with each learner that has a new variant, `count` with the name and number of what is worth a stat; `single` asks
     the model about one page that is left over.
@@ -203,16 +138,16 @@ class Records:
         on_learned: Callable[[Learner], None] = lambda _learner: None,
         count: Callable[[str, int], None] = lambda _name, _value: None,
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
-        place: ExtractionRunner | None = None,
+        runner: ExtractionRunner | None = None,
     ) -> None:
         self._rules = rules
         self._record_types = record_types
         self._pressure = pressure
         self._requested = requested
         self._count = count
-        self._place = place or ExtractionRunner()
-        self._valid = RecordChecks(requested, count)
-        self._unlearned = UnlearnedRecords(self._valid, requested, self._place, count, single)
+        self._runner = runner or ExtractionRunner()
+        self._single = single
+        self._validator = None if requested is None else RecordValidator(requested.schema)
         self._learners: dict[LearnerKey, Learner] = {}
         # By id, the templates of the pages whose records are being made elsewhere.
         self._under_way: dict[str, LearnerKey] = {}
@@ -225,7 +160,7 @@ class Records:
                 requested=requested,
                 on_learned=on_learned,
                 count=count,
-                place=self._place,
+                runner=self._runner,
             )
         self._poll: asyncio.Task[None] | None = None
 
@@ -242,7 +177,7 @@ class Records:
     async def record_by(self, learner: Learner, html: str, url: str, lang: str) -> dict[str, Any] | None:
         """Return the record of a page as its template is known; None where that finds nothing. Raises TooCostly."""
         variants = list(learner.variants)
-        found = await self._place.extractions(learner.extractors, html, url, lang, learner.key.site)
+        found = await self._runner.extractions(learner.extractors, html, url, lang, learner.key.site)
         match = best_match(variants, found)
         return match.extraction.record if match is not None and match.extraction.present else None
 
@@ -260,38 +195,38 @@ class Records:
             if match is not None and (match.fits or (match.extraction.present and not may_learn)):
                 return await self._taken(learner, match, question)
             if may_learn:
-                held = self._hold(learner, question)
+                page = self._wait_for_template(learner, question)
                 try:
-                    look_again = await held.told
+                    look_again = await page.look_again
                 except asyncio.CancelledError:
-                    learner.held.pop(held.id, None)
+                    learner.waiting.pop(page.id, None)
                     raise
                 if look_again:
-                    template = held.template
+                    template = page.template
                     continue
             return await self._at_home(question) or await self._left(learner, match, question)
 
     def regroup(self, site: str, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
-        """Let held pages follow their templates. What was learned of a template that is gone goes to its heir."""
+        """Let waiting pages follow their templates; what was learned of one that is gone goes to its successor."""
         for url, key in self._under_way.items():
             if key.site == site:
-                template = moved.get(url, heir_of(key.template, aliases))
+                template = moved.get(url, successor_of(key.template, aliases))
                 self._under_way[url] = LearnerKey(site, template, key.page_type)
         for learner in [one for one in self._learners.values() if one.key.site == site]:
-            heir = heir_of(learner.key.template, aliases)
-            for url, held in list(learner.held.items()):
-                template = moved.get(url, heir)
+            successor = successor_of(learner.key.template, aliases)
+            for url, page in list(learner.waiting.items()):
+                template = moved.get(url, successor)
                 if template != learner.key.template and not learner.is_learning:
-                    held.template = template
-                    del learner.held[url]
-                    held.told.set_result(True)
-            if heir != learner.key.template:
-                self._inherit(learner, LearnerKey(site, heir, learner.key.page_type))
+                    page.template = template
+                    del learner.waiting[url]
+                    page.look_again.set_result(True)
+            if successor != learner.key.template:
+                self._hand_over(learner, LearnerKey(site, successor, learner.key.page_type))
 
     @property
-    def held_count(self) -> int:
+    def waiting_count(self) -> int:
         """The number of pages that wait for their template."""
-        return sum(len(learner.held) for learner in self._learners.values())
+        return sum(len(learner.waiting) for learner in self._learners.values())
 
     @property
     def all_learners(self) -> Collection[Learner]:
@@ -322,20 +257,20 @@ class Records:
         self._learners.update({learner.key: learner for learner in learners})
 
     def give_back(self, site: str) -> None:
-        """Let the held pages of a site go back to the queue, for the worker that learns it from now on."""
+        """Let the waiting pages of a site go back to the queue, for the worker that learns it from now on."""
         for learner in [one for one in self._learners.values() if one.key.site == site and not one.is_learning]:
-            for held in learner.held.values():
-                held.told.set_exception(WorkGivenBack())
-            learner.held.clear()
+            for page in learner.waiting.values():
+                page.look_again.set_exception(WorkGivenBack())
+            learner.waiting.clear()
 
     async def close(self) -> None:
-        """Stop learning, and let all held pages go."""
+        """Stop learning, and let all waiting pages go."""
         tasks = [task for task in (self._poll, *(one.task for one in self.all_learners)) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for learner in self._learners.values():
-            learner.tell_all(look_again=False)
+            learner.wake_all(look_again=False)
 
     def _may_learn(self, learner: Learner) -> bool:
         if self._trainer is None or learner.gave_up:
@@ -356,7 +291,7 @@ class Records:
                 what = f"Template {learner.key.template}: {', '.join(drifted)}"
                 logger.info("%s is missing more and more; learning it again", what)
                 self._start(learner, pages)
-        record = await self._valid(match.extraction.record) if present else None
+        record = await self._valid_record(match.extraction.record) if present else None
         return RecordAnswer(record, by=None if record is None else BY_TEMPLATE)
 
     async def _at_home(self, question: RecordQuestion) -> RecordAnswer | None:
@@ -370,7 +305,7 @@ class Records:
             for learner in self.learners(question.site)
             if learner.key.page_type == question.page_type or not question.is_sure
             for variant in learner.variants
-            if len(variant.core) >= SAYING_CORE
+            if len(variant.core) >= MIN_CORE
         ]
         found = await self._extractions([variant for _, variant in known], question) if known else []
         matches = [
@@ -381,15 +316,46 @@ class Records:
         if not matches:
             return None
         home, _, extraction = max(matches, key=lambda match: (len(match[2].present), match[0].template))
-        return RecordAnswer(await self._valid(extraction.record), None, home, BY_TEMPLATE)
+        return RecordAnswer(await self._valid_record(extraction.record), None, home, BY_TEMPLATE)
 
     async def _left(self, learner: Learner, match: VariantMatch | None, question: RecordQuestion) -> RecordAnswer:
         """Return the answer for a page whose template could not be learned (or not for such pages)."""
         if match is not None and match.extraction.present:
             return await self._taken(learner, match, question)
-        answer = await self._unlearned(question, learner.error)
+        answer = await self._without_selectors(question, learner.error)
         learner.unserved += answer.record is None
         return answer
+
+    async def _without_selectors(self, question: RecordQuestion, error: PageError | None) -> RecordAnswer:
+        """Return what the model finds on the page, completed by its structured data, or that alone. `error` says why
+        the template was not learned: then the model is not asked, and the page keeps it.
+        """
+        answer = RecordAnswer(None, error)
+        if error is None and self._single is not None:
+            self._count("singletons", 1)
+            answer = await self._single(question)
+        found, fields = answer.record, None if self._requested is None else self._requested.fields
+        if found is not None and fields is None:
+            fields = tuple(Field(name) for name, value in found.items() if value is None)
+        structured = await self._runner.structured(question.to_read(), fields, question.site)
+        if found is not None:
+            return replace(answer, record=await self._valid_record(filled_up(found, structured or {})))
+        record = None if structured is None else await self._valid_record(structured)
+        if record is None:
+            return answer
+        self._count("from_structured_data", 1)
+        return replace(answer, record=record, by=BY_STRUCTURED_DATA)
+
+    async def _valid_record(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the record with all fields of the user's schema, and without the values that it does not allow."""
+        if self._validator is None or self._requested is None:
+            return record
+        whole, clean = completed(self._requested.fields, record), self._validator.clean
+        is_long = any(isinstance(one, list) and len(one) > _LONG_LIST for one in record.values())
+        cleaned, problems = await asyncio.to_thread(clean, whole) if is_long else clean(whole)
+        if problems:
+            self._count("invalid_values", len(problems))
+        return cleaned
 
     async def _match(
         self, variants: Sequence[Variant], question: RecordQuestion, template: str
@@ -406,76 +372,76 @@ class Records:
 
     async def _extractions(self, variants: Sequence[Variant], question: RecordQuestion) -> list[Extraction]:
         extractors = [variant.extractor for variant in variants]
-        return await self._place.extractions(extractors, question.html, question.url, question.lang, question.site)
+        return await self._runner.extractions(extractors, question.html, question.url, question.lang, question.site)
 
-    # -- holding pages --
+    # -- waiting pages --
 
-    def _hold(self, learner: Learner, question: RecordQuestion) -> HeldPage:
-        told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        held = HeldPage(question.to_learn_from(), learner.key.template, told, question.key)
-        learner.held[held.id] = held
+    def _wait_for_template(self, learner: Learner, question: RecordQuestion) -> WaitingPage:
+        look_again: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        page = WaitingPage(question.to_learn_from(), learner.key.template, look_again, question.key)
+        learner.waiting[page.id] = page
         enough = max(self._rules.learn_pages, self._rules.min_pages) * learner.patience
-        if len(learner.held) >= enough and not learner.is_learning:
+        if len(learner.waiting) >= enough and not learner.is_learning:
             self._start(learner)
         if self._poll is None or self._poll.done():
             self._poll = asyncio.ensure_future(self._watch_pressure())
-        return held
+        return page
 
     async def _watch_pressure(self) -> None:
-        while held := self.held_count:
-            if (reason := self._pressure(held)) is not None:
+        while count := self.waiting_count:
+            if (reason := self._pressure(count)) is not None:
                 self._yield_to(is_stopped=reason == "stopped")
             await asyncio.sleep(_POLL_SECONDS)
 
     def _yield_to(self, *, is_stopped: bool) -> None:
-        """Learn from the pages that are held, or let them go."""
-        waiting = [one for one in self._learners.values() if one.held and not one.is_learning]
+        """Learn from the waiting pages, or let them go."""
+        waiting = [one for one in self._learners.values() if one.waiting and not one.is_learning]
         for learner in waiting:
-            if len(learner.held) >= self._rules.min_pages * learner.patience and not is_stopped:
+            if len(learner.waiting) >= self._rules.min_pages * learner.patience and not is_stopped:
                 self._start(learner)
         if not is_stopped and any(one.is_learning for one in self.all_learners):
             return  # when these runs end, bodies are given back, and pages may fit what was learned
         for learner in (one for one in waiting if not one.is_learning):
             if is_stopped:
                 learner.give_up(STOPPED, "the crawl was stopped before its template was learned")
-            learner.tell_all(look_again=False)
+            learner.wake_all(look_again=False)
 
     def _start(self, learner: Learner, pages: Sequence[TrainingPage] | None = None) -> None:
         assert self._trainer is not None
-        chosen = list(pages) if pages is not None else [held.page for held in learner.held.values()]
+        chosen = list(pages) if pages is not None else [one.page for one in learner.waiting.values()]
         learner.task = asyncio.ensure_future(self._trainer.train(learner, chosen))
 
-    def _inherit(self, learner: Learner, heir: LearnerKey) -> None:
-        """Give what was learned to an heir that does not know it; one that does keeps its own."""
-        if not learner.variants or learner.key == heir:
+    def _hand_over(self, learner: Learner, successor: LearnerKey) -> None:
+        """Give what was learned to a successor that does not know it; one that does keeps its own."""
+        if not learner.variants or learner.key == successor:
             return
-        target = self._learners.setdefault(heir, Learner(heir))
+        target = self._learners.setdefault(successor, Learner(successor))
         target.variants += [variant for variant in learner.variants if variant.extractor not in target.extractors]
         target.runs = max(target.runs, learner.runs)
         target.calls += learner.calls
-        if not learner.held and not learner.is_learning:
+        if not learner.waiting and not learner.is_learning:
             del self._learners[learner.key]
 
 
 class SingleRecords:
     """Makes one call of the model for each page."""
 
-    def __init__(self, annotator: Annotator, budget_tokens: int, place: ExtractionRunner | None = None) -> None:
+    def __init__(self, annotator: Annotator, budget_tokens: int, runner: ExtractionRunner | None = None) -> None:
         self._annotator = annotator
         self._budget_tokens = budget_tokens
-        self._place = place or ExtractionRunner()
+        self._runner = runner or ExtractionRunner()
 
     async def __call__(self, question: RecordQuestion) -> RecordAnswer:
         """Return the record, or an error where the model fails. Raises TooCostly for a page that takes too long."""
         page = question.to_learn_from()
-        listed = await self._place.train(listed_to_show, page.html, page.url, self._budget_tokens, site=question.site)
+        listed = await self._runner.train(listed_to_show, page.html, page.url, self._budget_tokens, site=question.site)
         shown = ShownPage("1", question.url, question.title, shown_blocks(listed, (), self._budget_tokens))
         try:
             answer = await self._annotator.point(question.page_type, [shown], ())
         except LLMError as error:
             return RecordAnswer(None, PageError("record", error.kind, str(error)))
         pointed = answer.values.get("1", ())
-        record = await self._place.train(record_of, page, answer.fields, pointed, site=question.site)
+        record = await self._runner.train(record_of, page, answer.fields, pointed, site=question.site)
         return RecordAnswer(record, by=None if record is None else BY_MODEL)
 
 

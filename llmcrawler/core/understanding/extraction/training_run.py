@@ -76,7 +76,7 @@ class TrainingRun:
         annotator: Annotator,
         rules: TrainingRules,
         known_fields: Sequence[Field],
-        place: ExtractionRunner | None = None,
+        runner: ExtractionRunner | None = None,
         site: str = "",
     ) -> None:
         self.calls = 0
@@ -84,7 +84,7 @@ class TrainingRun:
         self._annotator = annotator
         self._rules = rules
         self._known = tuple(known_fields)
-        self._place = place or ExtractionRunner()
+        self._runner = runner or ExtractionRunner()
         self._site = site
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
@@ -99,7 +99,7 @@ class TrainingRun:
         take too long.
         """
         pages = first_pages(pages)
-        listed = await self._place.train(blocks_of, pages, site=self._site)
+        listed = await self._runner.train(blocks_of, pages, site=self._site)
         repeated = repeated_texts(listed)
         shown: set[int] = set()
         # Labels tell more than structure: a row that only some pages have looks like any other row.
@@ -124,7 +124,7 @@ class TrainingRun:
                 continue
             if not self._fields:
                 break
-            self._learned = await self._place.train(learn, pages, self._pointed, self._fields, site=self._site)
+            self._learned = await self._runner.train(learn, pages, self._pointed, self._fields, site=self._site)
             chosen = await asyncio.to_thread(self._next_pages, features, shown)
         return self._result(len(shown))
 
@@ -140,7 +140,7 @@ class TrainingRun:
         blocks = {at: listed[at] for at in places}
         crowded = [at for at in places if is_crowded(listed[at], repeated, budget)]
         if crowded:
-            scored = await self._place.train(scored_blocks_of, [pages[at] for at in crowded], site=self._site)
+            scored = await self._runner.train(scored_blocks_of, [pages[at] for at in crowded], site=self._site)
             blocks.update(zip(crowded, scored, strict=True))
         asked = [
             ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(blocks[at], repeated, budget))

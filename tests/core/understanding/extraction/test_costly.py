@@ -40,8 +40,8 @@ def one_field(selector: Selector, **changes: Any) -> TemplateExtractor:
     return TemplateExtractor("product", (FieldRule(Field("f", **changes), (selector,)),))
 
 
-def records_of(extractor: TemplateExtractor, place: ExtractionRunner) -> Records:
-    made = Records(NoAnnotator(), RecordRules(), record_types={"product"}, pressure=lambda _: "stopped", place=place)
+def records_of(extractor: TemplateExtractor, runner: ExtractionRunner) -> Records:
+    made = Records(NoAnnotator(), RecordRules(), record_types={"product"}, pressure=lambda _: "stopped", runner=runner)
     made.restore([Learner(LearnerKey("s", "t1", "product"), [Variant(extractor, {"f": 1.0})], runs=9)])
     return made
 
@@ -129,12 +129,12 @@ async def test_a_selector_without_end_is_ended(monkeypatch):
     assert not is_bounded(endless)
     processes = BoundedProcesses(["llmcrawler.core.understanding.extraction"], count=1)
     try:
-        place = ExtractionRunner(apart=processes.run)
+        runner = ExtractionRunner(apart=processes.run)
         hostile = "<div>" * 200 + "<p>x</p>" * 5_000
-        answer = await records_of(one_field(endless), place).record_of(question(hostile))
+        answer = await records_of(one_field(endless), runner).record_of(question(hostile))
         assert answer.error is not None
         assert answer.error.kind == "too_costly"
-        fine = await records_of(one_field(Selector("//th[1]", "xpath")), place).record_of(question(ORDINARY))
+        fine = await records_of(one_field(Selector("//th[1]", "xpath")), runner).record_of(question(ORDINARY))
         assert fine.record == {"f": "UPC"}
     finally:
         processes.close()

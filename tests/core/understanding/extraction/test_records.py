@@ -16,8 +16,8 @@ from llmcrawler.core.understanding.extraction import (
     RecordRules,
     Records,
     RecordTypes,
-    held_by_type,
     requested_fields,
+    waiting_by_type,
 )
 from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
@@ -83,11 +83,11 @@ async def test_pages_wait_until_there_are_enough() -> None:
     await asyncio.sleep(0)
     assert not annotator.asked
     assert not any(one.done() for one in waiting)
-    assert held_by_type(records.all_learners) == {"product": 11}
+    assert waiting_by_type(records.all_learners) == {"product": 11}
     answers = await ask(records, [question(11)])
     assert answers[0].record is not None
     assert agreement(await asyncio.gather(*waiting), range(11)) == 1.0
-    assert not held_by_type(records.all_learners).total()
+    assert not waiting_by_type(records.all_learners).total()
 
 
 async def test_when_no_more_pages_come_fewer_are_enough() -> None:
@@ -184,7 +184,7 @@ async def test_other_templates_of_a_page_type_keep_the_names_or_need_no_training
     assert {one.name for one in annotator.known_fields[-1]} == set(product(1))
 
 
-async def test_held_pages_follow_their_template() -> None:
+async def test_waiting_pages_follow_their_template() -> None:
     annotator = TruthAnnotator()
     records = make(annotator)
     waiting = [
@@ -198,7 +198,7 @@ async def test_held_pages_follow_their_template() -> None:
     assert [learner.key.template for learner in records.learners()] == ["t0"]
 
 
-async def test_what_was_learned_goes_to_the_heir_of_a_template() -> None:
+async def test_what_was_learned_goes_to_the_successor_of_a_template() -> None:
     annotator = TruthAnnotator()
     records = make(annotator)
     await ask(records, [question(number) for number in range(12)])
@@ -334,7 +334,7 @@ async def test_without_a_model_each_page_says_its_own_at_once_however_many_are_a
     answers = await ask(records, [saying(number) for number in range(30)])
     assert answers == [RecordAnswer(STATED, by="structured-data")] * 30
     assert await ask(records, [question(1), saying(page_type="listing")]) == [RecordAnswer()] * 2
-    assert (pressure.held, records.held_count, records.to_keep("shop.test")) == (0, 0, [])
+    assert (pressure.held, records.waiting_count, records.to_keep("shop.test")) == (0, 0, [])
     assert {one.reason for one in records.outcomes()} == {"no structured data, and no model to learn from their text"}
 
 
