@@ -21,7 +21,7 @@ from itertools import count
 
 from benchmarks.plan_sites import Site, sites
 from llmcrawler.core.frontier import Admission, UrlTask
-from llmcrawler.core.llm.waiting import BatchRules
+from llmcrawler.core.llm.batching import BatchRules
 from llmcrawler.core.reporting.planning import CrawlTerms, SampledPage, make_plan
 from llmcrawler.core.reporting.planning.model_calls import PageArrival, play
 from llmcrawler.core.reporting.planning.sampler import Draw, Sampler

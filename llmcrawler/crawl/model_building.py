@@ -12,7 +12,7 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.llm import AnswerStore, CallReport
 from llmcrawler.core.llm.budget_file import FileBudget, FileRate
-from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend

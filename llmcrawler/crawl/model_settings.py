@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,9 @@ from llmcrawler.core.llm import (
     resolve_provider,
 )
 from llmcrawler.core.llm.budget_file import open_budget_file
+from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.llm.embedded import default_cache_folder
-from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.llm.usage import Usage
 from llmcrawler.core.reporting import DownloadProgress
 from llmcrawler.core.storage import SharedFile
 from llmcrawler.crawl.configuration import OFF, local_file, number
@@ -53,24 +55,24 @@ def model_of(
         return None
     limits = call_limits(settings)
     price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, own_prices(settings, os.environ))
+    first = Endpoint(choice, limits, price)
     fallbacks: list[Endpoint] = []
     if choice.kind == "openai":
-        fallbacks = read_fallbacks(settings, os.environ, Endpoint(choice, limits, price))
+        fallbacks = read_fallbacks(settings, os.environ, first)
+    elif settings.get("LLM_FALLBACKS") and not choice.is_chosen:
+        raise ConfigError("LLM_FALLBACKS is set, but no first model: set LLM_BASE_URL or LLM_API_KEY (OPENAI_API_KEY)")
     for one in fallbacks:
         budget_limits(settings, one.price, one.choice.model)  # a limit in money needs the prices of all
     # Where the price of one of them is not known, the sum is not.
-    price = price if all(one.price for one in fallbacks) else None
+    known_price = price if all(one.price for one in fallbacks) else None
     return LanguageModel(
-        choice,
-        limits,
-        price,
-        fallbacks=fallbacks,
-        budget=Budget(budget_limits(settings, price, choice.model)),
+        [replace(first, price=known_price), *fallbacks],
+        usage=Usage(known_price, on_call),
+        budget=Budget(budget_limits(settings, known_price, choice.model)),
+        rate=rate,
+        is_optional=settings.getbool("LLM_OPTIONAL"),
         embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
         on_progress=DownloadProgress("the embedded model"),
-        rate=rate,
-        on_call=on_call,
-        is_optional=settings.getbool("LLM_OPTIONAL"),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.llm import AnswerStore, Batcher, BatchRules, CachedAsker
-from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.understanding.classification import (
     Answer,
     ClassifyWorker,

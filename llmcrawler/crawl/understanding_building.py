@@ -14,7 +14,7 @@ from scrapy.statscollectors import StatsCollector
 from llmcrawler.core.content import PageReader
 from llmcrawler.core.frontier import FocusedCrawl
 from llmcrawler.core.llm import AnswerStore
-from llmcrawler.core.llm.language_model import LanguageModel
+from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.reporting import ModelWait
 from llmcrawler.core.understanding.classification import LLM, Classifier, PageTypes, Question, Verdict, check_question

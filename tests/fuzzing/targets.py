@@ -18,8 +18,7 @@ from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.politeness.robots import PageRobots, parse_robots
 from llmcrawler.core.politeness.throttling import retry_after_seconds
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Question
-from llmcrawler.core.understanding.classification.classify_answers import answer_schema, parse_answers
-from llmcrawler.core.understanding.classification.classify_prompt import describe_page
+from llmcrawler.core.understanding.classification.classify_prompt import answer_schema, describe_page, parse_answers
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
 from llmcrawler.core.understanding.classification.page_type_rules import score
 from llmcrawler.core.understanding.extraction import PageBlocks, shown_blocks

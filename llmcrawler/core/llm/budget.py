@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from llmcrawler.core.llm.tokens import BYTES_PER_TOKEN
-from llmcrawler.core.llm.usage import Price, Tokens
+from llmcrawler.core.llm.usage import BYTES_PER_TOKEN, Price, Tokens
 from llmcrawler.errors import BudgetSpent
 
 logger = logging.getLogger(__name__)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from llmcrawler.core.llm import faults
+from llmcrawler.core.llm import embedded, faults
 from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.core.llm.call_limits import CallBreaker, CallLimits, CallRate, Clock, RateLimiter
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
+from llmcrawler.core.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.core.llm.faults import Fault, Redactor, cure_of, for_fallback, rules_with
 from llmcrawler.core.llm.openai_transport import Completion, OpenAITransport
+from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
 from llmcrawler.core.llm.usage import FLEX, CallReport, Price, Tokens, Usage, counted_tokens
-from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from llmcrawler.errors import BadAnswer, BudgetSpent, ConfigError, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +31,12 @@ _CHECK_TRIES = 3
 # Faults where no model has answered: the address may be wrong, or the server down.
 _NO_WAY = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY, faults.SERVER_ERROR, faults.TIMEOUT})
 
+# A server that is out is asked no longer than this where there is another one.
+_FALLBACK_SECONDS = 10.0
+_FLEX_TIMEOUT_SECONDS = 900.0  # what OpenAI's guide to flex processing recommends
+# A call of the embedded model takes seconds on a CPU, and two at a time would take turns with its one context.
+_EMBEDDED_LIMITS = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
+
 T = TypeVar("T")
 
 AskLLM = Callable[[ModelRequest], Awaitable[Any]]
@@ -34,52 +44,41 @@ AskLLM = Callable[[ModelRequest], Awaitable[Any]]
 
 
 class LLMClient:
-    """Asks one server. It retries itself (the openai package does not), by a rule for each kind of failure (faults.py).
+    """Asks the server and model of an endpoint. It retries by itself (the openai package does not), by a rule for each
+    kind of failure (faults.py).
 
-    An empty `model` stands for the first that the server lists; `price` is needed where it is another than that of
-    `usage` and `budget`.
+    An endpoint without a model stands for the first that the server lists; its price is needed where it is another than
+    that of `usage` and `budget`.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
-        base_url: str,
-        model: str,
-        api_key: str,
+        endpoint: Endpoint,
         *,
-        limits: CallLimits | None = None,
         usage: Usage | None = None,
-        temperature: float | None = None,
-        reasoning_effort: str | None = None,
-        service_tier: str | None = None,
         budget: Budget | None = None,
-        price: Price | None = None,
-        clock: Clock | None = None,
         rate: CallRate | None = None,
+        clock: Clock | None = None,
         is_optional: bool = False,
-        is_fallback: bool = False,
     ) -> None:
+        choice, self._limits, self._price = endpoint.choice, endpoint.limits, endpoint.price
         self.usage = usage or Usage()
         self._budget = budget or Budget(BudgetLimits())
-        self.host = urlsplit(base_url).netloc.rpartition("@")[2]
-        self._model = model
-        self._price = price
-        self._limits = limits or CallLimits()
+        self.host = urlsplit(choice.base_url).netloc.rpartition("@")[2]
+        self._model = choice.model
         self._clock = clock or Clock()
         self._rules = rules_with(self._limits.max_attempts)
-        redact = Redactor(api_key)
+        redact = Redactor(choice.api_key)
         self._transport = OpenAITransport(
-            base_url, api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
+            choice.base_url, choice.api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
         )
         self._slots = asyncio.Semaphore(self._limits.concurrency)
         self._rate: CallRate = rate or RateLimiter(self._limits, self._clock)
         self._circuit = CallBreaker(self._clock.monotonic)
-        self._dialect = Dialect(
-            {"temperature": temperature, "reasoning_effort": reasoning_effort, "service_tier": service_tier},
-            bounded=bool(self._budget.limits),
-        )
+        self._dialect = Dialect(choice.options, bounded=bool(self._budget.limits))
         self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
-        self._is_fallback = is_fallback
+        self._is_fallback = choice.is_fallback
         self._unavailable = ""
 
     def __repr__(self) -> str:
@@ -273,3 +272,252 @@ class LLMClient:
     def _describe(self, fault: Fault) -> str:
         status = f" {fault.status}" if fault.status else ""
         return f"LLM at {self.host}: {fault.kind}{status}: {fault.message}"
+
+
+class ModelChain:
+    """Used as LLMClient is. Each question goes to the first server that is not known to be out, and on to the next
+    where it fails there for good.
+
+    What a client knows of its own server makes that sticky: one that was refused (key, credit, model) is never asked
+    again, one that was down is left alone, and tried again by a single call after 10 s, 20 s and so on up to 2 min.
+    An answer that is no good is no reason to go on: the same question is asked again, in smaller parts.
+    """
+
+    def __init__(self, clients: Sequence[LLMClient], usage: Usage) -> None:
+        self._clients = clients
+        self._usage = usage
+        self._current = 0
+
+    async def ask(self, ask: ModelRequest) -> Any:
+        """Return the answer of the first server that has one. Raises as LLMClient.ask does, with what each has said."""
+        return await self._first(lambda client: client.ask(ask))
+
+    async def check(self, ask: ModelRequest) -> None:
+        """Do what LLMClient.check does, until one server can be used."""
+        await self._first(lambda client: client.check(ask))
+
+    async def model_name(self) -> str:
+        """Return the model of the first server that tells it: kept answers stand under that one's name."""
+        return await self._first(lambda client: client.model_name())
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+
+    async def _first(self, attempt: Callable[[LLMClient], Awaitable[T]]) -> T:
+        errors: list[LLMError] = []
+        for place, client in enumerate(self._clients):
+            try:
+                result = await attempt(client)
+            except BudgetSpent:
+                raise
+            except (LLMUnavailable, LLMFailed) as error:
+                errors.append(error)
+                continue
+            self._note(place, errors)
+            return result
+        what = "; ".join(f"{client.label}: {error}" for client, error in zip(self._clients, errors, strict=True))
+        raise (LLMUnavailable if all(isinstance(one, LLMUnavailable) for one in errors) else LLMFailed)(what)
+
+    def _note(self, place: int, errors: Sequence[LLMError]) -> None:
+        """Count answers of others than the first, and say once where they come from now."""
+        self._usage.fallback_answers += place > 0
+        if place > self._current:
+            label = self._clients[place].label
+            logger.warning("The LLM is now %s (LLM_FALLBACKS), as before it: %s", label, "; ".join(map(str, errors)))
+        elif place < self._current:
+            logger.warning("The LLM is %s again", self._clients[place].label)
+        self._current = place
+
+
+class LanguageModel:
+    """Asks the first of `endpoints`, and the others where that one is out, or starts the embedded model first. Used as
+    LLMClient is; nothing is started or imported before it is asked.
+    """
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        usage: Usage | None = None,
+        budget: Budget | None = None,
+        rate: CallRate | None = None,
+        is_optional: bool = False,
+        embedded_file: str = "",
+        on_progress: Progress = lambda _done, _total: None,
+    ) -> None:
+        self._endpoints = endpoints
+        self._choice = endpoints[0].choice
+        self.usage = usage or Usage(endpoints[0].price)
+        self.budget = budget or Budget(BudgetLimits(price=endpoints[0].price))
+        self.close_shared: Callable[[], Awaitable[None]] | None = None  # what the budget is shared by
+        self._rate = rate
+        self.is_optional = is_optional or not self._choice.is_chosen
+        self._embedded_file = embedded_file
+        self._on_progress = on_progress
+        self._server: embedded.EmbeddedServer | None = None
+        self._client: LLMClient | ModelChain | None = None
+        self._failure: LLMUnavailable | None = None
+        self._warming: asyncio.Task[None] | None = None
+        self.fetched_bytes: tuple[int, int] | None = None  # of the weights: done and in total, while they are fetched
+        self._answers = 0
+        self._last_error: LLMError | None = None
+        self._starting = asyncio.Lock()
+        self._waiting: set[asyncio.Timeout] = set()  # one for each answer that somebody waits for
+
+    @property
+    def provider(self) -> str:
+        return self._choice.kind
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it is the small one, which learns records and is not asked for page types."""
+        return self.provider == "embedded"
+
+    async def ask(self, ask: ModelRequest) -> Any:
+        """Do what LLMClient.ask does. Raises LLMStopped once nobody waits for the model any more."""
+
+        async def answer() -> Any:
+            return await (await self._ready_client()).ask(ask)
+
+        try:
+            answered = await self._unless_given_up(answer())
+        except (BudgetSpent, LLMStopped):
+            raise  # nothing was asked, or nobody waited for the answer
+        except LLMError as error:
+            self._last_error = error
+            raise
+        self._answers += 1
+        return answered
+
+    async def check(self, ask: ModelRequest) -> None:
+        """Do what LLMClient.check does. The embedded model is not checked: it would be fetched first."""
+        if not self.is_embedded:
+            await (await self._ready_client()).check(ask)
+
+    def figures(self) -> dict[str, int | float]:
+        """Return flat figures for stats."""
+        return self.usage.as_dict() | self.budget.as_dict()
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether `warm_up` would do anything."""
+        return self.is_embedded and self._client is None and self._warming is None
+
+    def warm_up(self) -> None:
+        """Begin to fetch and start the embedded model, as it will be asked soon. Errors are told to who asks then."""
+        if self.is_cold:
+            self._warming = asyncio.ensure_future(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        with suppress(LLMUnavailable, ConfigError):
+            await self._ready_client()
+
+    @property
+    def is_starting(self) -> bool:
+        return self.is_embedded and self._starting.locked()
+
+    @property
+    def failure(self) -> str:
+        """What went wrong at last, where each question of the crawl has failed; "" where one was answered, or none was
+        asked."""
+        return "" if self._answers or self._last_error is None else str(self._last_error)
+
+    async def name(self) -> str:
+        """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""
+        if self.is_embedded:
+            return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
+
+        async def name() -> str:
+            return await (await self._ready_client()).model_name()
+
+        return await self._unless_given_up(name())
+
+    def give_up(self) -> int:
+        """Wait for no answer any more, now and later, and end the embedded model's server. Return how many answers were
+        waited for.
+        """
+        self._failure = LLMStopped("the crawl was stopped before the model had answered")
+        now = asyncio.get_running_loop().time()
+        for waiting in self._waiting:
+            waiting.reschedule(now)
+        if self._warming is not None:
+            self._warming.cancel()
+        if self._server is not None:
+            self._server.abandon()
+        count = len(self._waiting)
+        self._waiting.clear()
+        return count
+
+    async def close(self) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.gather(self._warming, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+        if self._server is not None:
+            await self._server.stop()
+        if self.close_shared is not None:
+            await self.close_shared()
+
+    async def _unless_given_up(self, answer: Awaitable[T]) -> T:
+        """Wait for an answer. Raises LLMStopped as soon as it is given up."""
+        waiting = asyncio.timeout(None)
+        try:
+            async with waiting:
+                self._waiting.add(waiting)
+                return await answer
+        except TimeoutError:
+            if waiting.expired() and self._failure is not None:
+                raise self._failure from None
+            raise
+        finally:
+            self._waiting.discard(waiting)
+
+    async def _ready_client(self) -> LLMClient | ModelChain:
+        async with self._starting:
+            if self._failure is not None:
+                raise self._failure
+            if self._client is None:
+                self._client = await self._start_embedded() if self.is_embedded else self._connect()
+        return self._client
+
+    def _connect(self) -> LLMClient | ModelChain:
+        """Make a client for each server. One that has others behind it does not wait long for a server that is out."""
+        *earlier, last = self._endpoints
+        if not earlier:
+            return self._client_of(last, self._rate, is_optional=self.is_optional)
+        patient = [replace(one, limits=replace(one.limits, max_retry_seconds=_FALLBACK_SECONDS)) for one in earlier]
+        rates = [self._rate, *[None] * len(earlier)]
+        clients = [
+            self._client_of(one, rate, is_optional=self.is_optional or one is not last)
+            for one, rate in zip([*patient, last], rates, strict=True)
+        ]
+        return ModelChain(clients, self.usage)
+
+    def _client_of(self, endpoint: Endpoint, rate: CallRate | None, *, is_optional: bool) -> LLMClient:
+        if endpoint.choice.service_tier == FLEX:
+            seconds = max(endpoint.limits.timeout_seconds, _FLEX_TIMEOUT_SECONDS)
+            endpoint = replace(endpoint, limits=replace(endpoint.limits, timeout_seconds=seconds))
+        return LLMClient(endpoint, usage=self.usage, budget=self.budget, rate=rate, is_optional=is_optional)
+
+    async def _start_embedded(self) -> LLMClient:
+        why = "LLM_PROVIDER" if self._choice.is_chosen else "no key and no LLM_BASE_URL"
+        logger.info("Starting the embedded model (%s) to learn records; the first time its weights are fetched", why)
+        try:
+            server = self._server = await embedded.launch(self._embedded_file, on_progress=self._note_progress)
+        except LLMUnavailable as error:
+            self._failure = error
+            logger.warning("The crawl goes on without the embedded model: %s", error)
+            raise
+        finally:
+            self.fetched_bytes = None
+        seconds = max(_EMBEDDED_LIMITS.timeout_seconds, self._endpoints[0].limits.timeout_seconds)
+        choice = ProviderChoice("embedded", server.base_url, server.model, server.api_key, temperature=0.0)
+        limits = replace(_EMBEDDED_LIMITS, timeout_seconds=seconds)
+        return LLMClient(Endpoint(choice, limits), usage=self.usage, budget=self.budget)
+
+    def _note_progress(self, bytes_done: int, bytes_total: int) -> None:
+        """Take the progress of the download, in the thread that fetches."""
+        self.fetched_bytes = bytes_done, bytes_total
+        self._on_progress(bytes_done, bytes_total)

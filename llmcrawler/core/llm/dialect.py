@@ -10,8 +10,7 @@ from typing import Any
 
 from llmcrawler.core.llm import faults
 from llmcrawler.core.llm.faults import Fault
-from llmcrawler.core.llm.tokens import estimate_tokens, without_control_tokens
-from llmcrawler.core.llm.usage import charges_cache_writes
+from llmcrawler.core.llm.usage import charges_cache_writes, estimate_tokens
 
 # From the strictest that servers know to the one that all know.
 _FORMATS = ("json_schema", "json_object", "plain")
@@ -196,3 +195,26 @@ def _without(schema: Any, keywords: Set[str]) -> Any:
         for key, part in schema.items()
         if key not in keywords
     }
+
+
+# Servers put a chat's messages into the model's template and tokenise the whole. Where a page says "<|im_end|>", its
+# text would end there, and what follows would be the next message. So in the JSON of a message the characters that
+# control tokens of all known families begin with, or stand around their names, are written as \u escapes: the same
+# value in JSON, and no token.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# <|im_end|> <s> </s> <<SYS>> <think> <start_of_turn> <｜end▁of▁sentence｜> and everything else in angle brackets;
+# [INST] [/INST] [TOOL_CALLS] [gMASK] [|user|] [e~[ but neither [1] nor the brackets of JSON; |ENDOFTEXT| |||EMAIL|||
+# but not the bar in "Title | Site"; ]~b] ]!p~[; and what Unicode's compatibility forms (NFKC, which some tokenizers
+# apply first) make of fullwidth signs.
+_TELLING = re.compile(r"[<＜﹤｜［］﹇﹈]|\[(?=[^\W\d]|[/|~!])|\|(?=[^\W\d]|[|/])|\](?=[~!|])")
+
+
+def without_control_tokens(json_text: str) -> str:
+    """Return JSON with the same value, in the strings of which no control token stands."""
+    if not _TELLING.search(json_text):
+        return json_text
+    return _STRING.sub(lambda string: _TELLING.sub(_escaped, string[0]), json_text)
+
+
+def _escaped(sign: re.Match[str]) -> str:
+    return f"\\u{ord(sign[0]):04x}"

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm.batching import Batcher, BatchReport, call_bound
-from llmcrawler.core.llm.waiting import BatchRules
+from llmcrawler.core.llm.batching import Batcher, BatchReport, BatchRules, call_bound
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
 
 Answers = Mapping[int, int | Exception]

@@ -9,10 +9,11 @@ from random import Random
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits, LLMClient
+from llmcrawler.core.llm import CallLimits
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Price, Tokens
 from llmcrawler.errors import BudgetSpent, LLMError
+from tests.core.llm.clients import client_at
 from tests.core.llm.test_client import KEY, FakeTime, ask, client_of, products
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
@@ -173,7 +174,7 @@ async def test_a_model_that_thinks_is_given_an_end_by_the_parameter_it_knows(fak
 
     async with FakeLLM(label_by_url([]), refuse=refuse) as server:
         budget = Budget(BudgetLimits(max_tokens=100_000))
-        client = LLMClient(server.base_url, "m", KEY, budget=budget, reasoning_effort="low", clock=fake_time.clock())
+        client = client_at(server.base_url, "m", KEY, budget=budget, reasoning_effort="low", clock=fake_time.clock())
         await ask(client, max_answer_tokens=100)
         await client.close()
     assert server.bodies[-1]["max_completion_tokens"] == 4_100

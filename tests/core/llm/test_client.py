@@ -17,6 +17,7 @@ import pytest
 from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
 from llmcrawler.core.llm.usage import Price, Usage
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
+from tests.core.llm.clients import client_at
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
 pytestmark = pytest.mark.server
@@ -74,7 +75,7 @@ def fake_time() -> FakeTime:
 
 
 def client_of(server: FakeLLM, fake_time: FakeTime, **options: Any) -> LLMClient:
-    return LLMClient(server.base_url, options.pop("model", "m"), KEY, clock=fake_time.clock(), **options)
+    return client_at(server.base_url, options.pop("model", "m"), KEY, clock=fake_time.clock(), **options)
 
 
 async def ask(client: LLMClient, count: int = 2, **options: Any) -> Any:
@@ -308,7 +309,7 @@ async def test_a_server_that_is_not_there_fails_and_is_then_left_alone(fake_time
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    client = LLMClient(f"http://127.0.0.1:{port}/v1", "m", KEY, clock=fake_time.clock())
+    client = client_at(f"http://127.0.0.1:{port}/v1", "m", KEY, clock=fake_time.clock())
     with pytest.raises(LLMFailed, match="unreached"):
         await ask(client)
     assert sum(fake_time.sleeps) == 43.5

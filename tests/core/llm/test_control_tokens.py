@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.core.llm.client import LLMClient
-from llmcrawler.core.llm.dialect import Dialect, ModelRequest
-from llmcrawler.core.llm.tokens import without_control_tokens
+from llmcrawler.core.llm.dialect import Dialect, ModelRequest, without_control_tokens
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
 from llmcrawler.core.understanding.extraction.annotators import parse_answer
 from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
+from tests.core.llm.clients import client_at
 from tests.servers.fake_llm import FakeLLM
 
 # Of ChatML, GPT-2 to gpt-oss, Llama 1 to 4, Mistral, Gemma, DeepSeek, Cohere, Phi, GLM, EXAONE, MiniMax, Falcon, OLMo,
@@ -85,7 +84,7 @@ async def test_pages_to_classify_and_to_learn_from_reach_the_server_clean() -> N
     page = {"url": f"http://a.test/{HOSTILE}", "title": HOSTILE, "description": HOSTILE, "headings": [HOSTILE]}
     shown = ShownPage("1", f"http://a.test/{HOSTILE}", HOSTILE, (Block(1, HOSTILE, HOSTILE),))
     async with FakeLLM() as server:
-        client = LLMClient(server.base_url, "m", "k")
+        client = client_at(server.base_url, "m", "k")
         await ClassifyWorker(client.ask, DEFAULT_PAGE_TYPES)([{**page, "text": HOSTILE}])
         document = induce_document(HOSTILE, None, [shown])
         await client.ask(ModelRequest("induce", "s", document, InducePrompt().schema(1, None)))

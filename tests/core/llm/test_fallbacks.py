@@ -10,13 +10,12 @@ import pytest
 
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import CallLimits
-from llmcrawler.core.llm.client import LLMClient
+from llmcrawler.core.llm.client import ModelChain
 from llmcrawler.core.llm.dialect import ModelRequest
-from llmcrawler.core.llm.endpoints import Endpoint, read_fallbacks
-from llmcrawler.core.llm.model_chain import ModelChain
-from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, ProviderChoice
+from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, Endpoint, ProviderChoice, read_fallbacks
 from llmcrawler.core.llm.usage import PRICES, Price, Usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed, LLMUnavailable
+from tests.core.llm.clients import client_at
 from tests.core.llm.test_client import SCHEMA, FakeTime, document
 from tests.servers.fake_llm import FakeLLM
 
@@ -32,7 +31,7 @@ def chain_of(
     limits = CallLimits(max_attempts=2, max_retry_seconds=10.0)
     return ModelChain(
         [
-            LLMClient(
+            client_at(
                 server.base_url, f"model-{place}", KEYS[place], limits=limits, usage=usage, clock=fake_time.clock(),
                 budget=budget, price=Price(place + 1.0, 0, 0), is_fallback=place > 0,
             )
@@ -70,7 +69,7 @@ async def test_the_next_server_answers_until_the_first_is_back(caplog: pytest.Lo
         await ask(chain)
         assert (first.calls, second.calls) == (tries + 2, 4)
         await chain.close()
-    switches = [record.message for record in caplog.records if record.name.endswith("model_chain")]
+    switches = [record.message for record in caplog.records if record.funcName == "_note"]
     assert len(switches) == 2
     assert f"model-1 at 127.0.0.1:{second.port}" in switches[0]
     assert f"127.0.0.1:{first.port}" in switches[0]

@@ -8,13 +8,13 @@ import pytest
 
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import CallLimits
-from llmcrawler.core.llm.client import LLMClient
 from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.providers import resolve_provider
 from llmcrawler.core.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, price_of
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
 from llmcrawler.core.understanding.classification.classify_calls import check_question
 from llmcrawler.errors import BudgetSpent, ConfigError
+from tests.core.llm.clients import client_at
 from tests.core.llm.test_client import SCHEMA, FakeTime, document
 from tests.servers.fake_llm import FakeLLM
 
@@ -23,7 +23,7 @@ PRICE = Price(2.0, 0.0, 2.0, None, 0.5)
 
 async def asked(server: FakeLLM, usage: Usage, calls: int = 1, **options: Any) -> list[str | None]:
     """Return the tiers of the requests."""
-    client = LLMClient(server.base_url, "m", "k", clock=FakeTime().clock(), usage=usage, service_tier="flex", **options)
+    client = client_at(server.base_url, "m", "k", clock=FakeTime().clock(), usage=usage, service_tier="flex", **options)
     try:
         await client.check(check_question(DEFAULT_PAGE_TYPES, "http://shop.test/"))
         for _ in range(calls):

@@ -14,6 +14,7 @@ from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Price
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from tests.core.llm.clients import client_at
 from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.raw_server import RawServer, answer, raw_server
@@ -48,7 +49,7 @@ async def no_wait(_seconds: float) -> None:
 
 def client_of(server: RawServer | FakeLLM, model: str = "m", **options: Any) -> LLMClient:
     options.setdefault("limits", CallLimits(max_attempts=2, timeout_seconds=30))
-    return LLMClient(server.base_url, model, KEY, clock=Clock(sleep=no_wait), **options)
+    return client_at(server.base_url, model, KEY, clock=Clock(sleep=no_wait), **options)
 
 
 async def ask(client: LLMClient, **options: Any) -> Any:

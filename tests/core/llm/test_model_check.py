@@ -9,10 +9,11 @@ import pytest
 
 from llmcrawler.core.llm import BudgetLimits, CallLimits, Clock, LLMClient
 from llmcrawler.core.llm.budget import Budget
-from llmcrawler.core.llm.language_model import LanguageModel
-from llmcrawler.core.llm.providers import ProviderChoice
+from llmcrawler.core.llm.client import LanguageModel
+from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, check_question
 from llmcrawler.errors import BudgetSpent, LLMError
+from tests.core.llm.clients import client_at
 from tests.servers.fake_llm import FakeLLM
 
 pytestmark = pytest.mark.server
@@ -26,7 +27,7 @@ async def no_wait(_seconds: float) -> None:
 
 
 def client_of(base_url: str, **options: Any) -> LLMClient:
-    return LLMClient(base_url, "tiny", KEY, clock=Clock(sleep=no_wait), **options)
+    return client_at(base_url, "tiny", KEY, clock=Clock(sleep=no_wait), **options)
 
 
 async def test_a_model_that_answers_passes_and_its_tokens_count() -> None:
@@ -83,7 +84,7 @@ async def test_a_closed_port_is_tried_a_few_times_only_and_the_address_is_named(
 async def test_a_model_has_failed_when_no_question_but_the_check_was_answered() -> None:
     async with FakeLLM(faults=["400", "", "400"]) as server:
         choice = ProviderChoice("openai", server.base_url, "tiny", KEY)
-        model = LanguageModel(choice, CallLimits(max_attempts=1), None)
+        model = LanguageModel([Endpoint(choice, CallLimits(max_attempts=1))])
         await model.check(QUESTION)
         assert model.failure == ""
         ask = QUESTION.__class__("classify", "s", {"task": "classify", "pages": []}, {"type": "object"})
@@ -99,7 +100,7 @@ async def test_a_model_has_failed_when_no_question_but_the_check_was_answered() 
 
 async def test_a_budget_that_is_spent_is_no_failure() -> None:
     choice = ProviderChoice("openai", "http://127.0.0.1:9/v1", "tiny", KEY)
-    model = LanguageModel(choice, CallLimits(), None, budget=Budget(BudgetLimits(max_tokens=1)))
+    model = LanguageModel([Endpoint(choice)], budget=Budget(BudgetLimits(max_tokens=1)))
     with pytest.raises(BudgetSpent):
         await model.ask(QUESTION)
     assert model.failure == ""

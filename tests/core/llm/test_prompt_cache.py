@@ -18,6 +18,7 @@ from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
 from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.errors import BudgetSpent
+from tests.core.llm.clients import client_at
 from tests.servers.fake_llm import FakeLLM, texts_of
 from tests.servers.prompt_cache import CacheUse, PromptCache
 
@@ -54,7 +55,7 @@ async def crawled(model: str, **server_options: Any) -> tuple[Uses, dict[str, in
     cache = PromptCache()
     async with FakeLLM(prompt_cache=cache, **server_options) as server:
         usage = Usage(Price(1.0, 1.0, 0.1, 1.25))
-        client = LLMClient(server.base_url, model, "k", usage=usage)
+        client = client_at(server.base_url, model, "k", usage=usage)
         await ask_as_a_crawl_does(client)
         await client.close()
     uses: Uses = defaultdict(list)
@@ -110,7 +111,7 @@ async def test_a_limit_in_money_holds_where_all_of_each_prompt_is_written_to_the
         return (400, "Unknown parameter: 'prompt_cache_options'") if "prompt_cache_options" in body else None
 
     async with FakeLLM(prompt_cache=PromptCache(), refuse=refuse) as server:
-        client = LLMClient(server.base_url, "gpt-6-luna", "k", usage=usage, budget=budget)
+        client = client_at(server.base_url, "gpt-6-luna", "k", usage=usage, budget=budget)
         with pytest.raises(BudgetSpent):
             await ask_as_a_crawl_does(client)
         await client.close()

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
-from llmcrawler.core.llm.batching import Batcher
-from llmcrawler.core.llm.waiting import BatchRules
+from llmcrawler.core.llm import CallLimits, Clock, ModelRequest
+from llmcrawler.core.llm.batching import Batcher, BatchRules
 from llmcrawler.errors import BadAnswer, LLMError
+from tests.core.llm.clients import client_at
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.virtual_time import run_fast
 
@@ -109,7 +109,7 @@ async def test_every_kind_of_fault_over_http_leaves_no_page_without_its_verdict(
     }
     faults = ["429:1", "500", "hang", "cut", "drop", "alien", "prose", "reset", "503", "fenced", "length", "empty"]
     async with FakeLLM(label_by_url([("/odd/", "odd"), ("/", "even")]), faults=faults) as server:
-        client = LLMClient(
+        client = client_at(
             server.base_url, "m", "k", limits=CallLimits(timeout_seconds=0.5), clock=Clock(sleep=no_wait)
         )
 

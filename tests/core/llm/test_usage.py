@@ -5,8 +5,16 @@ import json
 import pytest
 
 from llmcrawler.core.llm.openai_transport import Completion, completion_of
-from llmcrawler.core.llm.tokens import estimate_tokens
-from llmcrawler.core.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, charges_cache_writes, price_of
+from llmcrawler.core.llm.usage import (
+    PRICES,
+    OwnPrices,
+    Price,
+    Tokens,
+    Usage,
+    charges_cache_writes,
+    estimate_tokens,
+    price_of,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
+from llmcrawler.core.llm.batching import BatchRules
 from llmcrawler.core.llm.usage import Price, Tokens
-from llmcrawler.core.llm.waiting import BatchRules
 from llmcrawler.core.reporting.planning.model_calls import PageArrival, play
 from llmcrawler.core.reporting.planning.site_sample import SampledPage, SiteSample
 from llmcrawler.core.reporting.planning.size_estimate import Range, Stratum, site_size

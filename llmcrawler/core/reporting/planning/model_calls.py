@@ -3,7 +3,7 @@ through.
 
 There is no formula for it, since when a batch goes out depends on which pages wait. So pages arrive here at the pace of
 the crawl, each does what classification/template_samples.py says, and waits in the room that real batches wait in
-(llm.waiting), by a clock that is only counted.
+(llm.batching), by a clock that is only counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from llmcrawler.core.llm.waiting import BatchRules, WaitingQuestion, WaitingRoom
+from llmcrawler.core.llm.batching import BatchRules, WaitingQuestion, WaitingRoom
 from llmcrawler.core.understanding.classification.template_samples import SampleStep, TemplateSamples
 
 

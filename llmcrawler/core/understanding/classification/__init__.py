@@ -12,7 +12,7 @@ from llmcrawler.core.understanding.classification.classify_calls import (
     site_of,
     tokens_of,
 )
-from llmcrawler.core.understanding.classification.classify_prompt import Answer, describe_page, shown_url
+from llmcrawler.core.understanding.classification.classify_prompt import describe_page, shown_url
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.page_types import (
     DEFAULT_PAGE_TYPES,
@@ -28,7 +28,8 @@ from llmcrawler.core.understanding.classification.question import (
     STRUCTURED_DATA,
     TEMPLATE,
     UNSURE,
+    Answer,
     Question,
     Verdict,
 )
-from llmcrawler.core.understanding.classification.site_verdicts import SiteVerdicts
+from llmcrawler.core.understanding.classification.template_samples import SiteVerdicts

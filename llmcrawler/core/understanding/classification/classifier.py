@@ -8,21 +8,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llmcrawler.core.understanding.classification.classify_calls import PageAsker
-from llmcrawler.core.understanding.classification.classify_prompt import Answer, describe_page
+from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
-from llmcrawler.core.understanding.classification.guess_votes import Guess, PageHint
-from llmcrawler.core.understanding.classification.page_guess import PageGuesser
+from llmcrawler.core.understanding.classification.page_type_rules import PageGuesser
 from llmcrawler.core.understanding.classification.page_types import PageTypes
 from llmcrawler.core.understanding.classification.question import (
     LLM,
     STRUCTURED_DATA,
     TEMPLATE,
+    Answer,
     Question,
     Verdict,
 )
-from llmcrawler.core.understanding.classification.site_verdicts import SiteVerdicts, TemplateGroup
-from llmcrawler.core.understanding.classification.template_samples import SampleStep
-from llmcrawler.core.understanding.classification.vote_verdicts import is_told_by_votes, verdict_by_votes
+from llmcrawler.core.understanding.classification.template_samples import (
+    Guess,
+    PageHint,
+    SampleStep,
+    SiteVerdicts,
+    TemplateGroup,
+    is_told_by_votes,
+    verdict_by_votes,
+)
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 

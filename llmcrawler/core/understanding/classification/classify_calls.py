@@ -9,19 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from llmcrawler.core.llm import AskLLM, ModelRequest, cache_key, estimate_tokens
-from llmcrawler.core.understanding.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.core.understanding.classification.classify_prompt import (
     CONSTANT_KEYS,
     COUNTS,
     PROMPT_VERSION,
     TASK,
-    Answer,
+    answer_schema,
     classify_document,
+    parse_answers,
     prompt_of,
 )
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.page_types import PageTypes
-from llmcrawler.core.understanding.classification.question import UNSURE, Question
+from llmcrawler.core.understanding.classification.question import UNSURE, Answer, Question
 from llmcrawler.core.urls import site_name
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
 from llmcrawler.items import PageContent

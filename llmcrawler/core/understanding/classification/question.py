@@ -50,3 +50,11 @@ class Verdict:
     confidence: float
     decided_by: str
     error: PageError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The model's word on one page; `confidence` is in 0..1 as the model said it."""
+
+    label: str
+    confidence: float

@@ -2,21 +2,124 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self
 
-from llmcrawler.core.understanding.classification.guess_votes import (
-    NO_HINT,
-    SURE_GUESS,
-    GuessVotes,
-    PageHint,
-    is_reliable,
-    record_of,
-    resemblance,
-)
+from llmcrawler.core.understanding.classification.question import CLASSIFIER, Answer, Question, Verdict
+from llmcrawler.core.urls import relative_url
+from llmcrawler.errors import LLMError
+
+# Guesses that are at least so sure are right on nineteen pages of twenty, on sites that they were not trained on; less
+# sure ones on three of five.
+SURE_GUESS: Final = 0.8
+
+# Less sure guesses are no votes on what a template's pages are.
+_MIN_CONFIDENCE: Final = 0.5
+
+# From so many pages on, of which so large a share looks like one type, only some of the others are looked at.
+_CLEAR_PAGES: Final = 12
+_CLEAR_SHARE: Final = 0.95
+
+# Guesses of one label have proved right: so many were, of one template or of one site, and nine in ten of all.
+MIN_RIGHT: Final = 2
+MIN_RIGHT_OF_SITE: Final = 5
+_RIGHT_PER_WRONG: Final = 9
+
+
+class Guess(NamedTuple):
+    """The label that a page seems to have, by itself, and the probability in 0..1 that it has it."""
+
+    label: str
+    confidence: float
+
+
+class PageHint(NamedTuple):
+    """What is known of a page without a model. `words` are tokens of its address, title and headings that other pages
+    of its kind may share."""
+
+    guess: Guess | None = None
+    words: frozenset[str] = frozenset()
+
+
+NO_HINT: Final = PageHint()
+
+
+@dataclass(slots=True)
+class GuessVotes:
+    """The guesses of a template's pages, added up: label -> sum of the confidences."""
+
+    page_count: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+
+    def note(self, guess: Guess | None) -> None:
+        self.page_count += 1
+        if guess is not None and guess.confidence >= _MIN_CONFIDENCE:
+            self.sums[guess.label] = self.sums.get(guess.label, 0.0) + guess.confidence
+
+    def add(self, other: GuessVotes) -> None:
+        """Take over the votes of a template that was merged into this one."""
+        self.page_count += other.page_count
+        for label, value in other.sums.items():
+            self.sums[label] = self.sums.get(label, 0.0) + value
+
+    @property
+    def winner(self) -> str | None:
+        """The label with most votes; None without any."""
+        return max(sorted(self.sums), key=self.sums.__getitem__, default=None)
+
+    def share_of(self, label: str) -> float | None:
+        """Return the label's share of the votes, in 0..1; None where no page has voted."""
+        total = sum(self.sums.values())
+        return self.sums.get(label, 0.0) / total if total else None
+
+    @property
+    def are_clear(self) -> bool:
+        """True where so many pages look alike that the next one hardly tells more."""
+        winner = self.winner
+        share = None if winner is None else self.share_of(winner)
+        return share is not None and share >= _CLEAR_SHARE and self.page_count >= _CLEAR_PAGES
+
+    def to_json(self) -> list[Any]:
+        return [self.page_count, {label: round(value, 3) for label, value in sorted(self.sums.items())}]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Read what `to_json` gave. Raises ValueError or TypeError for anything else."""
+        page_count, sums = value
+        if not isinstance(sums, Mapping):
+            raise TypeError("votes are no object")
+        return cls(int(page_count), {str(label): float(number) for label, number in sums.items()})
+
+
+def is_reliable(guess: Guess | None, record: tuple[int, int], *, at_least: int = MIN_RIGHT) -> bool:
+    """Tell whether a guess may stand for the model's answer: it is sure, and guesses of its label were (right, wrong)
+    so often, `at_least` so often right."""
+    right, wrong = record
+    is_sure = guess is not None and guess.confidence >= SURE_GUESS
+    return is_sure and right >= at_least and right >= _RIGHT_PER_WRONG * wrong
+
+
+def record_of(label: str, answers: Iterable[tuple[str, str]], hints: Mapping[str, PageHint]) -> tuple[int, int]:
+    """Return how many of the pages with an answer (url, label) that surely looked like `label` are so, and how many
+    are not."""
+    found = [
+        answer
+        for url, answer in answers
+        if (guess := hints.get(url, NO_HINT).guess) and guess.label == label and guess.confidence >= SURE_GUESS
+    ]
+    right = found.count(label)
+    return right, len(found) - right
+
+
+def resemblance(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the Jaccard similarity of two sets, in 0..1; 0 for two empty ones."""
+    union = len(one | other)
+    return len(one & other) / union if union else 0.0
+
 
 # After a sample that disagrees, so many more are asked: twice as many each time that nothing was found to separate
 # them, but no more than a batch.
@@ -298,3 +401,217 @@ def _round_of(page_count: int) -> int:
     """Return the round of samples, due at pages 1, 4, 16, 64, ...: the number of the last of these; -1 before the
     first."""
     return (page_count.bit_length() - 1) // 2 if page_count > 0 else -1
+
+
+class TemplateGroup:
+    """A template with its samples, and the pages that wait for them."""
+
+    def __init__(self, template: str, samples: TemplateSamples) -> None:
+        self.template = template
+        self.samples = samples
+        self.last_error: LLMError | None = None
+        self._sleepers: list[asyncio.Future[None]] = []
+
+    async def wait(self, url: str) -> None:
+        """Wait, as one of its pages, until something has changed in this group."""
+        samples = self.samples
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append(sleeper)
+        samples.waiting[url] = None
+        try:
+            await sleeper
+        except asyncio.CancelledError:
+            samples.leave(url)
+            self.wake()  # it may have been chosen as a sample
+            raise
+
+    def wake(self) -> None:
+        sleepers, self._sleepers = self._sleepers, []
+        for sleeper in sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
+
+
+class SiteVerdicts:
+    """Keeps each sample by its url, so that it follows its page from group to group.
+
+    `enter` and `leave` enclose a page's stay; a page that became a sample is remembered, all others are forgotten.
+    `to_json` and `from_json` carry the samples into the next crawl.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, TemplateGroup] = {}
+        self._aliases: dict[str, str] = {}
+        self._places: dict[str, str] = {}
+        self._answers: dict[str, Answer] = {}
+        # Answers for pages that fitted their group badly and disagreed with it: they say nothing about the group.
+        self._loose: set[str] = set()
+        self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
+        self._hints: dict[str, PageHint] = {}  # of the pages that are here, and of those with an answer
+
+    def earlier(self, url: str) -> Answer | None:
+        """Return what the model said of this very page in an earlier crawl."""
+        return self._earlier.get(relative_url(url))
+
+    def page_type(self, url: str, template: str) -> str | None:
+        """Return the verdict of an earlier crawl: that of the page itself, else of its template."""
+        answer = self.earlier(url)
+        return answer.label if answer is not None else self.group(template).samples.majority
+
+    def enter(self, url: str, template: str, hint: PageHint = NO_HINT) -> None:
+        """Let a page stay until `leave`; it is asked about, or waits for others of its template."""
+        if url not in self._answers:
+            self._places[url] = self._resolve(template)
+        self._hints[url] = hint
+
+    def leave(self, url: str) -> None:
+        group = self.group_of(url)
+        if group.samples.leave(url):
+            group.wake()
+        if url not in self._answers:
+            del self._places[url]
+            self._hints.pop(url, None)
+
+    def group(self, template: str) -> TemplateGroup:
+        template = self._resolve(template)
+        if template not in self._groups:
+            self._groups[template] = TemplateGroup(template, TemplateSamples(hints=self._hints))
+        return self._groups[template]
+
+    def group_of(self, url: str) -> TemplateGroup:
+        """Return the group of a page that has entered and not left."""
+        return self.group(self._places[url])
+
+    def speaks_for(self, url: str, rivals: Iterable[str]) -> bool:
+        """Tell whether a page's group can speak for it: none of the rivals has another verdict."""
+        verdicts = {self.group(template).samples.majority for template in rivals}
+        return not verdicts - {None, self.group_of(url).samples.majority}
+
+    def trusts_looks_of(self, url: str) -> bool:
+        """Tell whether a page's guess may stand for an answer: it is sure, and such have been right on this site."""
+        guess = self._hints.get(url, NO_HINT).guess
+        answers = ((url, answer.label) for url, answer in self._answers.items())
+        if guess is None:
+            return False
+        record = record_of(guess.label, answers, self._hints)
+        return is_reliable(guess, record, at_least=MIN_RIGHT_OF_SITE)
+
+    def note_answer(self, url: str, answer: Answer, *, fits: bool) -> None:
+        self._answers[url] = answer
+        label = answer.label
+        samples = self.group_of(url).samples
+        if fits or samples.majority in (None, label):
+            samples.note_answer(url, label)
+        else:
+            self._loose.add(url)
+            samples.asked.pop(url, None)
+
+    def regroup(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
+        before = {template: group.samples for template, group in self._groups.items()}
+        self._aliases.update(aliases)
+        for url, template in self._places.items():
+            self._places[url] = self._resolve(moved.get(url, template))
+        self._loose -= moved.keys()
+        labels = self._labels_by_template()
+        asked: dict[str, dict[str, bool]] = defaultdict(dict)
+        for samples in before.values():
+            for url, patient in samples.asked.items():
+                asked[self._places[url]][url] = patient
+        for template in {*before, *labels, *asked}:
+            self._renew(template, labels[template], asked[template])
+        for group in self._groups.values():
+            group.wake()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the samples with the groups that they are in; urls without scheme and host."""
+        return {
+            "groups": {
+                template: group.samples.to_json()
+                for template, group in sorted(self._groups.items())
+                if group.samples.labels or group.samples.votes.page_count
+            },
+            "answers": [
+                [relative_url(url), answer.label, answer.confidence, self._places[url], int(url in self._loose)]
+                for url, answer in self._answers.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
+        """Read what `to_json` gave. Raises ValueError for anything else."""
+        site = cls()
+        try:
+            for path, label, confidence, template, is_loose in value["answers"]:
+                url, answer = origin + path, Answer(str(label), float(confidence))
+                site._answers[url] = site._earlier[path] = answer
+                site._places[url] = str(template)
+                if is_loose:
+                    site._loose.add(url)
+            labels = site._labels_by_template()
+            for template, counts in value["groups"].items():
+                samples = TemplateSamples.from_json(counts, labels[template], site._hints)
+                site._groups[template] = TemplateGroup(template, samples)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not the verdicts of a site: {error!r}") from error
+        return site
+
+    def _labels_by_template(self) -> defaultdict[str, dict[str, str]]:
+        """Return the votes, url -> label, in the order they came."""
+        labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for url, answer in self._answers.items():
+            if url not in self._loose:
+                labels[self._places[url]][url] = answer.label
+        return labels
+
+    def _renew(self, template: str, labels: dict[str, str], asked: dict[str, bool]) -> None:
+        if template in self._aliases:
+            gone = self._groups.pop(template, None)
+            if gone is not None:
+                self.group(template).samples.votes.add(gone.samples.votes)
+                gone.wake()
+            return
+        group = self.group(template)
+        if group.samples.labels != labels or group.samples.asked.keys() != asked.keys():
+            group.samples = group.samples.inherit(labels, asked)
+        for url in list(group.samples.waiting):
+            if self._places.get(url) != template:
+                group.samples.leave(url)  # others might wait for it as a sample, and it is asked elsewhere
+
+    def _resolve(self, template: str) -> str:
+        while template in self._aliases:
+            template = self._aliases[template]
+        return template
+
+
+# So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
+# that look like no type for sure.
+_MIN_VOTES = 4
+_MIN_VOTE_SHARE = 0.6
+# Of the pages of a template that surely look alike, one in so many is looked at.
+_LOOKED_AT = 16
+
+
+def is_told_by_votes(group: TemplateGroup, question: Question, *, is_model_asked: bool) -> bool:
+    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
+
+    Where a lone answer of the model says otherwise, each page is looked at that may contradict it.
+    """
+    samples, votes = group.samples, group.samples.votes
+    if not question.settled or question.rivals or question.member % _LOOKED_AT == 0 or not votes.are_clear:
+        return False
+    if is_model_asked and samples.majority != votes.winner and len(samples.labels) < QUORUM:
+        return False
+    return not samples.is_mixed
+
+
+def verdict_by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict | None:
+    """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
+    votes = group.samples.votes
+    winner = votes.winner
+    own = 0.0 if guess is None else guess.confidence
+    if winner is None or not question.settled or group.samples.is_mixed or own >= SURE_GUESS:
+        return None
+    if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
+        return None
+    agrees = guess is not None and guess.page_type == winner
+    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), CLASSIFIER)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.understanding.classification import Classifier, PageType, PageTypes, PageView, Question, Verdict
-from llmcrawler.core.understanding.classification.classify_prompt import Answer
+from llmcrawler.core.understanding.classification.question import Answer
 from llmcrawler.core.understanding.templates import Changes
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
 from llmcrawler.items import PageContent

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.understanding.classification import Classifier, PageType, PageTypes, Question, Verdict
-from llmcrawler.core.understanding.classification.guess_votes import Guess, GuessVotes, PageHint
 from llmcrawler.core.understanding.classification.template_samples import (
     EXTRA_SAMPLES,
     QUORUM,
+    Guess,
+    GuessVotes,
+    PageHint,
     SampleStep,
     TemplateSamples,
 )

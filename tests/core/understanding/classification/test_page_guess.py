@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.classification.page_guess import PageGuesser
-from llmcrawler.core.understanding.classification.page_type_rules import score
+from llmcrawler.core.understanding.classification.page_type_rules import PageGuesser, score
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes
 from llmcrawler.core.understanding.classification.question import CLASSIFIER, RULE, Question
 from llmcrawler.items import PageContent

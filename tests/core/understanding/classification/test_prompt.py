@@ -16,14 +16,15 @@ from llmcrawler.core.understanding.classification import (
     Question,
     tokens_of,
 )
-from llmcrawler.core.understanding.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.core.understanding.classification.classify_calls import answer_from_json, answer_to_json, page_key
 from llmcrawler.core.understanding.classification.classify_prompt import (
-    Answer,
+    answer_schema,
     classify_document,
     describe_page,
+    parse_answers,
     prompt_of,
 )
+from llmcrawler.core.understanding.classification.question import Answer
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from llmcrawler.core.understanding.classification.classify_prompt import Answer
-from llmcrawler.core.understanding.classification.site_verdicts import SiteVerdicts
+from llmcrawler.core.understanding.classification.question import Answer
 from llmcrawler.core.understanding.classification.template_samples import (
     EXTRA_SAMPLES,
     MAX_FAILURES,
     TRUSTED_ALONE,
     SampleStep,
+    SiteVerdicts,
     TemplateSamples,
 )
 
