@@ -24,6 +24,7 @@ ID: Final = "id"
 CLASS: Final = "class"
 PATH: Final = "path"
 _PROPERTY_ATTRIBUTES: Final = ("itemprop", "property", "data-testid", "data-test", "data-qa", "data-cy", "data-hook")
+_OWN_PROPERTY_ATTRIBUTES: Final = {"meta": ("name",), "link": ("rel",)}
 # Written for other machines: often cut, stripped of markup, or out of date.
 _META_PRIOR: Final = 0.65
 _MAX_ANCESTORS: Final = 8
@@ -61,8 +62,11 @@ class Feature:
 def features_of(element: etree._Element) -> Iterator[Feature]:
     """Yield the features of an element that mark it, the best first."""
     tag = str(element.tag)
-    for attribute in _property_attributes(element):
-        test = f'{attribute}="{element.get(attribute) or ""}"'
+    for attribute in (*_PROPERTY_ATTRIBUTES, *_OWN_PROPERTY_ATTRIBUTES.get(tag, ())):
+        value = element.get(attribute) or ""
+        if not re.fullmatch(r"[\w:.-]{2,60}", value):
+            continue
+        test = f'{attribute}="{value}"'
         prior = _META_PRIOR if tag == "meta" and attribute != "itemprop" else 1.0
         yield Feature(f"{tag}[{test}]", f"{tag}[@{test}]", PROPERTY, prior)
     identifier = element.get("id") or ""
@@ -71,7 +75,7 @@ def features_of(element: etree._Element) -> Iterator[Feature]:
     if tag in _UNIQUE_TAGS:
         yield Feature(tag, tag, PATH if tag != "h1" else CLASS, _UNIQUE_TAGS[tag])
     names = [one for one in dict.fromkeys((element.get("class") or "").split()) if _TAME.match(one)]
-    classes = {name: _class_prior(name) for name in names if not _STATE.search(name)}
+    classes = {name: 0.35 if may_be_hash(name) else 0.7 for name in names if not _STATE.search(name)}
     classes = dict(list(classes.items())[:_MAX_CLASSES])
     if 1 < len(classes) <= 4:
         test = " and ".join(map(_has_class, classes))
@@ -117,18 +121,8 @@ def tag_feature(element: etree._Element) -> Feature:
     return Feature(str(element.tag), str(element.tag), PATH, 0.3)
 
 
-def _class_prior(name: str) -> float:
-    return 0.35 if may_be_hash(name) else 0.7
-
-
 def _has_class(name: str) -> str:
     return f'contains(concat(" ", normalize-space(@class), " "), " {name} ")'
-
-
-def _property_attributes(element: etree._Element) -> list[str]:
-    own = {"meta": ["name"], "link": ["rel"]}.get(str(element.tag), [])
-    names = [*_PROPERTY_ATTRIBUTES, *own]
-    return [name for name in names if re.fullmatch(r"[\w:.-]{2,60}", element.get(name) or "")]
 
 
 def label_queries(element: etree._Element, text_index: int | None) -> Iterator[tuple[str, float]]:
@@ -137,7 +131,8 @@ def label_queries(element: etree._Element, text_index: int | None) -> Iterator[t
         yield from _labelled_text(element, text_index)
         return
     for level, node in enumerate(line_up(element)):
-        if level > _LABEL_LEVELS or node.tag in _NOT_LABELLED or (level and _holds_more(node, element)):
+        # A label before a node that holds much besides the element is not the element's.
+        if level > _LABEL_LEVELS or node.tag in _NOT_LABELLED or (level and not is_mostly(node, [element])):
             return
         inner = f"/{steps_down(node, element)[1]}" if node is not element else ""
         prior = 0.9 - 0.1 * level - 0.04 * inner.count("/") - (0.3 if "[" in inner else 0.0)
@@ -183,11 +178,6 @@ def _labelled_text(element: etree._Element, text_index: int) -> Iterator[tuple[s
 
 def _labelled_by(element: etree._Element, label: str) -> str:
     return f"//{element.tag}[normalize-space()={_literal(label)}]"
-
-
-def _holds_more(node: etree._Element, element: etree._Element) -> bool:
-    """Tell whether a node holds so much besides an element that a label before the node is not the element's."""
-    return _text_chars(node) > 2 * _text_chars(element) + _MAX_LABEL_CHARS
 
 
 def _text_chars(element: etree._Element) -> int:

@@ -324,7 +324,9 @@ class _Run:
     def _descendants(self, elements: Sequence[etree._Element], *, with_self: bool) -> list[Node]:
         tag, tops = self._step.tag, outermost(elements, self._work)
         if tag == TEXT:
-            found = self._chosen(_texts_within(top, self._work) for top in tops)
+            # Not in document order.
+            texts = ((text for node in top.iter("*") for text in _texts_in(node, self._work)) for top in tops)
+            found = self._chosen(texts)
             return self._in_order(found) if len(found) > 1 else found
         return self._chosen(top.iter(tag) if with_self else top.iterdescendants(tag) for top in tops)
 
@@ -489,12 +491,6 @@ def _texts_in(element: etree._Element, work: Work) -> Iterator[TextNode]:
     for child in element:
         if child.tail:
             yield TextNode(element, child)
-
-
-def _texts_within(element: etree._Element, work: Work) -> Iterator[TextNode]:
-    """Yield all texts within an element, not in document order."""
-    for node in element.iter("*"):
-        yield from _texts_in(node, work)
 
 
 Language = Literal["css", "xpath", "json-ld"]

@@ -7,7 +7,7 @@ of these say of the page itself, meta elements.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -24,12 +24,179 @@ from llmcrawler.core.understanding.extraction.page_subject import (
     family_of_type,
     find_subject,
 )
-from llmcrawler.core.understanding.extraction.record_schema import Field
-from llmcrawler.core.understanding.extraction.structured_fields import asked_of
+from llmcrawler.core.understanding.extraction.record_schema import Field, assemble
 from llmcrawler.core.understanding.extraction.structured_values import StructuredValues, in_one
 from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS, Work
+from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
 
 Object = dict[str, Any]
+
+_MAX_LEAVES: Final = 500
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+# What people call things, and where schema.org has them. Names are compared without case and marks.
+_SYNONYMS: Final = {
+    name: tuple(paths.split())
+    for names, _, paths in (
+        line.partition(":")
+        for line in """
+        title: name headline
+        name: headline title
+        headline: name
+        heading: headline name
+        price: offers.price offers.lowPrice
+        amount cost saleprice: offers.price
+        minprice: offers.lowPrice offers.price
+        maxprice: offers.highPrice
+        currency: offers.priceCurrency baseSalary.currency priceCurrency
+        availability available instock stock stockstatus: offers.availability
+        condition: offers.itemCondition
+        seller: offers.seller
+        authors: author creator
+        author: creator
+        writer byline: author
+        date: datePublished startDate datePosted dateCreated uploadDate
+        published: datePublished datePosted
+        publisheddate publicationdate publishedat publishdate pubdate dateposted: datePublished
+        posted: datePosted datePublished
+        postedat: datePosted
+        modified updated updatedat lastupdated lastmodified: dateModified
+        section: articleSection
+        category: articleSection recipeCategory genre
+        tags topics: keywords
+        body: articleBody reviewBody text
+        content: articleBody text
+        summary: description abstract
+        rating: aggregateRating.ratingValue reviewRating.ratingValue
+        stars score: aggregateRating.ratingValue
+        reviews: aggregateRating.reviewCount aggregateRating.ratingCount review
+        reviewcount: aggregateRating.reviewCount aggregateRating.ratingCount
+        numberofreviews: aggregateRating.reviewCount
+        ratings: aggregateRating.ratingCount
+        images photo imageurl picture: image
+        thumbnail: thumbnailUrl image
+        link: url
+        manufacturer: brand
+        vendor: brand manufacturer
+        maker: manufacturer brand
+        articlenumber productid itemnumber: sku
+        partnumber: mpn
+        ean: gtin13 gtin gtin8 gtin14
+        upc: gtin12 gtin gtin13
+        gtin: gtin13 gtin12 gtin14 gtin8
+        gtin13: gtin
+        barcode: gtin13 gtin12 gtin gtin14 gtin8
+        company employer: hiringOrganization
+        organization: hiringOrganization organizer
+        location: jobLocation.address.addressLocality location.name location.address.addressLocality
+        city: jobLocation.address.addressLocality location.address.addressLocality address.addressLocality
+        salary: baseSalary.value.value baseSalary.value.minValue baseSalary.value baseSalary
+        jobtype: employmentType
+        deadline expires: validThrough
+        start starts: startDate
+        end ends: endDate
+        venue: location.name location
+        host: organizer
+        ingredients: recipeIngredient
+        instructions steps method directions: recipeInstructions
+        servings serves yield: recipeYield
+        cuisine: recipeCuisine
+        calories: nutrition.calories
+        pages: numberOfPages
+        language lang: inLanguage
+        variants: hasVariant offers.offers
+        colour: color
+        type: @type
+    """.strip().splitlines()
+    )
+    for name in names.split()
+}
+
+
+def asked_of(record: Object, fields: Sequence[Field], *, base_url: str, work: Work) -> Object | None:
+    """Return a record with these fields, None where the page has none of them. Raises TooCostly as `typed` does."""
+
+    def value_of(one: Field, given: Any) -> Any:
+        read = (_scalar(value, one, base_url, work) for value in (given if isinstance(given, list) else [given]))
+        found = [value for value in read if value is not None]
+        if one.many or not found:
+            return found or None
+        texts = [value for value in found if isinstance(value, str) and not value.startswith("http")]
+        is_text = one.type in (None, "string") and len(texts) == len(found)
+        return ", ".join(texts) if is_text else found[0]
+
+    leaves = _by_name(record)
+    values: Object = {}
+    for one in fields:
+        if not one.group:
+            values[one.key] = next(
+                (value for given in _options(one.name, leaves) if (value := value_of(one, given)) is not None), None
+            )
+    for group in dict.fromkeys(one.group for one in fields if one.group):
+        rows: Any = next((given for given in _options(group, leaves) if _rows(given)), [])
+        columns = [one for one in fields if one.group == group]
+        values[group] = [row for row in (_row(columns, _by_name(given), value_of) for given in _rows(rows)) if row]
+    return assemble(fields, values) if any(value not in (None, []) for value in values.values()) else None
+
+
+def _options(name: str, leaves: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield what may be meant by a name, the surest first: a path of that name, what people mean by it, a property of
+    that name within something."""
+    for said in dict.fromkeys((name, name.rpartition(".")[2])):
+        folded = _folded(said)
+        for path in (folded, *map(_folded, _SYNONYMS.get(folded, ()))):
+            if path in leaves:
+                yield leaves[path]
+        inner = [value for path, value in leaves.items() if path.endswith(f"/{folded}")]
+        if len(inner) == 1:
+            yield inner[0]
+
+
+def _by_name(record: Any) -> dict[str, Any]:
+    """Return what an object holds by folded paths; with a slash before the last name, also by that."""
+    found: dict[str, Any] = {}
+    waiting: list[tuple[str, Any]] = [("", record)]
+    for path, value in waiting:
+        if not isinstance(value, dict):
+            continue
+        for name, inner in value.items():
+            if len(found) >= _MAX_LEAVES:
+                return found
+            last = _folded(name)
+            found.setdefault(path + last, inner)
+            if path:
+                found.setdefault(f"{path}/{last}", inner)
+            waiting.append((path + last, inner))
+    return found
+
+
+def _rows(value: Any) -> list[Object]:
+    """Return the objects of a list; a text in it is the name of one."""
+    if isinstance(value, dict):
+        value = value.get("offers", [value])
+    rows = value if isinstance(value, list) else []
+    return [one if isinstance(one, dict) else {"name": one, "text": one} for one in rows]
+
+
+def _row(columns: Sequence[Field], leaves: Mapping[str, Any], value_of: Callable[[Field, Any], Any]) -> Object:
+    found = {}
+    for one in columns:
+        values = (value_of(one, given) for given in _options(one.name, leaves))
+        found[one.name] = next((value for value in values if value is not None), None)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _scalar(value: Any, one: Field, base_url: str, work: Work) -> Scalar | None:
+    if isinstance(value, dict):
+        value = value.get("name") or ", ".join(str(inner) for inner in value.values() if isinstance(inner, str))
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    # Values for machines are written alike in all languages.
+    return typed(str(value), one.type, base_url=base_url, work=work) if isinstance(value, str | int | float) else None
+
+
+def _folded(name: str) -> str:
+    return _NO_LETTER.sub("", name).lower()
+
 
 _BLANK: Final = r"[\t\n\f\r ]"
 _ATTRIBUTE: Final = (
@@ -96,6 +263,7 @@ _OPEN_GRAPH: Final = {
     "offers.availability": "product:availability og:availability",
     "offers.itemCondition": "product:condition og:condition",
 }
+# Plain ones, Dublin Core, those for search engines of papers and for services that news sites use.
 _META: Final = {
     "name": """citation_title dc.title dcterms.title parsely-title sailthru.title twitter:title""",
     "description": "description dc.description dcterms.description sailthru.description twitter:description",
@@ -136,18 +304,7 @@ _OG_TYPES: Final = {
 }  # fmt: skip
 
 
-def open_graph_object(metas: Mapping[str, list[str]]) -> Object:
-    """Return what Open Graph says of a page."""
-    return _object(metas, _OPEN_GRAPH)
-
-
-def meta_object(metas: Mapping[str, list[str]]) -> Object:
-    """Return what other meta elements say of a page: plain ones, Dublin Core, those for search engines of papers and
-    for services that news sites use."""
-    return _object(metas, _META)
-
-
-def open_graph_type(metas: Mapping[str, list[str]]) -> str:
+def _open_graph_type(metas: Mapping[str, list[str]]) -> str:
     """Return schema.org's type for that of Open Graph, "" for one that says nothing."""
     kind = next(iter(metas.get("og:type", ())), "").strip().lower()
     has_price = any(name in metas for name in ("product:price:amount", "og:price:amount"))
@@ -155,18 +312,15 @@ def open_graph_type(metas: Mapping[str, list[str]]) -> str:
 
 
 def _object(metas: Mapping[str, list[str]], table: Mapping[str, str]) -> Object:
+    """Return what meta elements say of a page, by the names of a table's properties."""
     found: Object = {}
     for name, sources in table.items():
         given = next((metas[source] for source in sources.split() if source in metas), [])
         if given:
             *parents, last = name.split(".")
             inner = found.setdefault(parents[0], {}) if parents else found
-            inner[last] = _several(given) if name in _MANY and len(given) > 1 else given[0]
+            inner[last] = list(dict.fromkeys(given)) if name in _MANY and len(given) > 1 else given[0]
     return found
-
-
-def _several(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))
 
 
 # What is said of a page holds for the thing that it is about, where that is a text.
@@ -236,7 +390,7 @@ class _PageStatements:
         self.sources = (linked, in_items, in_rdfa)
         self.metas = _metas(tree)
         self.family = family_of_page(page.page_type)
-        self.kind_of_metas = open_graph_type(self.metas)
+        self.kind_of_metas = _open_graph_type(self.metas)
         base = tree.css_first("base[href]")
         self.base_url = _joined(page.url, base.attributes.get("href") if base is not None else "")
         canonical = tree.css_first('link[rel="canonical" i]')
@@ -263,7 +417,7 @@ class _PageStatements:
                 for one in subject.objects:
                     _complete(record, self._offering(one, found_family))
         allowed = _OF_PAGE if found_family in _TEXTS else _OF_PAGE_OF_A_THING
-        of_graph = open_graph_object(self.metas)
+        of_graph = _object(self.metas, _OPEN_GRAPH)
         self._add(record, of_graph, allowed)
         if found_family in _SOLD or (not found_family and self.kind_of_metas):
             _complete(
@@ -271,7 +425,7 @@ class _PageStatements:
             )
         for one in (one for subject in subjects for one in subject.pages):
             self._add(record, one, allowed)
-        self._add(record, meta_object(self.metas), allowed | {"isbn", "identifier"})
+        self._add(record, _object(self.metas, _META), allowed | {"isbn", "identifier"})
         if "name" in record and found_family == "article":
             record.setdefault("headline", record["name"])
         return kind, record

@@ -242,6 +242,17 @@ class StructuredValues:
         self._values = _MAX_VALUES
         self._chars = _MAX_CHARS
         self._looks = _MAX_LOOKS
+        # Of the first entry that is such a value, by kind.
+        self._readers: Mapping[str, Callable[[Any], Any]] = {
+            "date": self.date,
+            "price": self._price,
+            "number": self._number,
+            "flag": lambda one: one if isinstance(one, bool) else typed(self.text(one), "boolean"),
+            "duration": lambda one: duration(self.text(one)),
+            "choice": lambda one: choice(self.text(one)),
+            "gtin": lambda one: gtin(self.text(one)),
+            "currency": lambda one: currency_code(self.text(one)),
+        }
 
     def properties(self, one: Object, depth: int = 0) -> Object:
         """Return the plain values of an object by the names of its properties."""
@@ -281,7 +292,7 @@ class StructuredValues:
         if isinstance(value, dict):
             value = next((value[key] for key in ("name", "text", "value", "@id") if value.get(key)), None)
         if isinstance(value, float):
-            value = _digits(value)
+            value = format(Decimal(repr(value)), "f") if math.isfinite(value) and not _is_huge(value) else ""
         if isinstance(value, bool) or not isinstance(value, str | int) or _is_huge(value):
             return ""
         text = str(value)[: 2 * _MAX_TEXT_CHARS]
@@ -321,8 +332,11 @@ class StructuredValues:
                     return text
         return " ".join(filter(None, (fold(self.text(value.get(key))) for key in ("givenName", "familyName"))))
 
-    def _value(self, name: str, value: Any, depth: int) -> Any:  # noqa: C901, PLR0911, PLR0912 - a kind in each line
-        match kind_of(name):
+    def _value(self, name: str, value: Any, depth: int) -> Any:  # noqa: PLR0911 - a kind in each line
+        kind = kind_of(name)
+        if kind in self._readers:
+            return self._first(value, self._readers[kind])
+        match kind:
             case "people":
                 return self.names(value)
             case "named":
@@ -335,22 +349,6 @@ class StructuredValues:
                 return self._listed(value, is_line=name != "keywords")
             case "steps":
                 return self._steps(value)
-            case "date":
-                return self._first(value, self.date)
-            case "price":
-                return self._first(value, self._price)
-            case "number":
-                return self._first(value, self._number)
-            case "duration":
-                return self._first(value, lambda one: duration(self.text(one)))
-            case "choice":
-                return self._first(value, lambda one: choice(self.text(one)))
-            case "flag":
-                return self._first(value, self._flag)
-            case "gtin":
-                return self._first(value, lambda one: gtin(self.text(one)))
-            case "currency":
-                return self._first(value, lambda one: currency_code(self.text(one)))
             case "rating":
                 return self._first(value, lambda one: self._rating(one, depth))
             case "offers":
@@ -393,9 +391,6 @@ class StructuredValues:
         of_best = _OF_BEST.match(text)
         number = read_number(of_best[1] if of_best else text)
         return number if number is not None else text or None
-
-    def _flag(self, value: Any) -> Any:
-        return value if isinstance(value, bool) else typed(self.text(value), "boolean")
 
     def _urls(self, value: Any) -> list[str]:
         found: dict[str, None] = {}
@@ -467,10 +462,6 @@ def _one_or_all(values: list[Any]) -> Any:
     """Return the only value as it is, and several as a list without repeats."""
     seen = {json.dumps(one, sort_keys=True, default=str): one for one in values}
     return next(iter(seen.values()), None) if len(seen) < 2 else list(seen.values())
-
-
-def _digits(value: float) -> str:
-    return format(Decimal(repr(value)), "f") if math.isfinite(value) and not _is_huge(value) else ""
 
 
 def _is_huge(value: Any) -> bool:

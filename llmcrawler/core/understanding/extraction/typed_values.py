@@ -85,10 +85,6 @@ def _in_numbers(text: str, lang: str) -> tuple[str | None, bool]:
     return None, _WORD.search(text) is not None
 
 
-def _year_first(match: re.Match[str], _lang: str) -> str | None:
-    return _built(match, int(match["year"]), int(match["month"]), int(match["day"]))
-
-
 def _written(match: re.Match[str], _lang: str) -> str | None:
     month = _MONTHS[(match["month"] or match["month2"])[:3].lower()]
     return _built(match, int(match["year"]), month, int(match["day"] or match["day2"]))
@@ -132,7 +128,7 @@ _KNOWN_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], 
     (_ISO_DATE, lambda match, _lang: _iso(lambda: datetime.fromisoformat(match[0]), with_time=False)),
     (_ISO_DATETIME, lambda match, _: _iso(lambda: datetime.fromisoformat(match[0].replace(" Z", "Z")), with_time=True)),
     (_RFC_2822, lambda match, _lang: _iso(lambda: parsedate_to_datetime(match[0]), with_time=True)),
-    (_YEAR_FIRST, _year_first),
+    (_YEAR_FIRST, lambda match, _: _built(match, int(match["year"]), int(match["month"]), int(match["day"]))),
     (_YEAR_LAST, _year_last),
     (_WRITTEN, _written),
 )
@@ -436,7 +432,8 @@ def _read_numeral(text: str, lang: str) -> tuple[str, str | None, bool] | None:
     if len(runs) != 1:
         return None
     numeral, before, after = runs[0][0], text[: runs[0].start()], text[runs[0].end() :]
-    if sum(map(str.isalpha, before + after)) > _MAX_LETTERS_AROUND or _is_named(before) or _MULTIPLIER.match(after):
+    is_named = _GLUED_NAME.search(before) and not _GLUED_CURRENCY.search(before)
+    if sum(map(str.isalpha, before + after)) > _MAX_LETTERS_AROUND or is_named or _MULTIPLIER.match(after):
         return None
     is_price = bool(_PRICE.search(f"{before} {after}"))
     if " " in numeral and "," not in numeral and not is_price and any(map(str.isalpha, before)):
@@ -461,10 +458,6 @@ def read_amount(text: str, lang: str = "") -> tuple[int | float, str] | None:
         return None
     currency = text.replace(numeral, "", 1).strip(" +-\u2212\u2013\u2014.,").casefold()
     return (value, currency) if not currency or _AMOUNT_UNIT.fullmatch(currency) else None
-
-
-def _is_named(before: str) -> bool:
-    return bool(_GLUED_NAME.search(before)) and not _GLUED_CURRENCY.search(before)
 
 
 def _parts_of(numeral: str, decimal_mark: str) -> tuple[str, str | None] | None:
