@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llmcrawler.campaigns.bundles import make_bundles, places_of
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.campaigns.sites_file import SiteRow, make_bundles, places_of
 
 
 def row(name, **arguments):

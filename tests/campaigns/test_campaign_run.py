@@ -10,17 +10,15 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns import bundle_crawls, campaign_run
-from llmcrawler.campaigns.bundle_crawls import BundleCrawls
-from llmcrawler.campaigns.bundles import make_bundles
+from llmcrawler.campaigns import campaign_run
+from llmcrawler.campaigns import machine_crawls as bundle_crawls
 from llmcrawler.campaigns.campaign_file import CampaignFile
-from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun
-from llmcrawler.campaigns.campaign_start import prepare
+from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun, prepare
 from llmcrawler.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
-from llmcrawler.campaigns.place import Ended
+from llmcrawler.campaigns.machine_crawls import BundleCrawls, Ended
 from llmcrawler.campaigns.site_lines import file_of
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.campaigns.sites_file import SiteRow, make_bundles
 from llmcrawler.errors import ConfigError
 
 

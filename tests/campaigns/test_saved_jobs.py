@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.campaigns.saved_jobs import SaveTimes, restore_job, save_job
+from llmcrawler.campaigns.campaign_storage import SaveTimes, restore_job, save_job
 from llmcrawler.core.storage import open_job_file, read_value, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE, lock_folder
 from llmcrawler.core.storage.job_status import job_status, open_snapshot

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.frontier import UrlTask
-from llmcrawler.crawl.distributed_session import DistributedSession
-from llmcrawler.crawl.job_spec import JobSpec, SessionRules
+from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
 from llmcrawler.errors import StorageFailed
+from llmcrawler.fleet.session import DistributedSession
 from tests.servers.redis_server import RedisServer
 
 pytestmark = pytest.mark.server

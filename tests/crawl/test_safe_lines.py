@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scrapy.extensions.feedexport import FileFeedStorage
 
-from llmcrawler.crawl.safe_lines import SafeLines
+from llmcrawler.fleet.safe_lines import SafeLines
 from llmcrawler.items import Page
 from tests.adapters.stubs import stub
 

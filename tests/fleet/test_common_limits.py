@@ -10,8 +10,8 @@ import pytest
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
-from llmcrawler.fleet import common_limits
-from llmcrawler.fleet.common_limits import CommonLimits
+from llmcrawler.fleet import model_limits as common_limits
+from llmcrawler.fleet.model_limits import CommonLimits
 from tests.servers.redis_server import RedisServer
 
 pytestmark = pytest.mark.server
@@ -58,7 +58,7 @@ async def test_requests_of_all_crawls_are_counted(server, monkeypatch):
         assert 0 < seconds <= 60
         raise WaitedFor
 
-    monkeypatch.setattr("llmcrawler.fleet.shared_rate.asyncio.sleep", sleep)
+    monkeypatch.setattr("llmcrawler.fleet.model_limits.asyncio.sleep", sleep)
     with pytest.raises(WaitedFor):
         await one.admit(10)
     monkeypatch.undo()

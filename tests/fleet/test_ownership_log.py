@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from llmcrawler.fleet.ownership_log import OwnershipLog
+from llmcrawler.fleet.session import OwnershipLog
 
 
 def test_what_becomes_of_many_sites_is_a_line_of_each_kind(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,11 +8,9 @@ import pytest
 
 from llmcrawler.core.frontier import UrlTask
 from llmcrawler.errors import ConfigError
-from llmcrawler.fleet.connection import RedisConnection
-from llmcrawler.fleet.membership import WorkerHeartbeats, WorkerReport
-from llmcrawler.fleet.redis_address import SENTINEL, SERVER, redis_address, shown
-from llmcrawler.fleet.redis_checks import check_redis
+from llmcrawler.fleet.connection import SENTINEL, SERVER, RedisConnection, check_redis, redis_address, shown
 from llmcrawler.fleet.redis_frontier import RedisFrontier
+from llmcrawler.fleet.session import WorkerHeartbeats, WorkerReport
 from tests.servers.redis_sentinel import sentinel_of
 from tests.servers.redis_server import RedisServer
 

@@ -1,0 +1,43 @@
+"""Tells what this machine has: cores that may be used, and processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+CGROUP: Final = Path("sys/fs/cgroup")
+
+
+def usable_cores(root: Path = Path("/")) -> int:
+    """Count the cores of the CPU affinity, or less by the control group's quota (version 2); at least 1."""
+    # sched_getaffinity is missing on macOS and Windows.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota, _, period = (read_system_file(root / CGROUP / "cpu.max") or "max").partition(" ")
+    if quota.isdecimal() and period.isdecimal():
+        cores = min(cores, int(quota) // int(period))
+    return max(1, cores)
+
+
+def has_idle_core() -> bool:
+    """Tell whether no more processes want to run on this machine, this one and its site apart, than it has cores."""
+    return os.getloadavg()[0] < (os.cpu_count() or 1) + 1
+
+
+def read_system_file(path: Path) -> str | None:
+    """Return the file's text, or None where this system has no such file."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether there is a process of this number on the machine, of whatever user."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
