@@ -80,7 +80,7 @@ class EndedLease:
     was_held: Future[bool]
 
     def parts(self, *, with_line: bool) -> tuple[str | int | bytes, ...]:
-        """Return what the script that acknowledges it wants to know (fleet/redis_scripts.py)."""
+        """Return what the script that acknowledges it wants to know (lua/ack.lua)."""
         outcome = self.outcome
         line = None if outcome is None else outcome.line
         error = (line or {}).get("error")

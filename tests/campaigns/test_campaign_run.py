@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns import campaign_run
-from llmcrawler.campaigns import machine_crawls as bundle_crawls
+from llmcrawler.campaigns import campaign_run, machine_crawls
 from llmcrawler.campaigns.campaign_file import CampaignFile
 from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun, prepare
 from llmcrawler.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
@@ -166,7 +165,7 @@ def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monk
     place: Any = Place({2: deque([3])})
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        monkeypatch.setattr(bundle_crawls, "take_lines", full)
+        monkeypatch.setattr(machine_crawls, "take_lines", full)
         with pytest.raises(OSError, match="the disk is full"):
             CampaignRun(
                 tmp_path,

@@ -10,7 +10,7 @@ import pytest
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
-from llmcrawler.fleet import model_limits as common_limits
+from llmcrawler.fleet import model_limits
 from llmcrawler.fleet.model_limits import CommonLimits
 from tests.servers.redis_server import RedisServer
 
@@ -67,7 +67,7 @@ async def test_requests_of_all_crawls_are_counted(server, monkeypatch):
 
 
 async def test_a_redis_that_stays_away_or_has_forgotten_is_not_asked_without(tmp_path, monkeypatch):
-    monkeypatch.setattr(common_limits, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(model_limits, "_PATIENCE_SECONDS", 0.0)
     with RedisServer(tmp_path) as server:
         away, forgotten = limits_at(server.url, 1000), limits_at(server.url, 1000)
         assert (await away.take(10, 0.0))[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.campaigns import machine_crawls as crawl_pool
+from llmcrawler.campaigns import machine_crawls
 from llmcrawler.campaigns.machine_crawls import KILLED, CrawlPool, Ended
 from llmcrawler.core.processes import forking
 
@@ -39,8 +39,8 @@ def main():
 def started(tmp_path, monkeypatch):
     (tmp_path / "crawl_that_does_nothing.py").write_text(CRAWL)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(crawl_pool, "_MODULES", ())
-    monkeypatch.setattr(crawl_pool, "_ENTRY", "crawl_that_does_nothing")
+    monkeypatch.setattr(machine_crawls, "_MODULES", ())
+    monkeypatch.setattr(machine_crawls, "_ENTRY", "crawl_that_does_nothing")
     one = CrawlPool(most_crawls=9)
     yield one
     one.kill()
@@ -104,9 +104,9 @@ def test_a_crawl_whose_watcher_dies_counts_as_killed_when_it_ends(started, tmp_p
 CAMPAIGN = """
 import os, signal, sys
 from pathlib import Path
-from llmcrawler.campaigns import crawl_pool
-crawl_pool._MODULES, crawl_pool._ENTRY = (), "crawl_that_does_nothing"
-pool = crawl_pool.CrawlPool()
+from llmcrawler.campaigns import machine_crawls
+machine_crawls._MODULES, machine_crawls._ENTRY = (), "crawl_that_does_nothing"
+pool = machine_crawls.CrawlPool()
 pool.start(1, ["waits"], Path(sys.argv[1]), needs_browser=False)
 while "began" not in Path(sys.argv[1]).read_text():
     pool.wait(0.05)
@@ -144,14 +144,14 @@ def parent_of(pid: int) -> int:
 def test_there_is_room_for_as_many_crawls_as_cores_and_memory_bear(running, free_mb, browser, has_room):
     bytes_ = None if free_mb is None else free_mb * 2**20
     one = CrawlPool(cores=2, free_bytes=lambda: bytes_)
-    one._crawls = {key: crawl_pool._Crawl(0, None, None, False, 0.0) for key in range(running)}
+    one._crawls = {key: machine_crawls._Crawl(0, None, None, False, 0.0) for key in range(running)}
     assert one.has_room(needs_browser=False, may_need_browser=browser) == has_room
 
 
 def test_more_crawls_than_cores_run_where_these_leave_cores_idle():
     now, used = 100.0, 0.0
     one = CrawlPool(cores=2, free_bytes=lambda: None, cpu_seconds=lambda _pid: used, clock=lambda: now)
-    one._crawls = {key: crawl_pool._Crawl(key, None, None, False, 90.0) for key in (1, 2)}
+    one._crawls = {key: machine_crawls._Crawl(key, None, None, False, 90.0) for key in (1, 2)}
 
     def has_room(seconds: float, cpu: float) -> bool:
         nonlocal now, used
@@ -168,6 +168,6 @@ def test_more_crawls_than_cores_run_where_these_leave_cores_idle():
 
 def test_crawls_with_a_browser_are_counted_apart():
     one = CrawlPool(most_crawls=5, most_browsers=1)
-    one._crawls = {1: crawl_pool._Crawl(0, None, None, True, 0.0)}
+    one._crawls = {1: machine_crawls._Crawl(0, None, None, True, 0.0)}
     assert not one.has_room(needs_browser=True, may_need_browser=True)
     assert one.has_room(needs_browser=False, may_need_browser=True)
