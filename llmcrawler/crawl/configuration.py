@@ -16,7 +16,7 @@ from scrapy.utils.misc import load_object
 from llmcrawler.core.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
 from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
-from llmcrawler.core.processes.machine import usable_cores
+from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.storage import STAGES, TemplatesFile
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec, SessionRules
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types

@@ -18,7 +18,7 @@ from llmcrawler.core.content.reader import seconds_for
 from llmcrawler.core.content.render_features import RenderFeatures, read_page_and_features
 from llmcrawler.core.content.transport import pack_content, unpack_content
 from llmcrawler.core.frontier.site_views import BlockFacts
-from llmcrawler.core.processes.machine import has_idle_core
+from llmcrawler.core.processes.cores import has_idle_core
 from llmcrawler.core.processes.state_processes import StateProcesses, WorkersGone
 from llmcrawler.core.urls import url_pattern
 from llmcrawler.crawl.site_content import (

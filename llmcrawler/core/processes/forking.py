@@ -163,6 +163,17 @@ def _path() -> list[str]:
     return [entry or str(Path.cwd()) for entry in sys.path]
 
 
+def is_alive(pid: int) -> bool:
+    """Tell whether there is a process of this number on the machine, of whatever user."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 # -- What runs in the forker ------------------------------------------------------------------------------------------
 
 

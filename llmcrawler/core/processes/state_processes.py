@@ -379,7 +379,7 @@ class WorkersGone(Exception):
     """No worker could be started any more: their owners have their states again, and the call is to be made here."""
 
 
-class _Forker:
+class _WorkerForker:
     """The process that forks workers. Its methods block, so they are called in threads."""
 
     def __init__(self, modules: Sequence[str], memory_bytes: int) -> None:
@@ -418,7 +418,7 @@ class StateProcesses:
         self._count = count
         self._memory_bytes = memory_bytes
         self._modules = modules
-        self._forker: _Forker | None = None
+        self._forker: _WorkerForker | None = None
         self._workers: list[StateWorker] = []
         self._homes: dict[str, StateWorker] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -436,7 +436,7 @@ class StateProcesses:
         self._growing = True
         try:
             if self._forker is None:
-                self._forker = _Forker(self._modules, self._memory_bytes)
+                self._forker = _WorkerForker(self._modules, self._memory_bytes)
             for _ in range(min(count, self._count) - len(self._workers)):
                 worker = StateWorker(self._lost, self._memory_bytes)
                 await self._fork_for(worker)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.core.llm.embedded.machine import available_memory_bytes
-from llmcrawler.core.processes.machine import usable_cores
+from llmcrawler.core.processes.cores import usable_cores
 
 GIB = 1024**3
 CGROUP = "sys/fs/cgroup"

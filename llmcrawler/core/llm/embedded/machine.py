@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmcrawler.core.processes.machine import CGROUP, read_system_file
+from llmcrawler.core.processes.cores import CGROUP, read_system_file
 
 
 def available_memory_bytes(root: Path = Path("/")) -> int | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from llmcrawler.core.processes.machine import usable_cores
+from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.errors import LLMUnavailable
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Tells what this machine has: cores that may be used, and processes."""
+"""Counts the cores that this process may use."""
 
 from __future__ import annotations
 
@@ -30,14 +30,3 @@ def read_system_file(path: Path) -> str | None:
         return path.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return None
-
-
-def is_alive(pid: int) -> bool:
-    """Tell whether there is a process of this number on the machine, of whatever user."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return True
