@@ -19,8 +19,8 @@ from benchmarks.content_data import pages
 from benchmarks.page_kind_sites import BuiltPage, built_pages
 from llmcrawler.core.content.markup import parse
 from llmcrawler.core.content.page import read_with_evidence
-from llmcrawler.core.content.page_kind.kind_model import kind_numbers
-from llmcrawler.core.content.page_kind.kind_tokens import kind_tokens
+from llmcrawler.core.content.page_kind_numbers import kind_numbers
+from llmcrawler.core.content.page_kinds import kind_tokens
 
 KINDS: Final = ("article", "collection", "documentation", "forum", "listing", "product", "service")
 FORMS: Final = ("raw", "stripped")

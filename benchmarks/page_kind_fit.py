@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.model_arrays import pack_trees, token_key
 from benchmarks.page_kind_data import BUILT, KINDS, KindExample, matrix_of
-from llmcrawler.core.content.page_kind.kind_tokens import weigh_tokens
+from llmcrawler.core.content.page_kinds import weigh_tokens
 
 ROUNDS: Final = 250
 BEST_NUMBERS: Final = 250

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.model_arrays import pack_kinds
 from benchmarks.page_kind_data import BUILT, FORMS, KINDS, KindExample, cached_examples, fold_of, matrix_of
 from benchmarks.page_kind_fit import best_names, fit_linear, fit_trees, tree_arrays, vocabulary
-from llmcrawler.core.content.page_kind.kind_model import blend, softmax
-from llmcrawler.core.content.page_kind.kind_tokens import TokenModel
+from llmcrawler.core.content.page_kinds import TokenModel, blend, softmax
 
 FOLDS: Final = 5
 SURE: Final = 0.8

@@ -13,7 +13,7 @@ from math import exp
 from typing import Any, Final, NamedTuple, Protocol
 
 from llmcrawler.core.content import Boilerplate, PageReader, read_page
-from llmcrawler.core.content.page_kind.kinds_on_demand import KindsOnDemand
+from llmcrawler.core.content.page_kinds import KindsOnDemand
 from llmcrawler.core.content.reader import seconds_for
 from llmcrawler.core.content.render_features import RenderFeatures, read_page_and_features
 from llmcrawler.core.content.transport import pack_content, unpack_content

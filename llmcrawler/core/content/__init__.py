@@ -7,7 +7,7 @@ from llmcrawler.core.content.markup import MAX_HTML_CHARS
 from llmcrawler.core.content.metadata import robots_metas
 from llmcrawler.core.content.outline import Outline, read_outline
 from llmcrawler.core.content.page import block_key, read_names, read_page
-from llmcrawler.core.content.page_kind.kinds_on_demand import forget_kinds
+from llmcrawler.core.content.page_kinds import forget_kinds
 from llmcrawler.core.content.platforms import platform_of
 from llmcrawler.core.content.reader import PageReader
 from llmcrawler.core.content.selection import content_hash, joined, main_blocks, main_text

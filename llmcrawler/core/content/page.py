@@ -19,9 +19,8 @@ from llmcrawler.core.content.layout import layout_of
 from llmcrawler.core.content.line_marks import is_code
 from llmcrawler.core.content.markup import json_ld_scripts, parse, tokens
 from llmcrawler.core.content.metadata import add_licences, base_reference, language, metadata, metas, robots_metas
-from llmcrawler.core.content.page_kind.kind_evidence import KindEvidence
-from llmcrawler.core.content.page_kind.kind_model import kind_probabilities
-from llmcrawler.core.content.page_kind.kinds_on_demand import KindsOnDemand
+from llmcrawler.core.content.page_kind_numbers import KindEvidence
+from llmcrawler.core.content.page_kinds import KindsOnDemand, kind_probabilities
 from llmcrawler.core.content.page_links import Resolver, resolve_links
 from llmcrawler.core.content.regions import block_regions
 from llmcrawler.core.content.scoring import score_blocks

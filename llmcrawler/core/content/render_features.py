@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from llmcrawler.core.content.layout import ABOVE, Layout
 from llmcrawler.core.content.markup import parse
 from llmcrawler.core.content.page import read_with_evidence
-from llmcrawler.core.content.page_kind.kind_evidence import KindEvidence
+from llmcrawler.core.content.page_kind_numbers import KindEvidence
 from llmcrawler.items import PageContent
 
 _SCRIPT: Final = re.compile(r"<script", re.IGNORECASE)

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from llmcrawler.core.content import forget_kinds, page, read_page
-from llmcrawler.core.content.page_kind.kind_evidence import KindEvidence
-from llmcrawler.core.content.page_kind.kind_model import kind_probabilities
+from llmcrawler.core.content.page_kind_numbers import KindEvidence
+from llmcrawler.core.content.page_kinds import kind_probabilities
 from llmcrawler.items import PageContent
 
 HTML = "<title>Red lamp</title><h1>Red lamp</h1><p>A lamp to read by, for 12.50 EUR.</p><button>Add to cart</button>"

@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.model_arrays import token_key
 from llmcrawler.core.content.block_trees import BlockTrees
-from llmcrawler.core.content.page_kind.kind_model import blend, softmax
-from llmcrawler.core.content.page_kind.kind_tokens import TokenModel, weigh_tokens
+from llmcrawler.core.content.page_kinds import TokenModel, blend, softmax, weigh_tokens
 
 
 def test_trees_give_what_lightgbm_gives() -> None:

@@ -8,12 +8,16 @@ import pytest
 
 from llmcrawler.core.content.markup import parse
 from llmcrawler.core.content.page import read_with_evidence
-from llmcrawler.core.content.page_kind.address_numbers import address_numbers, read_address
-from llmcrawler.core.content.page_kind.head_numbers import schema_types
-from llmcrawler.core.content.page_kind.kind_evidence import KindEvidence
-from llmcrawler.core.content.page_kind.kind_model import kind_numbers
-from llmcrawler.core.content.page_kind.kind_tokens import kind_tokens
-from llmcrawler.core.content.page_kind.phrases import count_phrases, phrase_tokens
+from llmcrawler.core.content.page_kind_numbers import (
+    KindEvidence,
+    address_numbers,
+    count_phrases,
+    kind_numbers,
+    phrase_tokens,
+    read_address,
+    schema_types,
+)
+from llmcrawler.core.content.page_kinds import kind_tokens
 
 URL = "https://www.shop.example/lamps/red-desk-lamp-20417.html"
 

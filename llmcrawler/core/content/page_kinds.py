@@ -1,11 +1,17 @@
-"""Words that tell the kind of a page, in five groups; a linear model has a weight for each."""
+"""Tells with what probability a page is of each kind: boosted trees over numbers and a linear model over words.
+
+`page_kinds.npz` is made by benchmarks/page_kind_train.py of the development pages of WCXB, a web content
+extraction benchmark (CC-BY-4.0, its authors); docs/page-kinds.md says how good it is.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib.resources import files
+from io import BytesIO
 from itertools import pairwise
 from typing import Any, Final
 from zlib import crc32
@@ -13,10 +19,56 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from llmcrawler.core.content.block_trees import BlockTrees
 from llmcrawler.core.content.elements import H1
-from llmcrawler.core.content.page_kind.address_numbers import read_address
-from llmcrawler.core.content.page_kind.head_numbers import schema_types
-from llmcrawler.core.content.page_kind.kind_evidence import Floats, Integers, KindEvidence
+from llmcrawler.core.content.page_kind_numbers import (
+    Floats,
+    Integers,
+    KindEvidence,
+    kind_numbers,
+    read_address,
+    schema_types,
+)
+from llmcrawler.items import PageContent
+
+
+class KindsOnDemand(Mapping[str, float]):
+    """The probability of each kind, by name. `work_out` holds on to what was parsed of the page until somebody asks, or
+    tells it to forget; from then on a page that was not asked has no kinds. It is pickled as what it gives.
+    """
+
+    def __init__(self, work_out: Callable[[], Mapping[str, float]]) -> None:
+        self._work_out: Callable[[], Mapping[str, float]] | None = work_out
+        self._kinds: Mapping[str, float] = {}
+
+    def forget(self) -> None:
+        """Let go of the page."""
+        self._work_out = None
+
+    def _known(self) -> Mapping[str, float]:
+        if self._work_out is not None:
+            self._kinds = self._work_out()
+            self._work_out = None
+        return self._kinds
+
+    def __getitem__(self, kind: str) -> float:
+        return self._known()[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self._known()),)
+
+
+def forget_kinds(content: PageContent) -> None:
+    """Let go of what was parsed of the page, where its kinds have not been asked for and no longer will be."""
+    if isinstance(content.kinds, KindsOnDemand):
+        content.kinds.forget()
+
 
 _WORD: Final = re.compile(r"[^\W_]{1,24}")
 _NUMBER: Final = re.compile(r"\d+")
@@ -87,10 +139,6 @@ def _meta_tokens(evidence: KindEvidence) -> list[str]:
     return found + [f"schema={name[:40]}" for name, _ in schema_types(evidence.structured_data)]
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "replace")  # what stands in JSON may be no character
-
-
 def weigh_tokens(
     tokens: Mapping[str, Sequence[str]], keys: NDArray[np.uint32], rarity: NDArray[np.float32]
 ) -> tuple[Integers, Floats]:
@@ -102,8 +150,8 @@ def weigh_tokens(
     sizes = []
     for group, members in tokens.items():
         counted = Counter(members)
-        start = crc32(_bytes(f"{group} "))
-        found += [crc32(token.encode("utf-8", "replace"), start) for token in counted]
+        start = crc32(f"{group} ".encode())
+        found += [crc32(token.encode("utf-8", "replace"), start) for token in counted]  # JSON may hold surrogates
         counts += counted.values()
         sizes.append(len(counted))
     wanted = np.array(found, np.uint32)
@@ -132,3 +180,60 @@ class TokenModel:
         rows, weights = weigh_tokens(tokens, self._keys, self._rarity)
         total: Floats = weights @ self._weights[rows] * self._scale + self._intercept
         return total
+
+
+_LEAST: Final = 1e-4  # of a probability, before its logarithm is taken
+TREES: Final = "trees "
+TOKENS: Final = "tokens "
+
+
+def softmax(logs: Floats) -> Floats:
+    """Return probabilities for logarithms of them, which may lack any constant; over the last axis."""
+    powers = np.exp(logs - logs.max(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def blend(trees: Floats, linear: Floats, linear_share: float, factor: float, bias: Floats | float = 0.0) -> Floats:
+    """Return the probabilities that two models together give; `factor` says how far they may be relied on, `bias` how
+    much each kind's logarithm lacks before that.
+    """
+    logs = np.log(np.maximum(trees, _LEAST)) + linear_share * np.log(np.maximum(linear, _LEAST))
+    return softmax(factor * (logs + bias))
+
+
+class KindModel:
+    """Both models, from arrays by name; those of the trees and of the linear one have "trees " and "tokens " before
+    their names. The trees of the kinds alternate.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.kinds = tuple(arrays["kinds"].tolist())
+        self._names = arrays["names"].tolist()
+        self._trees = BlockTrees(_part(arrays, TREES))
+        self._tokens = TokenModel(_part(arrays, TOKENS))
+        self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
+        self._bias = arrays["bias"].astype(np.float64)
+
+    def probabilities(self, evidence: KindEvidence) -> dict[str, float]:
+        """Return the probability of each kind, in sum 1."""
+        numbers = kind_numbers(evidence)
+        column = np.array([[numbers[name]] for name in self._names], np.float32)
+        trees = self._trees.values(column).astype(np.float64).reshape(-1, len(self.kinds)).sum(0)
+        linear = self._tokens.log_odds(kind_tokens(evidence))
+        found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor, self._bias)
+        return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+
+
+@lru_cache(maxsize=1)
+def _model() -> KindModel:
+    with np.load(BytesIO(files(__package__).joinpath("page_kinds.npz").read_bytes())) as arrays:
+        return KindModel({name: arrays[name] for name in arrays})
+
+
+def kind_probabilities(evidence: KindEvidence) -> dict[str, float]:
+    """Return the probability of each kind that the package's model knows."""
+    return _model().probabilities(evidence)
