@@ -35,7 +35,7 @@ from llmcrawler.core.understanding.classification import (
 )
 from llmcrawler.core.understanding.templates.clustering import recluster
 from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
-from llmcrawler.core.understanding.templates.page_tokens import words_of
+from llmcrawler.core.understanding.templates.page_sample import words_of
 from llmcrawler.errors import BadAnswer, LLMFailed
 from llmcrawler.items import PageContent
 from tests.virtual_time import VirtualTimeLoop

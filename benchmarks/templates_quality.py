@@ -32,7 +32,7 @@ from selectolax.lexbor import LexborHTMLParser
 from llmcrawler.core.content.fingerprint import fingerprint
 from llmcrawler.core.content.markup import tokens
 from llmcrawler.core.understanding.templates import Assignment, TemplateGrouper, recluster
-from llmcrawler.core.understanding.templates.url_tokens import common_pattern
+from llmcrawler.core.understanding.templates.page_sample import common_pattern
 
 
 @dataclass(frozen=True)

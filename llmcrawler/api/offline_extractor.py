@@ -15,7 +15,7 @@ from llmcrawler.core.storage import TemplatesFile
 from llmcrawler.core.understanding.classification import SiteVerdicts
 from llmcrawler.core.understanding.extraction import Learner, described_selectors, extract_best, read_learners
 from llmcrawler.core.understanding.template_store import damaged, find_site
-from llmcrawler.core.understanding.templates import PageLookup, TemplateGrouper, words_of
+from llmcrawler.core.understanding.templates import TemplateGrouper, words_of
 from llmcrawler.core.urls import origin_of, site_name
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import PageContent
@@ -23,7 +23,7 @@ from llmcrawler.items import PageContent
 
 @dataclass(slots=True)
 class _Site:
-    templates: PageLookup
+    templates: TemplateGrouper
     verdicts: SiteVerdicts
     learners: Sequence[Learner]
 
@@ -80,7 +80,7 @@ class OfflineExtractor:
             try:
                 state = stored.state()
                 self._sites[name] = _Site(
-                    TemplateGrouper.from_json(state["grouping"], origin_of(url)).lookup(),
+                    TemplateGrouper.from_json(state["grouping"], origin_of(url)),
                     SiteVerdicts.from_json(state.get("verdicts", {"answers": [], "groups": {}}), origin_of(url)),
                     read_learners(name, state["records"]) if "records" in state else (),
                 )

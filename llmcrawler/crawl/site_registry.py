@@ -15,8 +15,8 @@ from llmcrawler.core.understanding.classification import Classifier
 from llmcrawler.core.understanding.extraction import Records
 from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates import Changes, TemplateGrouper, recluster
+from llmcrawler.core.understanding.templates.duplicates import DuplicateFinder
 from llmcrawler.core.urls import site_name
-from llmcrawler.crawl.duplicate_finder import DuplicateFinder
 from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
 
 if TYPE_CHECKING:

@@ -32,6 +32,8 @@ from llmcrawler.core.understanding.extraction import (
 )
 from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates import Changes
+from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, DuplicateFinder
+from llmcrawler.crawl.argument_types import KEEP
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
@@ -40,7 +42,6 @@ from llmcrawler.crawl.configuration import (
     templates_file,
     worker_rules,
 )
-from llmcrawler.crawl.duplicate_finder import DUPLICATES, duplicate_finder
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
 from llmcrawler.crawl.model_settings import batch_rules
@@ -194,7 +195,7 @@ def build_understanding(
         return verdict[0] if verdict else None
 
     job = backend.job
-    duplicates = duplicate_finder(options, backend)
+    duplicates = _duplicate_finder(options, backend)
     reader = SiteReader(page_reader, worker_rules(settings), with_sketches=duplicates is not None)
     templates = TemplateStore(
         templates_file(settings),
@@ -222,6 +223,15 @@ def build_understanding(
         templates,
         sites,
     )
+
+
+def _duplicate_finder(options: ExploreOptions, backend: CrawlBackend) -> DuplicateFinder | None:
+    """Return what finds the duplicates of a crawl; None where all pages are kept."""
+    if options.duplicates == KEEP:
+        return None
+    if backend.job is not None:
+        return DuplicateFinder(backend.job.fetched_since)
+    return DuplicateFinder(None if backend.session is None else 0.0)
 
 
 def _training_rules(crawler: Crawler) -> TrainingRules:

@@ -41,7 +41,7 @@ from llmcrawler.core.understanding.extraction import (
     requested_fields,
 )
 from llmcrawler.core.understanding.template_store import damaged, find_site, names_by_host
-from llmcrawler.core.understanding.templates import PageLookup, TemplateGrouper, words_of
+from llmcrawler.core.understanding.templates import TemplateGrouper, words_of
 from llmcrawler.core.urls import origin_of, site_name
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.items import Page, PageContent, PageError
@@ -72,7 +72,7 @@ class LineRules:
 
 class _SiteKnowledge(NamedTuple):
     name: str
-    templates: PageLookup
+    templates: TemplateGrouper
     classifier: Classifier
     records: Records
 
@@ -195,7 +195,7 @@ class PageExtractor:
             requested=self._rules.requested,
             runner=self._runner,
         )
-        return _SiteKnowledge(name, grouper.lookup(), Classifier(self._rules.page_types, None), records)
+        return _SiteKnowledge(name, grouper, Classifier(self._rules.page_types, None), records)
 
 
 def is_unsure(page: Page) -> bool:

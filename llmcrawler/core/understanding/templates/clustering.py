@@ -8,13 +8,15 @@ names differ much in their DOM, authors fill templates freely, and a template's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.core.understanding.templates.declared_kinds import part_by_declared_kind
-from llmcrawler.core.understanding.templates.grouping_types import Clustering, SimilarityMetric, Snapshot
+from llmcrawler.core.understanding.templates.page_sample import PageSample
 
 Floats = NDArray[np.float32]
 
@@ -27,6 +29,65 @@ SINGLE_FLOOR_SHARE = 0.85
 MAX_URL_SHARE = 0.5
 _ROUNDS = 2
 _APART = -8.0  # a similarity that no average can make good
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The reservoir at one moment, in a fixed order, with the group of each page.
+
+    `apart` holds pairs of groups that labels have shown to be different; they are never merged again.
+    """
+
+    samples: tuple[PageSample, ...]
+    groups: tuple[str, ...]
+    apart: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityMetric:
+    """Measure of the similarity of two pages; the defaults hold until the first clustering.
+
+    `weights` has the weight of every feature and url token that was seen; others weigh `unknown_weight` or
+    `unknown_url_weight`. `url_share` in 0..1 is the url's part of the similarity. Pages above `threshold` belong
+    together.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    unknown_weight: float = 1.0
+    unknown_url_weight: float = 1.0
+    url_share: float = 0.5
+    threshold: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        weights = sorted(self.weights.items())
+        numbers = np.array([weight for _, weight in weights], dtype="<f4")  # as they were measured: nothing is rounded
+        return {
+            "names": [name for name, _ in weights],
+            "weights": base64.b64encode(numbers.tobytes()).decode("ascii"),
+            "unknown_weight": self.unknown_weight,
+            "unknown_url_weight": self.unknown_url_weight,
+            "url_share": self.url_share,
+            "threshold": self.threshold,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        weights = np.frombuffer(base64.b64decode(value["weights"]), dtype="<f4").tolist()
+        scalars = ("unknown_weight", "unknown_url_weight", "url_share", "threshold")
+        return cls(dict(zip(value["names"], weights, strict=True)), *(float(value[name]) for name in scalars))
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """The result of a re-clustering: a cluster number for each sample of the snapshot, and the metric it was made with.
+
+    `floors` gives, per cluster, the similarity of its least typical page to the others.
+    """
+
+    snapshot: Snapshot
+    clusters: tuple[int, ...]
+    metric: SimilarityMetric
+    floors: tuple[float, ...]
 
 
 def recluster(snapshot: Snapshot) -> Clustering:
@@ -72,11 +133,7 @@ class _Space:
 
     def __init__(self, rows: Sequence[frozenset[str]], *, lone_share: float = 1.0) -> None:
         self._lone_share = lone_share
-        self.names = sorted(frozenset().union(*rows))
-        index = {name: number for number, name in enumerate(self.names)}
-        self.matrix: Floats = np.zeros((len(rows), len(self.names)), dtype=np.float32)
-        for row, features in enumerate(rows):
-            self.matrix[row, [index[name] for name in features]] = 1.0
+        self.names, self.matrix = _matrix(rows)
         self.counts = self.matrix.sum(axis=0)
         self.weights: Floats = np.ones(len(self.names), dtype=np.float32)
         self.rare_weight = 0.5
@@ -117,6 +174,16 @@ class _Space:
 
     def weight_by_name(self) -> dict[str, float]:
         return dict(zip(self.names, self.weights.tolist(), strict=True))
+
+
+def _matrix(rows: Sequence[frozenset[str]], prefixes: str | tuple[str, ...] = "") -> tuple[list[str], Floats]:
+    """Return the sorted names that begin with one of the prefixes, and a 0/1 matrix of them."""
+    names = sorted(name for name in frozenset().union(*rows) if name.startswith(prefixes))
+    index = {name: number for number, name in enumerate(names)}
+    matrix: Floats = np.zeros((len(rows), len(names)), dtype=np.float32)
+    for row, features in enumerate(rows):
+        matrix[row, [index[name] for name in features if name in index]] = 1.0
+    return names, matrix
 
 
 def _nearest(similarity: Floats) -> NDArray[np.intp]:
@@ -198,5 +265,208 @@ def _average_linkage(similarity: Floats, threshold: float) -> list[int]:
         sim[j], sim[:, j] = -np.inf, -np.inf
         size[i] += size[j]
         cluster[cluster == j] = i
+    return _numbered(cluster)
+
+
+# A class and a word that so many pages of a cluster have, and as many have not, do not go together by chance.
+_LEAST_PAGES = 5
+_LEAST_SHARE = 0.08
+_MOST_ODD = 0.05  # of the smaller side
+_DECLARING = ("body.", "html.")
+_NAMING = ("at", "from_end", "shape", "ext:", "key:", "name ")
+
+
+def part_by_declared_kind(samples: Sequence[PageSample], clusters: Sequence[int]) -> list[int]:
+    """Return the clusters parted, numbered by first page. What a class says counts only where the url says it, too:
+    a class alone may name the author, the season or the experiment that a page is in."""
+    classes = _matrix([sample.features for sample in samples], _DECLARING)[1]
+    found = np.asarray(clusters)
+    if (classes == classes[:1]).all():  # a class that all pages have goes with no word
+        return _numbered(found)
+    words = _matrix([sample.tokens for sample in samples], _NAMING)[1]
+    unchecked = list(range(max(clusters, default=-1) + 1))
+    new = len(unchecked)
+    while unchecked:
+        cluster = unchecked.pop()
+        inside = np.flatnonzero(found == cluster)
+        with_word = _side(words[inside], classes[inside])
+        if with_word is not None:
+            found[inside[with_word]] = new
+            unchecked += [cluster, new]
+            new += 1
+    return _numbered(found)
+
+
+def _numbered(clusters: NDArray[np.int_]) -> list[int]:
     numbers: dict[int, int] = {}
-    return [numbers.setdefault(int(c), len(numbers)) for c in cluster]
+    return [numbers.setdefault(int(one), len(numbers)) for one in clusters]
+
+
+def _side(words: Floats, classes: Floats) -> NDArray[np.bool_] | None:
+    """Return which pages have the word that goes best with a class; None where none goes with any."""
+    pages = len(words)
+    with_word, with_class = words.sum(axis=0), classes.sum(axis=0)
+    smaller = np.minimum(with_word, pages - with_word)
+    usable = smaller >= max(_LEAST_PAGES, _LEAST_SHARE * pages)
+    if not usable.any() or not classes.shape[1]:
+        return None
+    apart = with_word[:, None] + with_class[None, :] - 2 * (words.T @ classes)
+    odd = np.minimum(apart, pages - apart).min(axis=1) / np.maximum(smaller, 1)
+    odd[~usable] = 1.0
+    best = int(np.lexsort((-smaller, odd))[0])
+    return words[:, best] > 0 if odd[best] <= _MOST_ODD else None
+
+
+_ROWS = 64
+_KEPT = 64
+_CLOSE = 0.05
+_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMatch:
+    """The best group for a page, and other groups that are nearly as good."""
+
+    template: str
+    similarity: float
+    rivals: tuple[str, ...] = ()
+
+
+class Matcher:
+    """Finds the group whose known pages a page is most similar to on average: the measure of the clustering itself.
+
+    An inverted index (feature -> known pages that have it) makes it one small matrix product a page. `metric` is None
+    before the first clustering. `floors` has, per group, the similarity below which a page is unlike all known ones.
+    """
+
+    def __init__(self, metric: SimilarityMetric | None = None) -> None:
+        self.metric = metric
+        self.floors: dict[str, float] = {}
+        measure = metric or SimilarityMetric()
+        self.threshold = measure.threshold
+        self._url_share = measure.url_share
+        self._dom = _Index(measure.weights, measure.unknown_weight, keeps_sets=True)
+        self._url = _Index(measure.weights, measure.unknown_url_weight, keeps_sets=False)
+        self._samples: list[PageSample] = []
+        self._group: list[int] = []  # number of each sample's group
+        self._counted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # that, and how many each group has
+        self._numbers: dict[str, int] = {}  # group -> 0, 1, ... in the order in which they came
+        self._similarities: dict[frozenset[str], NDArray[np.float64]] = {}  # of the DOM, by a page's features
+
+    def add(self, sample: PageSample, template: str) -> None:
+        """Let the page stand for the group in later matches."""
+        self._samples.append(sample)
+        self._group.append(self._number(template))
+        self._counted = None
+        self._dom.add(sample.features)
+        self._url.add(sample.tokens)
+        self._similarities.clear()
+
+    def is_loose(self, similarity: float, template: str) -> bool:
+        return similarity < self.floors.get(template, 0.0) - _TOLERANCE
+
+    def match(self, sample: PageSample) -> GroupMatch | None:
+        """Return the best group, the older one on a tie; None when there is none."""
+        if not self._group:
+            return None
+        url = self._url.similarity(sample.tokens)
+        similarity = (1 - self._url_share) * self._dom_similarity(sample.features) + self._url_share * url
+        average = self._by_group(similarity)
+        best = int(average.argmax())
+        rivals = {self._group[int(similarity.argmax())]}
+        rivals.update(np.flatnonzero(average > average[best] - _CLOSE).tolist())
+        names = list(self._numbers)
+        return GroupMatch(names[best], float(average[best]), tuple(names[rival] for rival in sorted(rivals - {best})))
+
+    def _dom_similarity(self, features: frozenset[str]) -> NDArray[np.float64]:
+        """Return the similarity of features to those of each known page: most pages of a site share theirs with another
+        one."""
+        known = self._similarities.get(features)
+        if known is None:
+            if len(self._similarities) >= _KEPT:
+                self._similarities.clear()
+            known = self._similarities[features] = self._dom.similarity(features)
+        return known
+
+    def _by_group(self, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self._counted is None:
+            numbers = np.asarray(self._group)
+            self._counted = numbers, np.bincount(numbers, minlength=len(self._numbers))
+        group, counts = self._counted
+        sums = np.bincount(group, weights=similarity, minlength=len(counts))
+        average: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), -1.0)
+        return average
+
+    def regroup(self, group_of: Mapping[str, str]) -> None:
+        """Follow a split: `group_of` maps urls to the groups that their pages have now."""
+        self._group = [self._number(group_of.get(sample.url, template)) for sample, template in self.rows()]
+        self._counted = None
+
+    def rows(self) -> list[tuple[PageSample, str]]:
+        """Return the pages that stand for groups, in the order they came, each with its group."""
+        names = list(self._numbers)
+        return [(sample, names[number]) for sample, number in zip(self._samples, self._group, strict=True)]
+
+    def _number(self, template: str) -> int:
+        return self._numbers.setdefault(template, len(self._numbers))
+
+
+class _Known(NamedTuple):
+    """What an index knows of a set: the rows and weights of its members that it has, and the weight of all."""
+
+    rows: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    size: float
+
+
+class _Index:
+    """Computes the weighted Jaccard similarity of one set to each of many known sets. `keeps_sets`: most of these come
+    more than once.
+    """
+
+    def __init__(self, weights: Mapping[str, float], unknown: float, *, keeps_sets: bool) -> None:
+        self._keeps_sets = keeps_sets
+        self._weights = weights
+        self._unknown = unknown
+        self._rows: dict[str, int] = {}
+        self._matrix: NDArray[np.uint8] = np.zeros((_ROWS, _ROWS), dtype=np.uint8)
+        self._count = 0
+        self._sizes: NDArray[np.float64] = np.zeros(_ROWS)
+        self._known: dict[frozenset[str], _Known] = {}  # sets that were added
+
+    def add(self, features: frozenset[str]) -> None:
+        found = self._known.get(features)
+        if found is None:
+            names = sorted(features)
+            for name in names:
+                self._rows.setdefault(name, len(self._rows))
+            found = self._looked_up(names)
+            if self._keeps_sets:
+                self._known[features] = found
+        column = self._count
+        rows, columns = self._matrix.shape
+        if column >= columns or len(self._rows) > rows:
+            more_rows = 2 * len(self._rows) - rows if len(self._rows) > rows else 0
+            more_columns = columns if column >= columns else 0
+            self._matrix = np.pad(self._matrix, ((0, more_rows), (0, more_columns)))
+            self._sizes = np.pad(self._sizes, (0, more_columns))
+        self._matrix[found.rows, column] = 1
+        self._sizes[column] = found.size
+        self._count += 1
+
+    def similarity(self, features: frozenset[str]) -> NDArray[np.float64]:
+        found = self._known.get(features) or self._looked_up(sorted(features))
+        sizes = self._sizes[: self._count]
+        common = found.weights @ self._matrix[found.rows, : self._count]
+        union = sizes + found.size - common
+        similarity: NDArray[np.float64] = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0)
+        return similarity
+
+    def _looked_up(self, names: list[str]) -> _Known:
+        """Return what is known of sorted names: a sum in the order of a set differs in its last bits from process to
+        process.
+        """
+        weights = [self._weights.get(name, self._unknown) for name in names]
+        rows = np.array([self._rows.get(name, -1) for name in names], np.intp)
+        is_known = rows >= 0
+        return _Known(rows[is_known], np.array(weights, np.float64)[is_known], sum(weights))

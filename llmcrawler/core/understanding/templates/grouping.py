@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, Self
 
-from llmcrawler.core.understanding.templates.grouping_types import (
-    Assignment,
-    Changes,
+from llmcrawler.core.understanding.templates.clustering import (
     Clustering,
-    Names,
-    PageSample,
+    GroupMatch,
+    Matcher,
     SimilarityMetric,
     Snapshot,
-    TemplateSummary,
 )
-from llmcrawler.core.understanding.templates.known_pages import KnownPages, PagePlacement
-from llmcrawler.core.understanding.templates.matching import Matcher
-from llmcrawler.core.understanding.templates.page_lookup import PageLookup, earlier_placement, is_close
-from llmcrawler.core.understanding.templates.reservoir import Reservoir, SampleTable, samples_from_json
-from llmcrawler.core.understanding.templates.splitting import (
-    Splits,
-    discriminators,
-    holds_for_others,
-    of_common_labels,
-    sort_by_label,
-)
-from llmcrawler.core.understanding.templates.template_counts import TemplateCounts, keep_ids
-from llmcrawler.core.understanding.templates.url_tokens import common_pattern
+from llmcrawler.core.understanding.templates.page_sample import Names, PageSample, common_pattern
+from llmcrawler.core.understanding.templates.splitting import Splits, separate
+from llmcrawler.core.urls import relative_url
 
-MAX_GROUPS = 96  # two pages of each fit the reservoir
+MAX_GROUPS: Final = 96  # two pages of each fit the reservoir
+RESERVOIR_PAGES: Final = 256
 FIRST_CLUSTERING, GROWTH = 6, 1.5  # pages
+_TWIN_SIMILARITY: Final = 0.9  # before anything is known of the site only near-twins are put together
+_EXAMPLES: Final = 5
+_MAX_ALIASES: Final = 1000  # of one site, the newest; a recurring crawl adds a few each time
+_MAX_KNOWN_PAGES: Final = 20_000  # some 16 bytes each in a file
+_URL_BYTES: Final = 6  # two of 20,000 pages collide once in a million sites
+_FEATURES_BYTES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The group that a page was put into.
+
+    `member` counts the pages of the group, this one included. `is_sample`: this page is one of the few, spread over the
+    group (1, 4, 16, 64, ...), whose label should be asked; these are the group's votes. `settled` is False when the
+    group is not trusted for this page: nothing was clustered yet, the page opens the group, or it is unlike all others
+    in it. Then ask about the page itself, and use that answer for `split_by` but, unless `is_sample`, not as a vote:
+    odd pages do not represent a group. `similarity` is in 0..1. `rivals` are other groups that fit nearly as well (a
+    close second, the group of the single nearest page): where a rival's verdict differs, ask too. `is_known`: an
+    earlier crawl has put the page there, so it is no new member, and what was found out about it still holds.
+    """
+
+    template: str
+    member: int = 1
+    is_sample: bool = False
+    settled: bool = False
+    similarity: float = 0.0
+    rivals: tuple[str, ...] = ()
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes by a regrouping: `aliases` old id -> the id it was merged into, `splits` old id -> ids that left it.
+
+    `moved` has those pages of the reservoir whose group changed: url -> id.
+    """
+
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    moved: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSummary:
+    """A template as reports and feeds show it. `aliases` are the ids that were merged into this one."""
+
+    template: str
+    page_count: int
+    url_pattern: str
+    examples: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
 
 
 class TemplateGrouper:
@@ -44,43 +88,52 @@ class TemplateGrouper:
     def __init__(self, prefix: str = "t") -> None:
         self._pages = 0
         self._due_at = FIRST_CLUSTERING
-        self._reservoir = Reservoir()
-        self._groups = TemplateCounts(prefix)
+        self._reservoir = _Reservoir()
+        self._groups = _Groups(prefix)
         self._splits = Splits(self.resolve)
         self._matcher = Matcher()
-        self._known = KnownPages()
+        self._known = _KnownPages()
 
     @property
     def due(self) -> bool:
         """Tell whether enough pages have come since the last clustering to make another worth it."""
         return self._pages >= self._due_at
 
+    def find(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment | None:
+        """Return what `assign` would, without counting the page, so that the same page gets the same answer whatever
+        pages came before it; None for a page that is unlike all that are known."""
+        return self._find(PageSample.of(url, features, title, words))[0]
+
     def assign(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment:
         """Put a page into the best group, or open one for it. Takes about 0.2 ms."""
         sample = PageSample.of(url, features, title, words)
-        earlier, is_unchanged = earlier_placement(self._known, sample)
-        if earlier is not None and is_unchanged and earlier.template:
-            return self._recognise(sample, earlier)
-        match = self._matcher.match(sample)
-        fits = match is not None and is_close(self._matcher, match, is_unchanged=is_unchanged)
-        if match is not None and (fits or len(self._groups.counts) >= MAX_GROUPS):
+        found, match = self._find(sample)
+        if found is not None and match is None:  # as in an earlier crawl: it tells nothing new
+            self._count(found.template, is_new=False)
+            if url in self._reservoir.pages:
+                self._reservoir.here.add(url)
+            self._known.note(sample, found.template, settled=found.settled)
+            return replace(found, member=self._groups.counts[found.template].pages)
+        is_loose = False
+        if found is not None:
+            is_loose = self._matcher.is_loose(found.similarity, found.template)
+        elif match is not None and len(self._groups.counts) >= MAX_GROUPS:
             template = self._splits.part_for(self.resolve(match.template), sample)
+            found = Assignment(template, similarity=match.similarity, rivals=_rivals(match, template))
         else:
             template = self._groups.open()
-        returns = earlier is not None and fits and (self.resolve(earlier.template) or template) == template
-        self._count(template, is_new=not returns)
-        loose = fits and match is not None and self._matcher.is_loose(match, template)
-        if match is not None and loose:
-            self._matcher.floors[template] = match.similarity  # what was shown once is no news the next time
-        is_sample = self._take_sample(sample, template, loose=loose)
-        self._reservoir.keep(sample, template)
-        settled = self._matcher.metric is not None and fits and not loose
-        rivals = tuple(sorted({*match.rivals, match.template} - {template})) if match else ()
-        if earlier is not None and returns and earlier.settled:
-            settled, rivals = True, ()
-        self._known.note(sample, template, settled=settled)
-        member, similarity = self._groups.counts[template].pages, match.similarity if match else 0.0
-        return Assignment(template, member, is_sample, settled, similarity, rivals, returns)
+            found = (
+                Assignment(template)
+                if match is None
+                else Assignment(template, similarity=match.similarity, rivals=_rivals(match, template))
+            )
+        self._count(found.template, is_new=not found.is_known)
+        if is_loose:
+            self._matcher.floors[found.template] = found.similarity  # what was shown once is no news the next time
+        is_sample = self._take_sample(sample, found.template, is_loose=is_loose)
+        self._reservoir.keep(sample, found.template)
+        self._known.note(sample, found.template, settled=found.settled)
+        return replace(found, member=self._groups.counts[found.template].pages, is_sample=is_sample)
 
     def count_earlier(self, url: str, template: str) -> str:
         """Count a page that an earlier run of this crawl has put into the template; return the template it has now."""
@@ -95,7 +148,8 @@ class TemplateGrouper:
         old, now = self.resolve(self._known.move(url, template) or template), self.resolve(template)
         if old != now and {old, now} <= self._groups.counts.keys():
             self._groups.move(url, old, now, is_here=True, is_sampled=url in self._reservoir.sampled)
-            self._reservoir.move(url, now)
+            if url in self._reservoir.group_of:
+                self._reservoir.group_of[url] = now
 
     def template_now(self, url: str, template: str) -> str | None:
         """Return what became of the `template` of a page of an earlier crawl; None where only its features tell."""
@@ -103,41 +157,11 @@ class TemplateGrouper:
         name = template if earlier is None else earlier.template
         return self.resolve(name) if name else None
 
-    def _recognise(self, sample: PageSample, earlier: PagePlacement) -> Assignment:
-        """Count a page that is as it was in an earlier crawl: it tells nothing new."""
-        template = self.resolve(earlier.template)
-        self._count(template, is_new=False)
-        if sample.url in self._reservoir.pages:
-            self._reservoir.here.add(sample.url)
-        self._known.note(sample, template, settled=earlier.settled)
-        return Assignment(template, self._groups.counts[template].pages, False, earlier.settled, 1.0, (), True)
-
-    def _count(self, template: str, *, is_new: bool) -> None:
-        state = self._groups.counts[template]
-        state.pages_now += 1
-        if is_new:
-            state.pages += 1
-            self._pages += 1
-
-    def _take_sample(self, sample: PageSample, template: str, *, loose: bool) -> bool:
-        state = self._groups.counts[template]
-        if is_sample := state.wants_sample:
-            state.sampled += 1
-            self._reservoir.sampled.add(sample.url)
-        state.add_example(sample.url)
-        if is_sample or loose or state.pages <= 2:
-            self._matcher.add(sample, template)
-        return is_sample
-
     def match(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> str | None:
         """Return the group a page would have now, without counting it; None before the first page."""
         sample = PageSample.of(url, features, title, words)
         match = self._matcher.match(sample)
         return self._splits.part_for(self.resolve(match.template), sample) if match else None
-
-    def lookup(self) -> PageLookup:
-        """Return what tells the templates of pages as they are now; good until the next `assign`."""
-        return PageLookup(self._matcher, self._known, self._splits, self.resolve)
 
     def snapshot(self) -> Snapshot:
         """Return the reservoir as it is now, for `recluster`; immutable and picklable."""
@@ -149,7 +173,7 @@ class TemplateGrouper:
         """Take over a clustering. Ids are kept by greatest overlap; pages that came meanwhile are matched anew."""
         samples, group_of = clustering.snapshot.samples, self._reservoir.group_of
         groups_now = [self.resolve(group) for group in clustering.snapshot.groups]
-        named = keep_ids(groups_now, clustering.clusters)
+        named = _kept_ids(groups_now, clustering.clusters)
         ids = {cluster: named.get(cluster) or self._groups.open() for cluster in sorted(set(clustering.clusters))}
         before = dict(group_of)
         self._matcher = Matcher(clustering.metric)
@@ -176,13 +200,13 @@ class TemplateGrouper:
         """
         template = self.resolve(template)
         members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
-        known = of_common_labels([(m, labelled[m.url]) for m in members if m.url in labelled])
-        if not (shares := discriminators(known)) or not holds_for_others(known):
+        found = separate(members, labelled)
+        if found is None:
             return Changes()
+        shares, sides = found
         shown = {member.url for member in members if member.url in labelled}
         self._groups.counts[template].sampled += len(shown - self._reservoir.sampled)
         self._reservoir.sampled |= shown
-        sides = sort_by_label(members, shares, {member.url: label for member, label in known})
         before = dict(self._reservoir.group_of)
         ids = {label: template if rank == 0 else self._groups.open() for rank, label in enumerate(sides)}
         for label, urls in sides.items():
@@ -219,16 +243,16 @@ class TemplateGrouper:
     def to_json(self) -> dict[str, Any]:
         """Give all that `from_json` needs; urls without scheme and host. The same pages give the same value."""
         rows = self._matcher.rows()
-        table = SampleTable({sample.url: sample for sample, _ in rows} | self._reservoir.pages)
+        numbers, samples = _samples_to_json({sample.url: sample for sample, _ in rows} | self._reservoir.pages)
         return {
             **self._groups.to_json(),
             "pages": self._pages,
             "due_at": self._due_at,
             **self._splits.to_json(),
-            "samples": table.to_json(),
-            "reservoir": self._reservoir.to_json(table.number, self.resolve),
+            "samples": samples,
+            "reservoir": self._reservoir.to_json(numbers, self.resolve),
             "clustering": self._matcher.metric and self._matcher.metric.to_json(),
-            "matched": [[table.number(sample.url), self.resolve(template)] for sample, template in rows],
+            "matched": [[numbers[sample.url], self.resolve(template)] for sample, template in rows],
             "floors": dict(sorted(self._matcher.floors.items())),
             "known": self._known.to_json(self.resolve),
         }
@@ -247,25 +271,60 @@ class TemplateGrouper:
     @classmethod
     def _restored(cls, value: Mapping[str, Any], origin: str) -> Self:
         grouper = cls()
-        grouper._groups = TemplateCounts.from_json(value, origin)
+        grouper._groups = _Groups.from_json(value, origin)
         grouper._pages, grouper._due_at = int(value["pages"]), int(value["due_at"])
         grouper._splits = Splits.from_json(value, grouper.resolve)
-        samples = samples_from_json(value["samples"], origin)
-        grouper._reservoir = Reservoir.from_json(value["reservoir"], samples)
+        samples = _samples_from_json(value["samples"], origin)
+        grouper._reservoir = _Reservoir.from_json(value["reservoir"], samples)
         metric = value["clustering"]
         grouper._matcher = Matcher(None if metric is None else SimilarityMetric.from_json(metric))
         for number, template in value["matched"]:
             grouper._matcher.add(samples[number], template)
         grouper._matcher.floors = {template: float(floor) for template, floor in value["floors"].items()}
-        grouper._known = KnownPages.from_json(value["known"])
-        grouper._check_ids({template for _, template in value["matched"]})
+        grouper._known = _KnownPages.from_json(value["known"])
+        matched = {template for _, template in value["matched"]}
+        given = {*grouper._reservoir.group_of.values(), *matched, *grouper._splits.templates()}
+        if unknown := (given | grouper._known.templates()) - grouper._groups.counts.keys():
+            raise ValueError(f"not the state of a grouping: templates {sorted(unknown)[:3]} are counted nowhere")
         return grouper
 
-    def _check_ids(self, matched: set[str]) -> None:
-        """Raise ValueError where a page could get an id that has no counts."""
-        given = {*self._reservoir.group_of.values(), *matched, *self._splits.templates(), *self._known.templates()}
-        if unknown := given - self._groups.counts.keys():
-            raise ValueError(f"not the state of a grouping: templates {sorted(unknown)[:3]} are counted nowhere")
+    def _find(self, sample: PageSample) -> tuple[Assignment | None, GroupMatch | None]:
+        """Return where a page belongs, None if nowhere, and the group that it is most similar to, which is not looked
+        for where the page is as it was in an earlier crawl."""
+        earlier = self._known.earlier(sample.url)
+        is_unchanged = earlier is not None and earlier.features == _features_key(sample.features)
+        if earlier is not None and is_unchanged and earlier.template:
+            template = self.resolve(earlier.template)
+            return Assignment(template, settled=earlier.settled, similarity=1.0, is_known=True), None
+        match = self._matcher.match(sample)
+        # For a page that is as it was, a part of the group that it was in is the best there is.
+        if match is None or not (is_unchanged or match.similarity >= (self._matcher.threshold or _TWIN_SIMILARITY)):
+            return None, match
+        template = self._splits.part_for(self.resolve(match.template), sample)
+        returns = earlier is not None and (self.resolve(earlier.template) or template) == template
+        if earlier is not None and returns and earlier.settled:
+            return Assignment(template, settled=True, similarity=match.similarity, is_known=True), match
+        settled = self._matcher.metric is not None and not self._matcher.is_loose(match.similarity, template)
+        rivals = _rivals(match, template)
+        return Assignment(template, 1, False, settled, match.similarity, rivals, returns), match
+
+    def _count(self, template: str, *, is_new: bool) -> None:
+        state = self._groups.counts[template]
+        state.pages_now += 1
+        if is_new:
+            state.pages += 1
+            self._pages += 1
+
+    def _take_sample(self, sample: PageSample, template: str, *, is_loose: bool) -> bool:
+        state = self._groups.counts[template]
+        # Members 1, 4, 16, ... are samples, as the first are often the oddest.
+        if is_sample := state.sampled < (max(1, state.pages).bit_length() + 1) // 2:
+            state.sampled += 1
+            self._reservoir.sampled.add(sample.url)
+        state.add_example(sample.url)
+        if is_sample or is_loose or state.pages <= 2:
+            self._matcher.add(sample, template)
+        return is_sample
 
     def _summary(self, template: str, page_count: int) -> TemplateSummary:
         examples = self._groups.counts[template].examples
@@ -280,9 +339,9 @@ class TemplateGrouper:
         splits: dict[str, list[str]] = {}
         for old in [group for group in self._groups.counts if group not in live]:
             # One that was opened while the clustering ran has no pages in it.
-            heirs = self._heirs(old, groups_then) or self._heirs(old, before)
-            if heirs:
-                aliases[old] = max(sorted(set(heirs)), key=heirs.count)
+            successors = self._successors(old, groups_then) or self._successors(old, before)
+            if successors:
+                aliases[old] = max(sorted(set(successors)), key=successors.count)
                 self._groups.merge(old, aliases[old])
         for url, now in sorted(moved.items()):
             old = before[url]
@@ -296,7 +355,271 @@ class TemplateGrouper:
         self._known.follow(self._reservoir.group_of if splits else moved, splits.keys(), self.resolve)
         return Changes(aliases, {old: tuple(new) for old, new in splits.items()}, moved)
 
-    def _heirs(self, old: str, groups_then: Mapping[str, str]) -> list[str]:
+    def _successors(self, old: str, groups_then: Mapping[str, str]) -> list[str]:
         """Return the present groups of the pages that the group had then."""
         group_of = self._reservoir.group_of
         return [group_of[url] for url, group in groups_then.items() if group == old and url in group_of]
+
+
+def _rivals(match: GroupMatch, template: str) -> tuple[str, ...]:
+    return tuple(sorted({*match.rivals, match.template} - {template}))
+
+
+def _kept_ids(groups: Sequence[str], clusters: Sequence[int]) -> dict[int, str]:
+    """Return cluster -> the old id it shares most pages with; an id goes to one cluster only."""
+    overlap = Counter(zip(groups, clusters, strict=True))
+    kept: dict[int, str] = {}
+    for (group, cluster), _ in sorted(overlap.items(), key=lambda item: (-item[1], len(item[0][0]), item[0])):
+        if cluster not in kept and group not in kept.values():
+            kept[cluster] = group
+    return kept
+
+
+class _Reservoir:
+    """Keeps the pages whose urls hash lowest, to be clustered again; of each group two pages stay, samples first."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, PageSample] = {}
+        self.group_of: dict[str, str] = {}
+        self.sampled: set[str] = set()
+        self.here: set[str] = set()  # urls that the present crawl has seen
+        self._order: list[tuple[bytes, str]] = []  # hashes of the urls, sorted; the highest leaves first
+
+    def keep(self, sample: PageSample, template: str) -> None:
+        """Add a page of the present crawl; when there are too many, another page goes, or this one."""
+        self._add(sample, template)
+        self.here.add(sample.url)
+        if len(self.pages) <= RESERVOIR_PAGES:
+            return
+        gone = self._pop_spare()
+        del self.pages[gone], self.group_of[gone]
+        self.sampled.discard(gone)
+        self.here.discard(gone)
+
+    def _pop_spare(self) -> str:
+        """Take the page that leaves out of the order."""
+        counts, order = Counter(self.group_of.values()), self._order
+        large = {group for group, count in counts.items() if count > 2} or counts.keys()
+        spare = (at for at in range(len(order) - 1, -1, -1) if self.group_of[order[at][1]] in large)
+        first = next(spare)
+        if order[first][1] in self.sampled:
+            first = next((at for at in spare if order[at][1] not in self.sampled), first)
+        return order.pop(first)[1]
+
+    def _add(self, sample: PageSample, template: str) -> None:
+        if sample.url not in self.pages:
+            digest = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
+            insort(self._order, (digest, sample.url))
+        self.pages[sample.url] = sample
+        self.group_of[sample.url] = template
+
+    def members(self, template: str) -> list[str]:
+        return sorted(url for url, group in self.group_of.items() if group == template)
+
+    def to_json(self, numbers: Mapping[str, int], resolve: Callable[[str], str]) -> list[list[Any]]:
+        return [[numbers[url], resolve(self.group_of[url]), int(url in self.sampled)] for url in sorted(self.pages)]
+
+    @classmethod
+    def from_json(cls, value: Iterable[Sequence[Any]], samples: Sequence[PageSample]) -> Self:
+        reservoir = cls()
+        for number, template, is_sampled in value:
+            reservoir._add(samples[number], template)
+            if is_sampled:
+                reservoir.sampled.add(samples[number].url)
+        return reservoir
+
+
+def _samples_to_json(samples: Mapping[str, PageSample]) -> tuple[dict[str, int], dict[str, Any]]:
+    """Return url -> number, and the samples in the order of these: rows of [url without scheme and host, title, number
+    of a feature's name, the next one's, ...]."""
+    # Common names have small numbers, which take fewer digits.
+    counts = Counter(name for sample in samples.values() for name in sample.features)
+    names = {name: number for number, name in enumerate(sorted(counts, key=lambda name: (-counts[name], name)))}
+    rows = [
+        [relative_url(url), samples[url].title, *sorted(names[name] for name in samples[url].features)]
+        for url in sorted(samples)
+    ]
+    return {url: number for number, url in enumerate(sorted(samples))}, {"names": list(names), "rows": rows}
+
+
+def _samples_from_json(value: Mapping[str, Any], origin: str) -> list[PageSample]:
+    names = value["names"]
+    found = []
+    for path, title, *numbers in value["rows"]:
+        if not isinstance(title, str):
+            raise TypeError(f"no title in a row of samples: {title!r}")
+        found.append(PageSample.of(origin + path, frozenset(names[number] for number in numbers), title))
+    return found
+
+
+@dataclass(slots=True)
+class _GroupCounts:
+    """Counts of a group: `pages` of all crawls, `pages_now` of the present one, `sampled` that were samples."""
+
+    pages: int = 0
+    pages_now: int = 0
+    sampled: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add_example(self, url: str) -> None:
+        if len(self.examples) < _EXAMPLES and url not in self.examples:
+            self.examples.append(url)
+
+
+class _Groups:
+    """Issues each id once, and counts the pages of each group. Of two groups that are merged one id goes on, and the
+    other becomes its alias."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.counts: dict[str, _GroupCounts] = {}
+        self._issued = 0
+        self._aliases: dict[str, str] = {}
+
+    def open(self) -> str:
+        self._issued += 1
+        template = f"{self.prefix}{self._issued}"
+        self.counts[template] = _GroupCounts()
+        return template
+
+    def resolve(self, template: str) -> str:
+        while template in self._aliases:
+            template = self._aliases[template]
+        return template
+
+    def merge(self, old: str, new: str) -> None:
+        gone, successor = self.counts.pop(old), self.counts[new]
+        successor.pages += gone.pages
+        successor.pages_now += gone.pages_now
+        successor.sampled += gone.sampled
+        successor.examples = [*successor.examples, *gone.examples][:_EXAMPLES]
+        self._aliases[old] = new
+
+    def aliases_of(self, template: str) -> tuple[str, ...]:
+        """Return the ids that were merged into this one, in the order of their issue: lines of a feed may name them."""
+        return tuple(sorted((one for one in self._aliases if self.resolve(one) == template), key=self._number))
+
+    def move(self, url: str, old: str, now: str, *, is_here: bool, is_sampled: bool) -> None:
+        """Move one page from group to group. `is_here`: the present crawl has seen it."""
+        source, target = self.counts[old], self.counts[now]
+        source.pages, target.pages = source.pages - 1, target.pages + 1
+        if is_here:
+            source.pages_now, target.pages_now = source.pages_now - 1, target.pages_now + 1
+        if is_sampled:
+            source.sampled, target.sampled = source.sampled - 1, target.sampled + 1
+        if url in source.examples:
+            source.examples.remove(url)
+        target.add_example(url)
+
+    def in_order(self) -> list[tuple[str, _GroupCounts]]:
+        """Return the groups in the order of their appearance."""
+        return sorted(self.counts.items(), key=lambda item: self._number(item[0]))
+
+    def to_json(self) -> dict[str, Any]:
+        counts = {
+            template: [one.pages, one.sampled, [relative_url(url) for url in one.examples]]
+            for template, one in self.in_order()
+        }
+        newest = sorted(self._aliases, key=self._number)[-_MAX_ALIASES:]
+        aliases = {alias: self.resolve(alias) for alias in newest}
+        return {"prefix": self.prefix, "issued": self._issued, "groups": counts, "aliases": aliases}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
+        """Restore the counts of an earlier crawl. Raises ValueError where a new group might get the id of another."""
+        groups = cls(value["prefix"])
+        groups._issued = int(value["issued"])
+        for template, (pages, sampled, examples) in value["groups"].items():
+            groups.counts[template] = _GroupCounts(int(pages), 0, int(sampled), [origin + path for path in examples])
+        groups._aliases = {alias: now for alias, now in value["aliases"].items() if now in groups.counts}
+        if groups._aliases.keys() & groups.counts.keys():
+            raise ValueError("not the state of a grouping: a template is an alias, too")
+        given = {*groups.counts, *groups._aliases}
+        if max((groups._number(template) for template in given), default=0) > groups._issued:
+            raise ValueError(f"not the state of a grouping: only {groups._issued} ids issued")
+        return groups
+
+    def _number(self, template: str) -> int:
+        return int(template.removeprefix(self.prefix))
+
+
+class _Placement(NamedTuple):
+    """The group of a page. `template` is empty when the group was parted and the page's side is not known.
+
+    `features` is a hash of its features; `settled` as in Assignment.
+    """
+
+    template: str
+    features: str
+    settled: bool
+
+
+class _KnownPages:
+    """Recognises pages that earlier crawls have grouped, by hashes of their urls. Of more pages than _MAX_KNOWN_PAGES a
+    random part stays, the same in every order of pages."""
+
+    def __init__(self) -> None:
+        self._earlier: dict[str, _Placement] = {}
+        self._now: dict[str, _Placement] = {}
+
+    def earlier(self, url: str) -> _Placement | None:
+        """Return where a page was in an earlier crawl, or where it has been moved since."""
+        return self._earlier.get(_url_key(url)) if self._earlier else None
+
+    def note(self, sample: PageSample, template: str, *, settled: bool) -> None:
+        self._now[_url_key(sample.url)] = _Placement(template, _features_key(sample.features), settled)
+        if len(self._now) > 2 * _MAX_KNOWN_PAGES:
+            self._now = dict(sorted(self._now.items())[:_MAX_KNOWN_PAGES])
+
+    def move(self, url: str, template: str) -> str | None:
+        """Move a page of the present crawl to a template; return the one that it was in, None for one not known."""
+        key = _url_key(url)
+        known = self._now.get(key)
+        if known is None:
+            return None
+        self._now[key] = known._replace(template=template)
+        return known.template
+
+    def follow(self, moved: Mapping[str, str], parted: Collection[str], resolve: Callable[[str], str]) -> None:
+        """Follow a regrouping: `moved` maps urls to new templates; other pages of `parted` groups lose theirs."""
+        keys = {_url_key(url): template for url, template in moved.items()}
+        for placements in (self._earlier, self._now):
+            for key, known in placements.items():
+                if key in keys:
+                    placements[key] = known._replace(template=keys[key])
+                elif parted and resolve(known.template) in parted:
+                    placements[key] = known._replace(template="")
+
+    def templates(self) -> set[str]:
+        """Return the templates that pages of earlier crawls were put into."""
+        return {known.template for known in self._earlier.values() if known.template}
+
+    def to_json(self, resolve: Callable[[str], str]) -> dict[str, Any]:
+        pages = [
+            (key, known.features, known.template and resolve(known.template), int(known.settled))
+            for key, known in sorted({**self._earlier, **self._now}.items())[:_MAX_KNOWN_PAGES]
+        ]
+        names = sorted({template for _, _, template, _ in pages})
+        number = {template: at for at, template in enumerate(names)}
+        return {
+            "templates": names,
+            "pages": [[key + features, number[template], settled] for key, features, template, settled in pages],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> _KnownPages:
+        known, names = cls(), value["templates"]
+        for text, at, settled in value["pages"]:
+            key, features = text[: 2 * _URL_BYTES], text[2 * _URL_BYTES :]
+            known._earlier[key] = _Placement(names[at], features, bool(settled))
+        return known
+
+
+def _url_key(url: str) -> str:
+    return blake2b(relative_url(url).encode("utf-8", "replace"), digest_size=_URL_BYTES).hexdigest()
+
+
+@lru_cache(maxsize=256)  # most pages of a site share their features with another one
+def _features_key(features: frozenset[str]) -> str:
+    text = "\n".join(sorted(features))
+    return blake2b(text.encode("utf-8", "replace"), digest_size=_FEATURES_BYTES).hexdigest()

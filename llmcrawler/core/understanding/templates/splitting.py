@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Self
 
-from llmcrawler.core.understanding.templates.grouping_types import PageSample
+from llmcrawler.core.understanding.templates.page_sample import PageSample
 
-MAX_RULES = 32
+_MAX_RULES = 32
 _MAX_DISCRIMINATORS = 24
 _MIN_DIFFERENCE = 0.6
 # What separates the samples has to tell each label of so many of those that it was not found on.
@@ -21,8 +21,8 @@ Shares = Mapping[str, Mapping[str, float]]  # feature -> label -> share of the l
 
 
 @dataclass(frozen=True, slots=True)
-class SplitRule:
-    """A split: the features that separate its labels, and label -> id of the group that the label's pages went to."""
+class _SplitRule:
+    """The features that separate labels, and label -> id of the group that the label's pages went to."""
 
     shares: Shares
     groups: Mapping[str, str]
@@ -34,12 +34,12 @@ class Splits:
     def __init__(self, resolve: Callable[[str], str]) -> None:
         self._resolve = resolve
         self._apart: set[tuple[str, str]] = set()
-        self._rules: list[SplitRule] = []
+        self._rules: list[_SplitRule] = []
 
     def add(self, shares: Shares, groups: Mapping[str, str]) -> None:
         """Remember a split, of which `groups` (label -> id) are the parts."""
         self._apart.update(combinations(groups.values(), 2))
-        self._rules = [*self._rules, SplitRule(shares, groups)][-MAX_RULES:]
+        self._rules = [*self._rules, _SplitRule(shares, groups)][-_MAX_RULES:]
 
     def note_parts(self, old: str, parts: Iterable[str]) -> None:
         """Keep ids that left the group `old` apart from what `old` is kept apart from."""
@@ -55,7 +55,7 @@ class Splits:
         """Choose among groups that a split has parted: what separated them decides, not the whole page."""
         for rule in self._rules:
             ids = {label: self._resolve(group) for label, group in rule.groups.items()}
-            if template in ids.values() and (label := label_of(sample, rule.shares)) is not None:
+            if template in ids.values() and (label := _label_of(sample, rule.shares)) is not None:
                 template = ids[label]
         return template
 
@@ -78,11 +78,23 @@ class Splits:
                 name: {label: float(share) for label, share in by_label.items()}
                 for name, by_label in rule["shares"].items()
             }
-            splits._rules.append(SplitRule(shares, dict(rule["groups"])))
+            splits._rules.append(_SplitRule(shares, dict(rule["groups"])))
         return splits
 
 
-def label_of(sample: PageSample, shares: Shares) -> str | None:
+def separate(members: Sequence[PageSample], labels: Mapping[str, str]) -> tuple[Shares, dict[str, list[str]]] | None:
+    """Find what separates pages of different labels (url -> label, of some of the members), and sort the urls of all
+    members by it: label -> urls, biggest first. None where nothing separates them, or only what would not have told
+    samples that it was not found on.
+    """
+    known = _of_common_labels([(one, labels[one.url]) for one in members if one.url in labels])
+    shares = _discriminators(known)
+    if not shares or not _holds_for_others(known):
+        return None
+    return shares, _sort_by_label(members, shares, {member.url: label for member, label in known})
+
+
+def _label_of(sample: PageSample, shares: Shares) -> str | None:
     """Return the label whose pages the sample resembles in what separates them; None on a tie."""
     present = sample.names
     scores: dict[str, float] = {}
@@ -93,7 +105,7 @@ def label_of(sample: PageSample, shares: Shares) -> str | None:
     return None if best[1] - second[1] < 1e-9 else best[0]
 
 
-def discriminators(labelled: Labelled) -> Shares:
+def _discriminators(labelled: Labelled) -> Shares:
     """Find the features and url tokens whose frequency differs most between labels; empty when nothing separates them.
 
     Frequencies are smoothed by half a page, so that one page of a label against one of another is weak
@@ -116,14 +128,14 @@ def discriminators(labelled: Labelled) -> Shares:
     return {name: smooth for _, name, smooth in ranked[:_MAX_DISCRIMINATORS]}
 
 
-def of_common_labels(labelled: Labelled) -> Labelled:
+def _of_common_labels(labelled: Labelled) -> Labelled:
     """Leave out labels that one sample alone has, where two others have more: an odd page, or a slip of the model."""
     counts = Counter(label for _, label in labelled)
     common = {label for label, count in counts.items() if count > 1}
     return labelled if len(common) < 2 else [one for one in labelled if one[1] in common]
 
 
-def holds_for_others(labelled: Labelled) -> bool:
+def _holds_for_others(labelled: Labelled) -> bool:
     """Tell whether what separates the samples would also have told those that it was not found on, each left out in
     turn; True where a label has too few samples to try."""
     counts = Counter(label for _, label in labelled)
@@ -131,19 +143,19 @@ def holds_for_others(labelled: Labelled) -> bool:
         return True
     right: Counter[str] = Counter()
     for place, (sample, label) in enumerate(labelled):
-        shares = discriminators([*labelled[:place], *labelled[place + 1 :]])
-        right[label] += bool(shares) and label_of(sample, shares) == label
+        shares = _discriminators([*labelled[:place], *labelled[place + 1 :]])
+        right[label] += bool(shares) and _label_of(sample, shares) == label
     return all(right[label] >= _MIN_RECALL * count for label, count in counts.items())
 
 
-def sort_by_label(members: Sequence[PageSample], shares: Shares, labelled: Mapping[str, str]) -> dict[str, list[str]]:
+def _sort_by_label(members: Sequence[PageSample], shares: Shares, labelled: Mapping[str, str]) -> dict[str, list[str]]:
     """Sort the members' urls by label, biggest first; undecided ones go with the most common label."""
     sides: dict[str, list[str]] = {
         label: [] for label in sorted({labelled[m.url] for m in members if m.url in labelled})
     }
     undecided: list[str] = []
     for member in members:
-        label = labelled.get(member.url) or label_of(member, shares)
+        label = labelled.get(member.url) or _label_of(member, shares)
         (undecided if label is None else sides[label]).append(member.url)
     ranked = sorted(sides, key=lambda label: -len(sides[label]))
     sides[ranked[0]].extend(undecided)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from llmcrawler.core.understanding.templates.declared_kinds import part_by_declared_kind
-from llmcrawler.core.understanding.templates.grouping_types import PageSample
+from llmcrawler.core.understanding.templates.clustering import part_by_declared_kind
+from llmcrawler.core.understanding.templates.page_sample import PageSample
 
 
 def archives(*, with_class: bool = True, with_url: bool = True, of_authors: int = 12) -> list[PageSample]:
