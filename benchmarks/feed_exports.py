@@ -20,10 +20,7 @@ from tempfile import TemporaryDirectory
 from scrapy.exporters import JsonLinesItemExporter
 
 from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder
-from llmcrawler.exporters.csv import PagesCsvExporter
-from llmcrawler.exporters.langchain_documents import DocumentsExporter
-from llmcrawler.exporters.markdown import MarkdownExporter
-from llmcrawler.exporters.parquet import ParquetExporter
+from llmcrawler.exporters.page_formats import DocumentsExporter, MarkdownExporter, PagesCsvExporter, ParquetExporter
 from llmcrawler.items import Page
 
 EXPORTERS = {

@@ -173,19 +173,19 @@ FEED_STORAGES = {
     "file": "llmcrawler.exporters.files.JobFileStorage",
 }
 FEED_EXPORTERS = {
-    "csv": "llmcrawler.exporters.csv.PagesCsvExporter",
-    "documents": "llmcrawler.exporters.langchain_documents.DocumentsExporter",
-    "jl": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
-    "jsonl": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
-    "jsonlines": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
-    "markdown": "llmcrawler.exporters.markdown.MarkdownExporter",
-    "marshal": "llmcrawler.exporters.plain.PagesMarshalExporter",
-    "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
-    "pickle": "llmcrawler.exporters.plain.PagesPickleExporter",
-    "records": "llmcrawler.exporters.records_feed.RecordsExporter",
-    "rights": "llmcrawler.exporters.rights_feed.RightsExporter",
+    "csv": "llmcrawler.exporters.page_formats.PagesCsvExporter",
+    "documents": "llmcrawler.exporters.page_formats.DocumentsExporter",
+    "jl": "llmcrawler.exporters.page_formats.PagesJsonLinesExporter",
+    "jsonl": "llmcrawler.exporters.page_formats.PagesJsonLinesExporter",
+    "jsonlines": "llmcrawler.exporters.page_formats.PagesJsonLinesExporter",
+    "markdown": "llmcrawler.exporters.page_formats.MarkdownExporter",
+    "marshal": "llmcrawler.exporters.page_formats.PagesMarshalExporter",
+    "parquet": "llmcrawler.exporters.page_formats.ParquetExporter",
+    "pickle": "llmcrawler.exporters.page_formats.PagesPickleExporter",
+    "records": "llmcrawler.exporters.table_formats.RecordsExporter",
+    "rights": "llmcrawler.exporters.table_formats.RightsExporter",
     "warc": "llmcrawler.exporters.warc.WarcExporter",
-    "xml": "llmcrawler.exporters.xml.PagesXmlExporter",
+    "xml": "llmcrawler.exporters.page_formats.PagesXmlExporter",
 }
 CSV_NEUTRALISE_FORMULAS = True  # an apostrophe before cells that a spreadsheet would take for a formula
 CONTENT_IN_FEED = True  # False leaves `text` out of the page lines

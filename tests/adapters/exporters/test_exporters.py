@@ -34,14 +34,16 @@ from llmcrawler.core.understanding.extraction.record_table import RecordTable
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.start_checks import check
 from llmcrawler.errors import ConfigError
-from llmcrawler.exporters.csv import PagesCsvExporter
-from llmcrawler.exporters.langchain_documents import DocumentsExporter
-from llmcrawler.exporters.markdown import MarkdownExporter
-from llmcrawler.exporters.parquet import ParquetExporter
-from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
-from llmcrawler.exporters.records_feed import RecordsExporter
-from llmcrawler.exporters.rights_feed import RightsExporter
-from llmcrawler.exporters.xml import PagesXmlExporter
+from llmcrawler.exporters.page_formats import (
+    DocumentsExporter,
+    MarkdownExporter,
+    PagesCsvExporter,
+    PagesMarshalExporter,
+    PagesPickleExporter,
+    PagesXmlExporter,
+    ParquetExporter,
+)
+from llmcrawler.exporters.table_formats import RecordsExporter, RightsExporter
 from llmcrawler.items import Page, PageError, Template, Url
 from llmcrawler.pipelines.feed import FeedPipeline
 
@@ -490,7 +492,7 @@ def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch
 def test_what_parquet_needs_is_loaded_before_its_first_row():
     """In a process of its own, where nothing else has loaded it."""
     code = (
-        "import sys, io; from llmcrawler.exporters.parquet import ParquetExporter as P;"
+        "import sys, io; from llmcrawler.exporters.page_formats import ParquetExporter as P;"
         "from llmcrawler.items import Page;"
         "P.prepare(); before = set(sys.modules); one = P(io.BytesIO()); one.export_item(Page(url='http://a.test/'));"
         "one.finish_exporting();"

@@ -1,4 +1,4 @@
-"""Writes the records of a crawl as one table: CSV, Parquet or JSON Lines, with one type for each column."""
+"""Feeds that are tables: of the records of pages (CSV, Parquet, JSON Lines), and of rights in pages (CSV)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter, CsvItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
+from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, rights_row
 from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require_format
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import RECORD, Column, as_json, clean, columns_of, neutral
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.exporters.csv import columns_there, warn_of_missing
-from llmcrawler.exporters.plain import line_of
+from llmcrawler.exporters.page_formats import columns_there, line_of, warn_of_missing
 from llmcrawler.items import Page
 
 logger = logging.getLogger(__name__)
@@ -60,21 +60,17 @@ class RecordsExporter(BaseItemExporter):
         waiting_folder: str | None = None,
         neutralises: bool = True,
         join_multivalued: str = _BETWEEN,
-        fields_to_export: Any = None,
-        encoding: str | None = None,
-        indent: int | None = None,
-        **csv_options: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(fields_to_export=fields_to_export, encoding=encoding, indent=indent)
+        super().__init__(dont_fail=True, **options)
+        require_format(form)
         self._file = file
         self._form = form
-        require_format(self._form)
         self._table = RecordTable() if table is None else table
         self._neutralises = neutralises
         self._between = join_multivalued
-        self._csv_options = csv_options
         # The records' columns are chosen when all are known; of a page's values those that may be chosen are kept.
-        self._of_page = [name for name in fields_to_export or () if name in _OF_PAGES]
+        self._of_page = [name for name in self.fields_to_export or () if name in _OF_PAGES]
         self._waiting = TemporaryFile("w+", encoding="utf-8", dir=waiting_folder)  # noqa: SIM115 - until the end
 
     @classmethod
@@ -101,13 +97,7 @@ class RecordsExporter(BaseItemExporter):
         if not page_types:
             page_types = tuple(one for one in page_types_of(crawl.options).names if one in crawl.record_types)
             options["store_empty"] = False  # no file for each type that there might have been
-        return {
-            uri.replace(_PLACEHOLDER, name): (
-                options,
-                RecordsFilter((name,), others),
-            )
-            for name in page_types
-        }
+        return {uri.replace(_PLACEHOLDER, name): (options, RecordsFilter((name,), others)) for name in page_types}
 
     def export_item(self, item: Any) -> None:
         line = line_of(item)
@@ -145,7 +135,9 @@ class RecordsExporter(BaseItemExporter):
             if lacking := columns.keys() - set(there):
                 warn_of_missing(lacking)
             columns = {header: columns.get(header) or Column("", "text") for header in there}
-        out = CsvItemExporter(self._file, encoding=self.encoding, errors="replace", **self._csv_options)
+        out = CsvItemExporter(
+            self._file, encoding=self.encoding, errors="replace", **self._kwargs
+        )  # Scrapy's options are out of these
         if there is None:
             out.csv_writer.writerow([self._cell(header) for header in columns])
         out.csv_writer.writerows([self._cell(one) for one in _typed(columns.values(), row)] for row in rows)
@@ -174,3 +166,36 @@ class RecordsExporter(BaseItemExporter):
 def _typed(columns: Iterable[Column], row: _Row) -> list[Any]:
     values, lang = row
     return [typed_cell(column, values.get(column.name), lang) for column in columns]
+
+
+class RightsExporter(CsvItemExporter):
+    """Writes each row at once: its columns are the same in every crawl. The feed's `fields` choose and rename them."""
+
+    lines = 0
+
+    def __init__(
+        self, file: Any, *, purpose: str = "", neutralises: bool = True, fields_to_export: Any = None, **kwargs: Any
+    ) -> None:
+        there = columns_there(file)
+        columns = fields_to_export or there or RIGHTS_COLUMNS
+        has_header = kwargs.pop("include_headers_line", True) and not there
+        self._header = list(columns.values() if isinstance(columns, Mapping) else columns) if has_header else None
+        kwargs.setdefault("errors", "replace")  # an encoding of the user's may lack a page's letters
+        super().__init__(file, fields_to_export=columns, include_headers_line=False, **kwargs)
+        self._purpose = purpose
+        self._neutralises = neutralises
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
+        purpose = crawler.settings.get("CRAWL_PURPOSE") or ""
+        neutralises = crawler.settings.getbool("CSV_NEUTRALISE_FORMULAS")
+        return cls(file, purpose=purpose, neutralises=neutralises, **kwargs)
+
+    def start_exporting(self) -> None:
+        if self._header is not None:
+            self.csv_writer.writerow(self._header)
+
+    def export_item(self, item: Any) -> None:
+        if isinstance(item, Page):
+            super().export_item(rights_row(item.as_line(), self._purpose, neutralises=self._neutralises))
+            self.lines += 1
