@@ -18,11 +18,11 @@ from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
 from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.storage import STAGES, TemplatesFile
-from llmcrawler.core.storage.job_spec import JobRules, JobSpec, SessionRules
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.crawl.argument_types import KEEP
 from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.job_spec import JobRules, JobSpec, SessionRules
 from llmcrawler.crawl.site_reader import WorkerRules
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page

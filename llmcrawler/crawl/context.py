@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
@@ -40,9 +40,7 @@ from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.crawl.understanding_building import Understanding, build_understanding
-
-if TYPE_CHECKING:
-    from llmcrawler.fleet.session import KeptSite
+from llmcrawler.fleet.site_ownership import KeptSite
 
 _MOST_ARRIVING: Final = 32
 _ATTRIBUTE: Final = "llmcrawler_context"

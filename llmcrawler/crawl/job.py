@@ -32,8 +32,8 @@ from llmcrawler.core.storage import (
 from llmcrawler.core.storage.archives.warc_writer import ExchangeStore
 from llmcrawler.core.storage.feed_files import note_feed_file
 from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE, Run, lock_folder, write_run
-from llmcrawler.core.storage.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.crawl.job_resume import begin_run, count_by_host, count_pages, is_forced_anew
+from llmcrawler.crawl.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.errors import ConfigError, StorageFailed
 
 

@@ -19,8 +19,8 @@ from llmcrawler.core.storage import (
 from llmcrawler.core.storage.body_packer import drop_unreadable
 from llmcrawler.core.storage.feed_files import truncate_feeds
 from llmcrawler.core.storage.job_file import DUPLICATE
-from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.storage.requeueing import RequeueChoice, park, requeue_in_transaction
+from llmcrawler.crawl.job_spec import JobSpec
 
 
 @dataclass(frozen=True, slots=True)

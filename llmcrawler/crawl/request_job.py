@@ -11,8 +11,8 @@ from pathlib import Path
 from scrapy import Spider
 from scrapy.crawler import Crawler
 
-from llmcrawler.core.storage.job_spec import JobRules, JobSpec
 from llmcrawler.crawl.job import Job
+from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.errors import StorageFailed
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from llmcrawler.core.content import Boilerplate, platform_of
 from llmcrawler.core.storage import SiteState
@@ -18,9 +18,7 @@ from llmcrawler.core.understanding.templates import Changes, TemplateGrouper, re
 from llmcrawler.core.understanding.templates.duplicates import DuplicateFinder
 from llmcrawler.core.urls import site_name
 from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
-
-if TYPE_CHECKING:
-    from llmcrawler.fleet.session import KeptSite
+from llmcrawler.fleet.site_ownership import KeptSite
 
 _PLATFORM_PAGES: Final = 5
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from scrapy.settings import BaseSettings
 
 from llmcrawler.core.llm.embedded import explicit_model
-from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.understanding import template_store
 from llmcrawler.core.understanding.classification import SiteVerdicts
 from llmcrawler.core.understanding.extraction import RecordValidator, read_learners
@@ -29,6 +28,7 @@ from llmcrawler.crawl.configuration import (
 )
 from llmcrawler.crawl.feed_settings import check_feed_settings
 from llmcrawler.crawl.job import check_job
+from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.crawl.manners import rights_policy, signer_of
 from llmcrawler.crawl.model_settings import check_shared_budget, model_of
 from llmcrawler.crawl.monitoring import check_monitoring
@@ -125,6 +125,6 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
                 f"FEEDS {uri}: with REDIS_URL each worker writes a feed of its own: name it with %(worker)s, as in "
                 "-O pages-%(worker)s.jsonl"
             )
-    from llmcrawler.fleet.session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
+    from llmcrawler.crawl.distributed_session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
 
     check_session(distributed_rules(settings), spec)

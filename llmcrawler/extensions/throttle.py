@@ -7,7 +7,7 @@ from collections.abc import Container
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -49,9 +49,7 @@ from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle_report import ThrottleReport
-
-if TYPE_CHECKING:
-    from llmcrawler.fleet.session import KeptSite
+from llmcrawler.fleet.site_ownership import KeptSite
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from llmcrawler.core.frontier import UrlTask
 from llmcrawler.core.storage import Outcome, StoredBody, open_job_file, read_job_file
 from llmcrawler.core.storage.feed_files import note_feed_file
 from llmcrawler.core.storage.job_file import JOB_FILE
-from llmcrawler.core.storage.job_spec import JobRules, JobSpec
 from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.crawl.job import Job, check_job
+from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import StageRun
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.extensions import DrawnGap
+from tests.servers.mock_site import MockSite
+from tests.servers.redis_server import RedisServer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -15,6 +17,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.server)
+
+
+@pytest.fixture
+def site() -> Iterator[MockSite]:
+    """Return a small shop with a blog, for one test: it counts what it was asked."""
+    with MockSite().in_thread() as site:
+        yield site
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    (tmp_path / "redis").mkdir()
+    with RedisServer(tmp_path / "redis") as server:
+        yield server
 
 
 @pytest.fixture

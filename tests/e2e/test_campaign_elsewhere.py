@@ -19,7 +19,7 @@ from tests.e2e.test_campaign import Campaign, children_of, look_for, place_of
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 from tests.servers.s3_server import ENVIRONMENT, S3Server
 
-pytestmark = [pytest.mark.nightly, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture

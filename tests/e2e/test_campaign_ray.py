@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from llmcrawler.campaigns.campaign_status import campaign_status
-from llmcrawler.campaigns.campaign_storage import CampaignStorage, restore_job
+from llmcrawler.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.saved_jobs import restore_job
 from llmcrawler.core.storage import State
 from llmcrawler.core.storage.job_status import open_snapshot
 from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of, wait_for
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 
-pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.nightly, pytest.mark.nightly]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.nightly]
 
 # A machine that does not answer is given up after two seconds; Ray's own default is 15 and more.
 QUICK = {

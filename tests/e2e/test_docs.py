@@ -190,6 +190,7 @@ def test_own_stage(reader_without_a_model):
     assert "words" in status.stdout
 
 
+@pytest.mark.nightly
 def test_a_nightly_schedule_by_script_by_cron_and_by_systemd(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("schedules.md")

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e import warm
-from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore, rest_of_log
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore, rest_of_log
 from tests.e2e.extensions import WITH_DRAWN_GAPS
 from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -28,12 +28,6 @@ LABELS = [
     ("/terms/", "legal"),
     ("/unlinked/", "about"),
 ]
-
-
-@pytest.fixture
-def site():
-    with MockSite().in_thread() as site:
-        yield site
 
 
 def blog() -> dict[str, str]:
@@ -403,15 +397,6 @@ def test_ctrl_c_while_a_crawl_is_being_opened_ends_it(tmp_path, site):
     assert "Stopping: waiting for" in log
     assert warm.run(command({"url": site.url()}, settings, feed)[3:], environment(), TIMEOUT_SECONDS).returncode == 0
     assert len(feed.read_text().splitlines()) > 10
-
-
-def test_csv_holds_the_pages(tmp_path, site):
-    feed = tmp_path / "pages.csv"
-    assert warm.run(command({"url": site.url()}, {}, feed)[3:], environment(), TIMEOUT_SECONDS).returncode == 0
-    header, *rows = feed.read_text().splitlines()
-    assert header.startswith("url,kind,")
-    assert sum(row.startswith("http") for row in rows) > 40
-    assert FAST["LLM_PROVIDER"] == "none"
 
 
 def test_scrapys_own_commands_work_in_the_project(site):

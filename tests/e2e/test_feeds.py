@@ -24,12 +24,6 @@ from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 
 
-@pytest.fixture
-def site():
-    with MockSite().in_thread() as site:
-        yield site
-
-
 def sources(feed: Path) -> list[str]:
     return [line["metadata"]["source"] for line in lines_of(feed)]
 
@@ -70,7 +64,9 @@ def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
     assert 10 < len(with_text) < len(pages)
     assert Counter(sources(tmp_path / "docs.jsonl")) == with_text
     with (tmp_path / "pages.csv").open(newline="", encoding="utf-8") as table:
-        assert Counter(row["url"] for row in csv.DictReader(table)) == pages
+        rows = csv.DictReader(table)
+        assert rows.fieldnames[:2] == ["url", "kind"]
+        assert Counter(row["url"] for row in rows) == pages
     records = {page["url"]: page for page in done.pages if page["record"]}
     (products, articles), both = table_of(tmp_path / "product.csv", tmp_path / "article.csv"), tmp_path / "both.parquet"
     assert {row["url"]: row["name"] for row in products} == {

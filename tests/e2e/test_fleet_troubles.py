@@ -23,17 +23,10 @@ from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 from tests.servers.redis_server import RedisServer
 
-pytestmark = [pytest.mark.server, pytest.mark.nightly, pytest.mark.nightly]
+pytestmark = [pytest.mark.server, pytest.mark.nightly]
 DELAY_SECONDS = 0.8
 # Clocks run on while a busy machine holds up a request, here or at the server.
 LEAST_GAP_SECONDS = DELAY_SECONDS / 2
-
-
-@pytest.fixture
-def redis(tmp_path):
-    (tmp_path / "redis").mkdir()
-    with RedisServer(tmp_path / "redis") as server:
-        yield server
 
 
 def settings_of(redis: RedisServer, **others: Any) -> dict[str, Any]:

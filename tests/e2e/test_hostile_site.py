@@ -22,7 +22,7 @@ from tests.servers.hostile_site import HOSTILE, HOSTILE_HOME, TWINS, HonestShop,
 from tests.servers.record_sites.scoring import Scores
 from tests.servers.teacher import answer_from_truth, path_of
 
-pytestmark = [pytest.mark.nightly, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 # One of each kind. What costs seconds of a processor, or a timeout, or has more pages below it, is the benchmark's.
 ROWS = """

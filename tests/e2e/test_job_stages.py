@@ -18,12 +18,6 @@ TEXT = "It says something that no other page says, at some length, so that it is
 
 
 @pytest.fixture
-def site() -> Iterator[MockSite]:
-    with MockSite().in_thread() as site:
-        yield site
-
-
-@pytest.fixture
 def llm() -> Iterator[FakeLLM]:
     with FakeLLM(label_by_url([("/product/", "product"), ("/category/", "listing")])).in_thread() as server:
         yield server

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.page_memory import KINDS, LIMIT_BYTES, growth_of
 
-pytestmark = [pytest.mark.nightly, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 MAX_ACTIVE_BYTES = 64 * 2**20  # SCRAPER_SLOT_MAX_ACTIVE_SIZE
 

@@ -24,12 +24,6 @@ from tests.servers.proxy_server import (
 from tests.servers.serving import all_in_thread
 
 
-@pytest.fixture
-def site():
-    with MockSite().in_thread() as site:
-        yield site
-
-
 def through(*proxies: str) -> dict[str, object]:
     return {"PROXIES": ",".join(proxies)}
 

@@ -12,7 +12,7 @@ from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_pages import plain
 from tests.servers.mock_site import MockSite, html
 
-pytestmark = [pytest.mark.nightly, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 
 def test_a_nightly_schedule_crawls_then_refreshes_and_is_refused_while_it_runs(tmp_path):

@@ -52,13 +52,6 @@ def held() -> Iterator[HeldSite]:
         one.go.set()
 
 
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    (tmp_path / "redis").mkdir()
-    with RedisServer(tmp_path / "redis") as server:
-        yield server
-
-
 def crawl(folder: Path, url: str, redis: RedisServer, crawl_id: str, **settings: Any) -> Fleet:
     (folder / crawl_id).mkdir()
     given = {"REDIS_URL": redis.url, "CRAWL_ID": crawl_id, "LOG_LEVEL": "INFO", **settings}

@@ -14,12 +14,6 @@ from tests.servers.mock_site import MockSite
 
 
 @pytest.fixture
-def site():
-    with MockSite().in_thread() as site:
-        yield site
-
-
-@pytest.fixture
 def llm():
     with FakeLLM(answering(label_by_url(LABELS, "homepage"))).in_thread() as llm:
         yield llm

@@ -15,7 +15,7 @@ from llmcrawler.core.reporting.text import duration, many, moment, plain
 from llmcrawler.core.storage.job_status import JobStatus, StageCounts
 
 if TYPE_CHECKING:
-    from llmcrawler.fleet.crawl_control import CrawlSummary, DistributedStatus, WorkerStatus
+    from llmcrawler.fleet.crawl_status import CrawlSummary, DistributedStatus, WorkerStatus
 
 _ROWS = 10
 _NAMES = 3  # of the sites that a worker owns
