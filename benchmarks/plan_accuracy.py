@@ -22,9 +22,8 @@ from itertools import count
 from benchmarks.plan_sites import Site, sites
 from llmcrawler.core.frontier import Admission, UrlTask
 from llmcrawler.core.llm.batching import BatchRules
-from llmcrawler.core.reporting.planning import CrawlTerms, SampledPage, make_plan
-from llmcrawler.core.reporting.planning.model_calls import PageArrival, play
-from llmcrawler.core.reporting.planning.sampler import Draw, Sampler
+from llmcrawler.core.reporting.planning.estimate import CrawlTerms, PageArrival, make_plan, play
+from llmcrawler.core.reporting.planning.site_sample import Draw, SampledPage, Sampler
 from llmcrawler.core.urls import Scope, TrapGuard, url_pattern
 
 ORIGIN = "http://site.example"

@@ -135,7 +135,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.memdebug.MemoryDebugger": 0,
     "scrapy.extensions.closespider.CloseSpider": 0,
     "llmcrawler.extensions.feed_export.Feeds": 0,
-    "llmcrawler.extensions.spider_state.WholeSpiderState": 0,
+    "llmcrawler.extensions.resume.WholeSpiderState": 0,
     "llmcrawler.extensions.orderly_stop.OrderlyStop": 0,
 }
 EXTENSIONS = {
@@ -143,11 +143,11 @@ EXTENSIONS = {
     "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.start_line.StartLine": 400,
-    "llmcrawler.extensions.history.HistoryExtension": 500,
+    "llmcrawler.extensions.progress_reports.HistoryExtension": 500,
     "llmcrawler.extensions.progress_reports.ProgressExtension": 500,
-    "llmcrawler.extensions.prometheus.MetricsExtension": 600,
-    "llmcrawler.extensions.tracing.TracingExtension": 610,
-    "llmcrawler.extensions.responsiveness.ResponsivenessExtension": 630,
+    "llmcrawler.extensions.telemetry.MetricsExtension": 600,
+    "llmcrawler.extensions.telemetry.TracingExtension": 610,
+    "llmcrawler.extensions.setup.ResponsivenessExtension": 630,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 2**20  # bytes of bodies whose pages wait for the LLM before downloads pause

@@ -19,12 +19,12 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from llmcrawler.core.reporting import ExitStatus
-from llmcrawler.core.reporting.progress_output import progress_output
 from llmcrawler.core.storage.feeds.tables import Kind, columns_of
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.crawl.crawl_log import CrawlLog, WholeLines
@@ -35,6 +35,42 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from llmcrawler.crawl.arguments import ExploreOptions
+
+
+def progress_output(asked: bool | Callable[[str], None]) -> Callable[[str], None]:
+    """Return what shows a text: the function that was given, or one for the place where this process runs."""
+    if callable(asked):
+        return asked
+    if not asked:
+        return lambda _text: None
+    return _Cell() if _is_in_notebook() else _print
+
+
+def _is_in_notebook() -> bool:
+    """Tell whether a kernel of Jupyter runs this; IPython in a terminal has none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+class _Cell:
+    """One output under the cell that runs, whose text is replaced."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def __call__(self, text: str) -> None:
+        content = {"text/plain": text}
+        if self._handle is None:
+            self._handle = import_module("IPython.display").display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
 
 _CHILD: Final = "llmcrawler.commands.python_crawl_process"
 _LINES, _LOG = "lines.jsonl", "log"

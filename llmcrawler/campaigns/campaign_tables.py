@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import RenderableType
 from rich.text import Text
 
-from llmcrawler.core.reporting.terminal_table import more, table
+from llmcrawler.core.reporting.terminal_tables import more, table
 from llmcrawler.core.reporting.text import duration, many
 
 _ROWS: Final = 1_000

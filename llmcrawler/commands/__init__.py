@@ -128,7 +128,7 @@ def _check_options(args: Iterable[str], opts: argparse.Namespace) -> None:
 
 def show(value: Mapping[str, Any], tables: Iterable[RenderableType], *, as_json: bool) -> None:
     """Print JSON, or tables as wide as the terminal; what is piped is cut or folded nowhere."""
-    from llmcrawler.core.reporting.terminal_table import stdout_console
+    from llmcrawler.core.reporting.terminal_tables import stdout_console
 
     if as_json:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -21,7 +21,7 @@ from llmcrawler.commands import Described, config_errors_as_usage, show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from llmcrawler.core.reporting.planning import CrawlTerms
+    from llmcrawler.core.reporting.planning.estimate import CrawlTerms
 
 _SPIDER = "explore"
 # Seconds from one word of progress to the next: on a terminal, where they take each other's place, and elsewhere.
@@ -76,7 +76,7 @@ class Command(Described, BaseRunSpiderCommand):
         sys.stderr.flush()
         super().process_options(args, opts)
         assert self.settings is not None
-        from llmcrawler.core.reporting.planning.sampler import SAMPLE_PAGES
+        from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 
         self._jobdir = Path(self.settings["JOBDIR"]) if self.settings.get("JOBDIR") else None
         names = [name.strip() for name in opts.models.split(",") if name.strip()]
@@ -87,9 +87,9 @@ class Command(Described, BaseRunSpiderCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.core.reporting import ExitStatus, exit_status_of
-        from llmcrawler.core.reporting.plan_tables import no_page, plan_tables
-        from llmcrawler.core.reporting.planning import make_plans
-        from llmcrawler.core.reporting.planning.sampler import Sampler
+        from llmcrawler.core.reporting.planning.estimate import make_plans
+        from llmcrawler.core.reporting.planning.site_sample import Sampler
+        from llmcrawler.core.reporting.terminal_tables import no_page, plan_tables
         from llmcrawler.crawl.context import find_crawl
         from llmcrawler.crawl.job import keep_plan
 
@@ -141,7 +141,7 @@ class _Progress:
             self._tell()
 
     def _tell(self) -> None:
-        from llmcrawler.core.reporting.plan_tables import sampling_line
+        from llmcrawler.core.reporting.terminal_tables import sampling_line
         from llmcrawler.crawl.context import crawl_of
 
         sampler = crawl_of(self._crawler).sampler

@@ -40,7 +40,7 @@ class Command(Offline, ScrapyCommand):
             if is_shared:
                 _show_shared(args, now, as_json=opts.json)
             else:
-                from llmcrawler.core.reporting.status_tables import job_status_tables
+                from llmcrawler.core.reporting.terminal_tables import job_status_tables
                 from llmcrawler.core.storage.job_status import job_status
 
                 job = job_status(Path(args[0]), now)
@@ -51,8 +51,8 @@ def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     require("redis", "redis", "the status of a shared crawl")
-    from llmcrawler.core.reporting.status_tables import crawls_table, session_status_tables
     from llmcrawler.fleet.crawl_status import crawl_summaries, distributed_status
+    from llmcrawler.fleet.fleet_tables import crawls_table, session_status_tables
     from llmcrawler.fleet.redis_address import shown
 
     if len(args) == 1:

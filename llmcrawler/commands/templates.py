@@ -25,7 +25,7 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.core.reporting.templates_table import templates_tables
+        from llmcrawler.core.reporting.terminal_tables import templates_tables
 
         if len(args) != 1:
             raise UsageError("name one file: scrapy templates [--site HOST] [--json] FILE", print_help=False)

@@ -19,7 +19,7 @@ from llmcrawler.core.politeness.bot_auth import RequestSigner, authority_of
 from llmcrawler.core.politeness.proxies import BanRules, ProxyPool
 from llmcrawler.core.politeness.rights import SiteRights
 from llmcrawler.core.politeness.robots import PageRobots, RobotsCache
-from llmcrawler.core.reporting.planning.sampler import SAMPLE_PAGES, Sampler
+from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Sampler
 from llmcrawler.core.storage import Ledger
 from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.core.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name

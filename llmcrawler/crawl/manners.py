@@ -10,7 +10,7 @@ from llmcrawler.core.politeness.bot_auth import RequestSigner, resolve_signer
 from llmcrawler.core.politeness.rights import MODES, RESPECT, USES, RightsPolicy, SiteRights
 from llmcrawler.core.politeness.rights import OFF as NO_RIGHTS
 from llmcrawler.core.politeness.robots import PageRobots, product_token
-from llmcrawler.core.reporting.planning.sampler import SAMPLE_PAGES
+from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import OFF
 from llmcrawler.crawl.setting_checks import near_name

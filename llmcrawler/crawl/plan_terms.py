@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 
 from llmcrawler.core.llm import Price, ProviderChoice, own_prices, price_of, resolve_provider
 from llmcrawler.core.llm.providers import PLACEHOLDER_KEY
-from llmcrawler.core.reporting.planning import THOUGHT_TOKENS, CrawlTerms
+from llmcrawler.core.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms
 from llmcrawler.core.understanding.classification import call_tokens
 from llmcrawler.core.understanding.extraction import annotation_tokens
 from llmcrawler.crawl.arguments import ExploreOptions

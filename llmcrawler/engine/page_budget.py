@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from llmcrawler.core.frontier import Counts, Frontier, Lease, MemoryFrontier, SqliteFrontier
-from llmcrawler.core.reporting.figures import FAILED_PER_PAGE
+from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.crawl.job_resume import ResumeState
 
 

@@ -8,7 +8,7 @@ from typing import Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier import UrlTask
-from llmcrawler.core.reporting.planning.sampler import SAMPLE_PAGES, Draw, Sampler
+from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Draw, Sampler
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 

@@ -22,7 +22,7 @@ from llmcrawler.engine.compat import is_closing
 from llmcrawler.engine.own_schedulers import check_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import StorageFailed
-from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.extensions import connect_handlers
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page
 

@@ -15,7 +15,7 @@ from llmcrawler.engine.compat import on_stop
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.extensions import connect_handlers
 
 logger = logging.getLogger(__name__)
 

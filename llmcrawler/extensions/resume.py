@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
+from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
+from scrapy.extensions.spiderstate import SpiderState
 
 from llmcrawler.core.reporting import count_item
+from llmcrawler.core.storage import replace_file
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.feed_settings import wants_exchanges
 from llmcrawler.crawl.job import Job
@@ -21,7 +26,7 @@ from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
-from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.extensions import connect_handlers
 from llmcrawler.items import Page, feed_item_of
 
 logger = logging.getLogger(__name__)
@@ -87,3 +92,22 @@ class ResumeExtension:
             logger.info(
                 "The crawl is not at its end (%s, %d urls wait): run the same command again to go on", reason, waiting
             )
+
+
+class WholeSpiderState(SpiderState):
+    """Replaces the file of the state as a whole or not at all; a state that holds nothing has no file."""
+
+    def spider_opened(self, spider: Spider) -> None:
+        try:
+            super().spider_opened(spider)
+        except Exception as error:  # noqa: BLE001 (a pickle that is damaged may raise anything)
+            logger.warning("%s is damaged, and spider.state starts empty: %r", self.statefn, error)
+            spider.state = {}  # type: ignore[attr-defined]
+
+    def spider_closed(self, spider: Spider) -> None:
+        target = Path(self.statefn)
+        state = getattr(spider, "state", {})
+        if not state:
+            target.unlink(missing_ok=True)
+            return
+        replace_file(target, pickle.dumps(state, protocol=4))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Self
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from scrapy import Spider
@@ -13,13 +16,61 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
 from llmcrawler.core.llm import resolve_provider
-from llmcrawler.core.reporting import CrawlStart
+from llmcrawler.core.reporting.text import fold, plain
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import progress_mode
 from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, has_own_pipeline
 from llmcrawler.errors import install_command
-from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.extensions.terminal_lines import say
+from llmcrawler.extensions import connect_handlers
+
+_MARK: Final = "\0message"
+
+
+def say(logger: logging.Logger, text: str) -> None:
+    """Log a text; where the log goes to a file, or has no such lines, write it on the terminal too if there is one. On
+    a terminal a long line is folded between words.
+    """
+    shown = [handler for handler in logging.root.handlers if _shows(handler)]
+    logger.info("%s", _folded(text, _cells_before(logger, shown[0])) if shown else text)
+    if sys.stderr.isatty() and not shown:
+        sys.stderr.write(f"{_folded(text, 0)}\n")
+        sys.stderr.flush()
+
+
+def _folded(text: str, cells_before: int | None) -> str:
+    columns = terminal_columns()
+    if columns is None or cells_before is None or "\n" in text:
+        return text
+    # A word in the place of what stands before the text, which a narrow terminal has folded itself.
+    before = "." * (cells_before % columns)
+    return "\n".join(fold([before, *text.split()], columns)).removeprefix(before).removeprefix(" ")
+
+
+def _cells_before(logger: logging.Logger, handler: logging.Handler) -> int | None:
+    """Return the length of what a handler writes before a message, without its space; None where it writes the message
+    as part of something else.
+    """
+    line = handler.format(logger.makeRecord(logger.name, logging.INFO, "", 0, _MARK, (), None))
+    return len(line.removesuffix(_MARK).rstrip()) if line.endswith(_MARK) else None
+
+
+def terminal_columns() -> int | None:
+    """Return the width of the terminal; None without one."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _shows(handler: logging.Handler) -> bool:
+    """A FileHandler is a StreamHandler too, and writes to no terminal."""
+    return (
+        isinstance(handler, logging.StreamHandler)
+        and not isinstance(handler, logging.FileHandler)
+        and handler.level <= logging.INFO
+        and handler.stream.isatty()
+    )
+
 
 logger = logging.getLogger(__name__)
 
@@ -101,3 +152,48 @@ def _model(settings: BaseSettings) -> str:
     most = settings.getfloat("LLM_MAX_COST_USD")
     budget = f", ${most:g} at most" if most else ""
     return f"model {choice.model or 'that the server lists first'} at {urlsplit(choice.base_url).netloc}{budget}"
+
+
+_SHOWN = 3  # urls, feeds
+_CHARS = 200  # of each
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlStart:
+    """What is known at the start. `limits` are words such as "at most 500 pages"; `feeds` are where lines go, `chosen`
+    where the user named none; `job` is a JOBDIR. `pace` is None where the spider is not ours.
+    """
+
+    spider: str
+    targets: Sequence[str]
+    limits: Sequence[str]
+    model: str
+    obeys_robots: bool
+    pace: str
+    feeds: Sequence[str]
+    is_feed_chosen: bool = True
+    job: str = ""
+    signed_as: str = ""
+
+    def as_line(self) -> str:
+        parts = [
+            f"{self.spider} {_some(self.targets)}".rstrip(),
+            ", ".join(self.limits),
+            self.model,
+            f"robots.txt {'obeyed' if self.obeys_robots else 'NOT obeyed'}",
+            f"signed as {self.signed_as}" if self.signed_as else "",
+            self.pace,
+            f"job {self.job}" if self.job else "",
+            self._output(),
+        ]
+        return plain(" | ".join(part for part in parts if part))
+
+    def _output(self) -> str:
+        if not self.feeds:
+            return "output: none but the job, -O FILE writes it" if self.job else "output: none, -O FILE writes one"
+        return f"output: {_some(self.feeds)}{'' if self.is_feed_chosen else ' (chosen, as there is no -O)'}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(plain(name, _CHARS) for name in names[:_SHOWN]) + more

@@ -10,8 +10,7 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.llm import estimate_tokens
-from llmcrawler.core.reporting.planning import SampledPage
-from llmcrawler.core.reporting.planning.sampler import Sampler
+from llmcrawler.core.reporting.planning.site_sample import SampledPage, Sampler
 from llmcrawler.core.understanding.classification import STRUCTURED_DATA, PageTypeRules, describe_page, tokens_of
 from llmcrawler.core.understanding.extraction import RecordTypes, listed_to_show, shown_blocks
 from llmcrawler.core.urls import url_pattern

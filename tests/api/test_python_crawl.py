@@ -11,7 +11,7 @@ import pytest
 
 import llmcrawler
 from llmcrawler.api import python_crawl
-from llmcrawler.core.reporting.progress_output import progress_output
+from llmcrawler.api.python_crawl import progress_output
 from llmcrawler.crawl.crawl_log import WholeLines
 from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy
 

@@ -8,7 +8,7 @@ import pytest
 from scrapy.settings import Settings
 
 from llmcrawler import settings as defaults
-from llmcrawler.core.reporting.planning import CrawlTerms
+from llmcrawler.core.reporting.planning.estimate import CrawlTerms
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.plan_terms import plan_terms
 from llmcrawler.errors import ConfigError

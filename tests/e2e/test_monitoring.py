@@ -138,7 +138,7 @@ def test_each_line_of_the_log_is_json_from_the_first_one_on(watched):
 
 def test_what_is_off_is_not_even_loaded():
     code = (
-        "import sys, llmcrawler.extensions.prometheus, llmcrawler.extensions.tracing, llmcrawler.crawl.configuration;"
+        "import sys, llmcrawler.extensions.telemetry, llmcrawler.extensions.telemetry, llmcrawler.crawl.configuration;"
         "print([name for name in ('prometheus_client', 'opentelemetry') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(), capture_output=True, check=True)

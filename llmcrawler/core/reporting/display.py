@@ -18,7 +18,7 @@ from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
-from llmcrawler.core.reporting.crawl_progress import ProgressReport
+from llmcrawler.core.reporting.progress import ProgressReport
 from llmcrawler.core.reporting.text import plain
 
 _FRAME_LINES = 5  # the frame, the bar, and a line of the log above

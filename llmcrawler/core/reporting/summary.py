@@ -12,16 +12,85 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from llmcrawler.core.reporting.crawl_limits import HostThrottle
+from llmcrawler.core.reporting.account import (
+    FAILED_PER_PAGE,
+    Actual,
+    Figures,
+    Tally,
+    TemplateTally,
+    goal_words,
+    plan_rows,
+    rights_lines,
+)
 from llmcrawler.core.reporting.exit_status import reason_words
-from llmcrawler.core.reporting.figures import FAILED_PER_PAGE, Figures
-from llmcrawler.core.reporting.plan_figures import Actual, plan_rows
-from llmcrawler.core.reporting.record_summary import goal_words, record_lines
-from llmcrawler.core.reporting.rights_words import rights_lines
-from llmcrawler.core.reporting.tally import Tally, TemplateTally
-from llmcrawler.core.reporting.text import column, counts, duration, fold, many, money, percent, plain, ranked
+from llmcrawler.core.reporting.progress import HostThrottle
+from llmcrawler.core.reporting.text import column, counts, duration, fold, listed, many, money, percent, plain, ranked
 from llmcrawler.core.understanding.extraction import LearningOutcome
 from llmcrawler.items import Template
+
+_TYPES = 10
+_FIELDS = 60
+_REASONS = 3  # why pages of one type have no record
+_NAME_CELLS = 30
+
+
+def record_lines(
+    tally: Tally, outcomes: Sequence[LearningOutcome], record_types: Container[str], width: int
+) -> list[str]:
+    """Return a block for each page type that has records, or should have: those with most pages first."""
+    pages = tally.pages_by_type
+    shown = sorted((name for name in pages if name in record_types or tally.records[name]), key=lambda one: -pages[one])
+    if not shown:
+        return ["Records: none, as no page is of a type that has any"] if pages else []
+    names = ["Records", *(plain(name, _NAME_CELLS) for name in shown[:_TYPES])]
+    cells = max(len(name) for name in names)
+    lines = [f"{column('Records', cells)}  pages  records"]
+    for name in shown[:_TYPES]:
+        lines.append(f"{column(plain(name, cells), cells)}  {pages[name]:>5,}  {tally.records[name]:>7,}")
+        lines += _fields(name, tally, [one for one in outcomes if one.page_type == name], width)
+    if len(shown) > _TYPES:
+        lines.append(f"... and {len(shown) - _TYPES:,} more page types")
+    return lines
+
+
+def _fields(page_type: str, tally: Tally, outcomes: Sequence[LearningOutcome], width: int) -> list[str]:
+    records = tally.records[page_type]
+    missing = _missing(outcomes)
+    shares = {
+        name: count / records
+        for (of_type, name), count in tally.filled.items()
+        if of_type == page_type and records and (count or name not in missing)
+    }
+    parts = [f"{plain(name, _NAME_CELLS)} {percent(share)}" for name, share in list(shares.items())[:_FIELDS]]
+    if len(shares) > _FIELDS:
+        parts.append(f"{len(shares) - _FIELDS:,} more")
+    lines = fold(["filled:", *listed(parts)], width, "    ") if parts else []
+    reasons: dict[str, list[str]] = {}
+    for name, why in list(missing.items())[:_FIELDS]:
+        reasons.setdefault(why, []).append(plain(name, _NAME_CELLS))
+    for why, names in reasons.items():
+        lines += fold(["not learned:", *f"{', '.join(names)} ({why})".split()], width, "    ")
+    for why, count in _unserved(outcomes).most_common(_REASONS):
+        lines += fold(f"without a record: {count:,} ({why})".split(), width, "    ")
+    return lines
+
+
+def _missing(outcomes: Sequence[LearningOutcome]) -> dict[str, str]:
+    """Return why a field has no selector in any template, in the words of one that was learned otherwise. Where none
+    was, it is said once for all fields.
+    """
+    learned = [one for one in outcomes if one.learned]
+    known = frozenset().union(*(one.learned for one in learned))
+    return {name: why for one in learned for name, why in one.missing.items() if name not in known}
+
+
+def _unserved(outcomes: Sequence[LearningOutcome]) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for one in outcomes:
+        if one.unserved:
+            counted[one.reason or "they are unlike those that their template was learned from"] += one.unserved
+    return counted
+
 
 WIDTH = 100
 _ROWS = 20  # page types, kinds of errors

@@ -8,7 +8,7 @@ import pytest
 from scrapy import signals
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.extensions.responsiveness import ResponsivenessExtension
+from llmcrawler.extensions.setup import ResponsivenessExtension
 
 
 @pytest.fixture

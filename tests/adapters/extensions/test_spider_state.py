@@ -4,7 +4,7 @@ from typing import Any
 
 from scrapy import Spider
 
-from llmcrawler.extensions.spider_state import WholeSpiderState
+from llmcrawler.extensions.resume import WholeSpiderState
 
 
 def test_a_state_that_a_full_disk_has_cut_off_starts_empty_and_is_kept_whole_from_then_on(tmp_path):

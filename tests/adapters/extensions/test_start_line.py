@@ -14,8 +14,7 @@ from scrapy.settings import Settings
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY
 from llmcrawler.engine import log_setup
-from llmcrawler.extensions.start_line import start_of
-from llmcrawler.extensions.terminal_lines import say
+from llmcrawler.extensions.start_line import say, start_of
 
 PACE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 5, "DOWNLOAD_DELAY": 0.2, "ROBOTSTXT_OBEY": True, "LLM_PROVIDER": "none"}
 MODEL = {
@@ -158,7 +157,7 @@ def test_a_line_on_a_terminal_is_folded_between_words(
 ) -> None:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr("llmcrawler.extensions.terminal_lines.terminal_columns", lambda: 40)
+    monkeypatch.setattr("llmcrawler.extensions.start_line.terminal_columns", lambda: 40)
     handler = logging.StreamHandler(screen)
     handler.setFormatter(logging.Formatter(log_format))
     logger = logging.getLogger("llmcrawler.some")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmcrawler.core.frontier import Counts, Lease, UrlTask
-from llmcrawler.core.reporting.figures import FAILED_PER_PAGE
+from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.engine.page_budget import PageBudget
 
 LEASE = Lease(UrlTask("https://a.example/", "a.example"))

@@ -8,8 +8,14 @@ import re
 import pytest
 
 from llmcrawler.core.reporting.html import make_comparison
-from llmcrawler.core.reporting.html.comparison import PageState, compare, differences, field_rows, selector_rows
-from llmcrawler.core.reporting.html.comparison_view import comparison_view
+from llmcrawler.core.reporting.html.comparison import (
+    PageState,
+    compare,
+    comparison_view,
+    differences,
+    field_rows,
+    selector_rows,
+)
 from llmcrawler.core.reporting.html.sources import open_source
 from tests.core.reporting.stored_jobs import SITE, make_stored_job, product, product_html
 

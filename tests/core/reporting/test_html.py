@@ -12,16 +12,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from llmcrawler.core.reporting.figures import lasting_stats
-from llmcrawler.core.reporting.html.costs import costs_of
+from llmcrawler.core.reporting.account import lasting_stats
 from llmcrawler.core.reporting.html.digest import FAILED, UNKNOWN, Digest
-from llmcrawler.core.reporting.html.pace import chart_data, chart_rows, pace_of
 from llmcrawler.core.reporting.html.render import embedded_json, render, web_link
 from llmcrawler.core.reporting.html.sources import feed_source, job_source, open_lines
-from llmcrawler.core.reporting.html.structure import by_folder, by_type, depth_table
-from llmcrawler.core.reporting.html.template_views import template_views
-from llmcrawler.core.reporting.html.view import build
-from llmcrawler.core.reporting.timeline import Timeline
+from llmcrawler.core.reporting.html.view import build, by_folder, by_type, costs_of, depth_table, template_views
+from llmcrawler.core.reporting.timeline import Timeline, chart_data, chart_rows, pace_of
 from llmcrawler.core.storage import SiteState, TemplatesFile
 from llmcrawler.core.storage.job_file import JOB_FILE, Run, open_job_file, write_run
 from llmcrawler.errors import ConfigError

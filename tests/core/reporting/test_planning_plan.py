@@ -9,10 +9,17 @@ import pytest
 from rich.console import Console
 
 from llmcrawler.core.llm import BatchRules, Price
-from llmcrawler.core.reporting.plan_tables import no_page, plan_tables
-from llmcrawler.core.reporting.planning import CrawlTerms, SampledPage, SiteSample, make_plan, make_plans
-from llmcrawler.core.reporting.planning.estimate import retyped_items
-from llmcrawler.core.reporting.planning.model_calls import ExpectedCalls, PageArrival, play
+from llmcrawler.core.reporting.planning.estimate import (
+    CrawlTerms,
+    ExpectedCalls,
+    PageArrival,
+    make_plan,
+    make_plans,
+    play,
+    retyped_items,
+)
+from llmcrawler.core.reporting.planning.site_sample import SampledPage, SiteSample
+from llmcrawler.core.reporting.terminal_tables import no_page, plan_tables
 
 RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patient_seconds=15.0)
 

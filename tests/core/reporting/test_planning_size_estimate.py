@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.reporting.planning import Range, SampledPage, SiteSample, site_size, strata_of
+from llmcrawler.core.reporting.planning.estimate import Range, site_size
+from llmcrawler.core.reporting.planning.site_sample import SampledPage, SiteSample, strata_of
 
 Graph = Mapping[str, tuple[str, tuple[str, ...]]]  # url -> its pattern and its links
 

@@ -10,11 +10,10 @@ from base64 import b64decode
 import pytest
 
 from llmcrawler.core.content import read_page
-from llmcrawler.core.reporting.html.marked_page import Looked, look_at, selector_results
-from llmcrawler.core.reporting.html.page_details import PageDetails
-from llmcrawler.core.reporting.html.record_rows import RecordRows, shown_value
+from llmcrawler.core.reporting.html.digest import RecordRows, shown_value
 from llmcrawler.core.reporting.html.render import render
 from llmcrawler.core.reporting.html.sources import open_source
+from llmcrawler.core.reporting.html.stored_pages import Looked, PageDetails, look_at, selector_results
 from llmcrawler.core.reporting.html.view import build
 from llmcrawler.core.storage import SiteState
 from llmcrawler.core.understanding.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree

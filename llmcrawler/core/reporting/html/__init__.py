@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmcrawler.core.reporting.html.comparison import compare
-from llmcrawler.core.reporting.html.comparison_view import comparison_view
+from llmcrawler.core.reporting.html.comparison import compare, comparison_view
 from llmcrawler.core.reporting.html.render import render, render_comparison
 from llmcrawler.core.reporting.html.sources import open_source
 from llmcrawler.core.reporting.html.view import build

@@ -5,17 +5,15 @@ selector gives now.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.core.reporting.html.learned_sites import FeedItem, is_readable, site_of
-from llmcrawler.core.reporting.html.marked_page import selector_results
-from llmcrawler.core.reporting.html.record_rows import shown_value
-from llmcrawler.core.reporting.html.sources import ReportSource
-from llmcrawler.core.reporting.html.stored_pages import SelectorCounts, SelectorKey
-from llmcrawler.core.reporting.text import plain
+from llmcrawler.core.reporting.html.digest import shown_value
+from llmcrawler.core.reporting.html.sources import FeedItem, ReportSource, is_readable, site_of
+from llmcrawler.core.reporting.html.stored_pages import SelectorCounts, SelectorKey, selector_results
+from llmcrawler.core.reporting.text import percent, plain
 from llmcrawler.core.understanding.extraction import Variant, parse_tree
 from llmcrawler.errors import TooCostly
 
@@ -23,7 +21,7 @@ MAX_COMPARED = 50_000  # pages of each crawl, some 1 kB each in memory
 _MAX_CHARS = 6_000_000  # of values that the list shows
 _MAX_LOOKED_AT = 1_000  # pages whose stored HTML is read twice, 5 ms each
 _MAX_OF_TEMPLATE = 200
-_MAX_FIELDS = 60
+_MAX_FIELDS_2 = 60
 _MAX_CHANGES = 20  # of one page
 _VALUE_CHARS = 300
 _GONE = ("http_404", "http_410")
@@ -49,7 +47,7 @@ class PageState:
     def of(cls, item: FeedItem) -> PageState:
         error, record = item.get("error"), item.get("record")
         kind = str(error.get("kind") or "error") if isinstance(error, dict) else "gone" * (item.get("change") == "gone")
-        some = dict(list(record.items())[:_MAX_FIELDS]) if isinstance(record, dict) else None
+        some = dict(list(record.items())[:_MAX_FIELDS_2]) if isinstance(record, dict) else None
         url = str(item.get("url"))
         return cls(
             title=plain(item.get("title") or "")[:_VALUE_CHARS],
@@ -239,3 +237,67 @@ def field_rows(found: Comparison) -> list[tuple[TemplateKey, str, float, float]]
         if all(rates.pages)
     ]
     return sorted(rows, key=lambda row: (row[3] - row[2], row[0], row[1]))
+
+
+KINDS = ("changed", "new", "gone", "failed")
+FALLEN = 0.02  # of the pages: less is a page or two
+_MAX_ROWS = 300
+
+
+def comparison_view(found: Comparison, before: ReportSource, after: ReportSource) -> dict[str, Any]:
+    """Return what the template `comparison.html` is filled with."""
+    patterns = {(str(one.get("site")), str(one.get("template"))): plain(one.get("url_pattern") or "")
+                for one in before.learned.templates}  # fmt: skip
+
+    def named(template: TemplateKey) -> str:
+        return patterns.get(template) or plain(template[1])
+
+    selectors = [(named(template), key, then, now) for template, key, then, now in selector_rows(found)]
+    fields = [(named(template), name, then, now) for template, name, then, now in field_rows(found)]
+    queued = after.status.urls.get("queued", 0) if after.status is not None else 0
+    return {
+        "before": before.name,
+        "after": after.name,
+        "found": found,
+        "kinds": KINDS,
+        "selectors": selectors[:_MAX_ROWS],
+        "selectors_left": max(0, len(selectors) - _MAX_ROWS),
+        "fields": fields[:_MAX_ROWS],
+        "fields_left": max(0, len(fields) - _MAX_ROWS),
+        "looked_at": sum(then.pages for then, _now in found.selectors.values()),
+        "fallen": FALLEN,
+        "findings": _findings(found, selectors, fields, queued),
+        "data": {"rows": found.rows},
+    }
+
+
+def _findings(
+    found: Comparison, selectors: Sequence[tuple[Any, ...]], fields: Sequence[tuple[Any, ...]], queued: int
+) -> list[str]:
+    then, now = found.pages
+    fallen = [row for row in fields if row[3] <= row[2] - FALLEN]
+    broken = [row for row in selectors if row[3] <= row[2] - FALLEN]
+    candidates = [
+        f"{then:,} pages before, {now:,} after: "
+        + ", ".join(f"{found.kinds[name]:,} {name}" for name in (*KINDS, "unchanged", "failed in both"))
+        + ".",
+        _fell("field", fallen, lambda row: f"{row[1]} of {row[0]}"),
+        _fell("selector", broken, lambda row: f"{row[1][2]} ({row[1][0]})"),
+        "" if fallen or broken or not fields else "No field is filled less often than before.",
+        f"The later crawl has {queued:,} more urls in its queue: pages that it has not come to count as gone."
+        if queued and found.kinds["gone"]
+        else "",
+        f"Only the first pages of each are compared; {found.not_compared:,} are left out."
+        if found.not_compared
+        else "",
+    ]
+    return [one for one in candidates if one]
+
+
+def _fell(what: str, rows: Sequence[tuple[Any, ...]], name: Any) -> str:
+    if not rows:
+        return ""
+    shares = f"{percent(rows[0][2])} → {percent(rows[0][3])}"
+    if len(rows) == 1:
+        return f"1 {what} gives less than before: {name(rows[0])}, {shares}."
+    return f"{len(rows):,} {what}s give less than before; most of all {name(rows[0])}: {shares}."

@@ -2,19 +2,251 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from llmcrawler.core.reporting.html.learned_sites import FeedItem
-from llmcrawler.core.reporting.html.page_rows import PageRows
-from llmcrawler.core.reporting.html.record_rows import RecordRows, shown_value
-from llmcrawler.core.reporting.html.rights_digest import RightsDigest
+from llmcrawler.core.reporting.account import rights_words
+from llmcrawler.core.reporting.html.sources import FeedItem
 from llmcrawler.core.reporting.text import plain
+from llmcrawler.core.storage import RightsCounts, marks_of
+from llmcrawler.core.storage.rights_marks import said_in, signals_of
 from llmcrawler.core.urls import origin_of, site_name, url_pattern
+
+_MAX_PER_HOST = 30  # statements; their pages may each say something else
+_MAX_HOSTS = 100
+_MAX_CONFLICTS = 50
+_OF_ROBOTS_TXT: Final = {"robots": "forbids the url", "robots_unreachable": "could not be had: nothing is fetched"}
+
+Statement = tuple[str, str, str, str]  # what says it, where, literally, and what that means for each use
+
+
+@dataclass(slots=True)
+class Concerned:
+    """The pages that something is said of, and the url of one."""
+
+    example: str
+    pages: int = 0
+
+
+class RightsDigest:
+    """Each statement with the pages that it is about; `left_out` counts what is beyond the bounds."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, dict[Statement, Concerned]] = {}
+        self.conflicts: dict[tuple[str, str], Concerned] = {}
+        self.left_out = 0
+        self._marks: Counter[str] = Counter()
+
+    @property
+    def words(self) -> str:
+        return rights_words(RightsCounts.of(self._marks))
+
+    @property
+    def rows(self) -> list[tuple[str, list[tuple[Statement, Concerned]]]]:
+        """Return the statements by host, those about most pages first."""
+        by_host = ((host, sorted(said.items(), key=_by_pages)) for host, said in self.hosts.items())
+        return sorted(by_host, key=lambda pair: (-pair[1][0][1].pages, pair[0]))
+
+    def add(self, item: FeedItem, url: str, origin: str) -> None:
+        self._marks.update(marks_of(item))
+        host = origin.partition("://")[2]
+        for statement in set(_statements(item, origin)):
+            self._add_statement(host, statement, url)
+        conflicts = said_in(item).get("conflicts")
+        for text in map(_shown, conflicts if isinstance(conflicts, list) else ()):
+            if (host, text) in self.conflicts or len(self.conflicts) < _MAX_CONFLICTS:
+                self.conflicts.setdefault((host, text), Concerned(url)).pages += 1
+
+    def _add_statement(self, host: str, statement: Statement, url: str) -> None:
+        if host not in self.hosts and len(self.hosts) >= _MAX_HOSTS:
+            self.left_out += 1
+            return
+        said = self.hosts.setdefault(host, {})
+        if statement in said or len(said) < _MAX_PER_HOST:
+            said.setdefault(statement, Concerned(url)).pages += 1
+        else:
+            self.left_out += 1
+
+
+def _statements(item: FeedItem, origin: str) -> Iterator[Statement]:
+    for one in signals_of(item):
+        uses = one.get("uses")
+        means = ", ".join(f"{use}: {answer}" for use, answer in uses.items()) if isinstance(uses, dict) else ""
+        yield _shown(one.get("name")), _shown(one.get("where")), _shown(one.get("value")), _shown(means)
+    robots, error = item.get("robots"), item.get("error")
+    if isinstance(robots, list) and robots:
+        yield "robots", "header or meta", _shown(", ".join(map(str, robots))), ""
+    kind = str(error.get("kind")) if isinstance(error, dict) else ""
+    if kind in _OF_ROBOTS_TXT:
+        yield "robots.txt", f"{origin}/robots.txt", "", _OF_ROBOTS_TXT[kind]
+
+
+def _by_pages(pair: tuple[Statement, Concerned]) -> Any:
+    return -pair[1].pages, pair[0]
+
+
+def _shown(value: Any) -> str:
+    return plain("" if value is None else value)[:_TEXT_CHARS]
+
+
+_MAX_CHARS = 8_000_000  # of all values; records beyond are left out
+_MAX_TYPES = 200
+_VALUE_CHARS = 200
+_NAME_CHARS = 80
+_LONG_CHARS = 40  # a column of texts that are longer on average stands behind the others
+_NEARLY_ALL = 0.9
+
+
+class RecordRows:
+    """The records that the table shows; `left_out` counts the others."""
+
+    def __init__(self, max_chars: int = _MAX_CHARS) -> None:
+        self.left_out = 0
+        self._left = max_chars
+        self._fields: dict[str, dict[str, int]] = {}
+        self._rows: dict[str, list[list[Any]]] = {}
+        self._in_title: dict[str, Counter[str]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rows.values()))
+
+    def add(self, row: int | None, page_type: str, record: dict[str, Any], title: str = "") -> None:
+        """Add the record of the page in this row of the list, None for a page that is not listed. `title` is that of
+        the page.
+        """
+        if row is None or self._left <= 0 or (page_type not in self._rows and len(self._rows) >= _MAX_TYPES):
+            self.left_out += 1
+            return
+        fields = self._fields.setdefault(page_type, {})
+        values: list[Any] = [row, *[None] * len(fields)]
+        in_title = self._in_title.setdefault(page_type, Counter())
+        for name, value in record.items():
+            if name not in fields and len(fields) >= _MAX_FIELDS:
+                continue
+            place = 1 + fields.setdefault(name, len(fields))
+            values += [None] * (place + 1 - len(values))
+            values[place] = shown_value(value)
+            self._left -= len(str(values[place])) + 8
+            in_title[name] += isinstance(value, str) and _begins(title, value)
+        self._rows.setdefault(page_type, []).append(values)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return `fields`, `rows` and `head` by page type. A row has the number of its page, then the values of the
+        fields: short ones that most records have come first, long texts last. `head` is the place of the field that the
+        titles of the pages repeat, None where none is.
+        """
+        found = {}
+        for page_type, rows in sorted(self._rows.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+            names = list(self._fields[page_type])
+            columns = {name: [_at(row, 1 + place) for row in rows] for place, name in enumerate(names)}
+            ordered = sorted(names, key=lambda name: _rank(columns[name]))
+            repeated, count = (self._in_title[page_type].most_common(1) or [("", 0)])[0]
+            found[page_type] = {
+                "fields": [plain(name)[:_NAME_CHARS] for name in ordered],
+                "rows": [[row[0], *(columns[name][at] for name in ordered)] for at, row in enumerate(rows)],
+                "head": ordered.index(repeated) if count >= _NEARLY_ALL * len(rows) else None,
+            }
+        return found
+
+
+def _begins(title: str, value: str) -> bool:
+    """Tell whether the title of a page is this value, perhaps with the name of the site after it."""
+    words, start = ("".join(text.split()).casefold() for text in (title, value))
+    return bool(start) and words.startswith(start)
+
+
+def _at(row: list[Any], place: int) -> Any:
+    return row[place] if place < len(row) else None
+
+
+def _rank(column: list[Any]) -> tuple[bool, bool]:
+    """Return what columns are ordered by: whether their texts are long, and whether most records have no value."""
+    texts = [str(value) for value in column if value is not None]
+    return sum(map(len, texts)) > _LONG_CHARS * len(texts), 2 * len(texts) < len(column)
+
+
+def shown_value(value: Any, max_chars: int = _VALUE_CHARS) -> Any:
+    """Return a value of a record as JSON that is short: a number, or a text; None where there is none."""
+    if value in (None, "", [], {}):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
+        value = ", ".join(map(str, value[:max_chars]))
+    text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+
+
+_TITLE_CHARS = 160
+_URL_CHARS = 2_000
+_MESSAGE_CHARS = 200
+_NAMED = ("origin", "site", "type", "template", "error", "way", "change")
+
+
+class PageRows:
+    """The first `limit` pages; `left_out` counts the others."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left_out = 0
+        self._names: dict[str, dict[str, int]] = {name: {} for name in _NAMED}  # to their numbers, as they came
+        self._columns: dict[str, list[Any]] = {
+            name: [] for name in (*_NAMED, "path", "title", "status", "depth", "ms", "sure")
+        }
+        self._messages: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns["path"])
+
+    def add(self, item: Mapping[str, Any], place: tuple[str, str, str, str, str]) -> int | None:
+        """Add a page with the names of its origin, site, type, template and error ("stage/kind", empty without one).
+        Return its row, None where the list is full.
+        """
+        if len(self) >= self.limit:
+            self.left_out += 1
+            return None
+        if place[-1]:
+            message = (item.get("error") or {}).get("message") or ""
+            self._messages[len(self)] = _cut(plain(message), _MESSAGE_CHARS)
+        way, change = (plain(item.get(name) or "")[:100] for name in ("decided_by", "change"))
+        for name, text in zip(_NAMED, (*place, way, change), strict=True):
+            numbers = self._names[name]
+            self._columns[name].append(numbers.setdefault(text, len(numbers)))
+        latency, confidence = _number(item.get("latency_seconds")), _number(item.get("confidence"))
+        values = {
+            "path": str(item["url"])[:_URL_CHARS].removeprefix(place[0]),
+            "title": _cut(plain(item.get("title") or ""), _TITLE_CHARS),
+            "status": _number(item.get("status")),
+            "depth": _number(item.get("depth")),
+            "ms": None if latency is None else round(1000 * latency),
+            "sure": None if confidence is None else round(100 * confidence),
+        }
+        for name, value in values.items():
+            self._columns[name].append(value)
+        return len(self) - 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return `columns` by name; those in `names` hold numbers of names. `messages` are those of errors, by row."""
+        names = {name: list(numbers) for name, numbers in self._names.items()}
+        return {"names": names, "columns": self._columns, "messages": self._messages}
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _number(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else None  # JSON has no NaN, and Python reads it all the same
+
 
 UNKNOWN = "(none)"  # the page type, or the template, of a page that has none
 DUPLICATE = "(duplicate)"  # in its place, where a page repeats another one

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from llmcrawler.core.reporting.text import duration, moment, money, percent, plain
 
-_ASSETS = "llmcrawler.core.reporting.html.assets"
+_ASSETS = files("llmcrawler.core.reporting.html") / "assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
 _POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _REPORT = ("report.html", "echarts.min.js", "listing.js", "report.js")
@@ -78,7 +78,7 @@ def web_link(url: object) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return (files(_ASSETS) / name).read_text(encoding="utf-8")
+    return (_ASSETS / name).read_text(encoding="utf-8")
 
 
 @cache

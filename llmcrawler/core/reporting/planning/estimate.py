@@ -4,17 +4,242 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
-from llmcrawler.core.llm.batching import BatchRules
+from llmcrawler.core.llm.batching import BatchRules, WaitingQuestion, WaitingRoom
 from llmcrawler.core.llm.usage import Price, Tokens
-from llmcrawler.core.reporting.planning.model_calls import PageArrival, play
 from llmcrawler.core.reporting.planning.site_sample import SampledPage, SiteSample
-from llmcrawler.core.reporting.planning.size_estimate import Range, Stratum, site_size
+from llmcrawler.core.understanding.classification.template_samples import SampleStep, TemplateSamples
+
+_ROUNDS = 60
+# Of a series without an end in sight so many times what was seen may be left: half, and three in four, have no more.
+_REST_LIKELY, _REST_HIGH = 1.0, 3.0
+# A sample can show at most so many times the urls that were heard of, not counting the rest of a series.
+_MOST_TIMES = 4
+# A series is open when so many of its later pages led to a new one; one by one, so that few of them wait.
+_OPEN_SHARE, _OPEN_PAGES, _WAITING_SHARE = 0.5, 3, 0.5
+
+_Links = Mapping[tuple[str, str], "_Discovery"]  # by the stratum of the pages and that of the urls that they link to
+
+
+class Range(NamedTuple):
+    low: float
+    likely: float
+    high: float
+
+    def rounded(self, digits: int = 0) -> dict[str, float]:
+        """Return the range as JSON; counts (no digits) are rounded outward, so that it still holds them."""
+        if digits:
+            return {name: round(value, digits) for name, value in self._asdict().items()}
+        return {"low": math.floor(self.low), "likely": math.floor(self.likely + 0.5), "high": math.ceil(self.high)}
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Urls of one shape: `known` of them were heard of, `pages` were fetched, `size` is how many there may be."""
+
+    pattern: str
+    known: int
+    pages: tuple[SampledPage, ...]
+    size: Range
+
+    @property
+    def failed_share(self) -> float:
+        return sum(page.error is not None for page in self.pages) / len(self.pages) if self.pages else 0.0
+
+    @property
+    def fine(self) -> Range:
+        """The size without pages that fail."""
+        return Range(*(count * (1 - self.failed_share) for count in self.size))
+
+
+def site_size(sample: SiteSample) -> list[Stratum]:
+    """Return each kind of url with its size, largest first."""
+    counts, pages = Counter(sample.known.values()), defaultdict[str, list[SampledPage]](list)
+    for page in sample.pages:
+        pages[page.pattern].append(page)
+    known = {name: max(counts[name], len(pages[name])) for name in {*counts, *pages}}
+    likely, high = dict[str, float](known), dict[str, float](known)
+    if not sample.is_whole:
+        series = _open_series(sample, known)
+        found = _discoveries(sample, series)
+        likely = _solve(known, found, series, _REST_LIKELY, error_count=0)
+        high = _solve(known, found, series, _REST_HIGH, error_count=1)
+    strata = []
+    for name, low in known.items():
+        size = Range(low, likely[name], max(high[name], low + _REST_HIGH * (likely[name] - low)))
+        strata.append(Stratum(name, low, tuple(pages[name]), size))
+    return sorted(strata, key=lambda one: (-one.size.likely, one.pattern))
+
+
+class _Discovery(NamedTuple):
+    """Counts of what pages of one stratum showed of another: T, Q1 and S as above."""
+
+    sampled: int
+    once: int
+    seen: int
+
+    def added(self, pages: float, error_count: int) -> float:
+        """Return how many urls so many more pages would add, with so many standard errors of the count `once`."""
+        added = self.seen * ((1 + pages / self.sampled) ** (self.once / self.seen) - 1)
+        return float(added * (1 + error_count / math.sqrt(self.once)))
+
+
+def _solve(
+    known: Mapping[str, int], found: _Links, series: Mapping[str, int], rest: float, error_count: int
+) -> dict[str, float]:
+    """Return the sizes at which what is still unfetched of each stratum adds just what is missing of the others."""
+    heard = {name: count + rest * series.get(name, 0) for name, count in known.items()}
+    sizes, most = heard, {name: _MOST_TIMES * count for name, count in heard.items()}
+    for round_number in range(_ROUNDS):
+        grown = dict(heard)
+        for (source, target), discovery in found.items():
+            grown[target] += discovery.added(max(0.0, sizes[source] - discovery.sampled), error_count)
+        sizes = {name: min(size, most[name]) for name, size in grown.items()}
+        if round_number == 0:
+            most = {name: (1 + rest) * size for name, size in sizes.items()}
+    return sizes
+
+
+def _open_series(sample: SiteSample, known: Mapping[str, int]) -> dict[str, int]:
+    """Return the strata whose later pages still led to new ones of their own, with the number of pages fetched."""
+    seen = set(sample.listed)
+    leads: defaultdict[str, list[bool]] = defaultdict(list)
+    for page in sample.pages:
+        leads[page.pattern].append(any(sample.known[url] == page.pattern for url in page.links - seen))
+        seen |= page.links
+    return {
+        name: count
+        for name, pages in leads.items()
+        if (count := len(pages)) >= _OPEN_PAGES
+        and sum(pages[count // 2 :]) >= _OPEN_SHARE * (count - count // 2)
+        and 0 < known[name] - count <= _WAITING_SHARE * count
+    }
+
+
+def _discoveries(sample: SiteSample, series: Mapping[str, int]) -> dict[tuple[str, str], _Discovery]:
+    """Count what the pages of each stratum showed of each other, without what an open series adds to itself."""
+    linked_from: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
+    sampled, came = Counter(page.pattern for page in sample.pages), Counter[str]()
+    for page in sample.pages:
+        came[page.pattern] += 1
+        is_late = 2 * came[page.pattern] > sampled[page.pattern]
+        for url in page.links - sample.listed:
+            linked_from[url].append((page.pattern, is_late))
+    seen = Counter(sample.known[url] for url in linked_from)
+    once, late = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for url, pages in linked_from.items():
+        if len(pages) == 1:
+            ((source, is_late),) = pages
+            once[source, sample.known[url]] += 1
+            late[source, sample.known[url]] += is_late
+    return {
+        (source, target): _Discovery(sampled[source], min(once[source, target], 2 * count), seen[target])
+        for (source, target), count in late.items()
+        if count and not (source == target and source in series)
+    }
+
+
+class PageArrival(NamedTuple):
+    """A page that the model may be asked about. `is_settled`: its template can speak for it; `tokens`: what the model
+    would be shown.
+    """
+
+    template: str
+    tokens: int
+    is_settled: bool = True
+
+
+class ExpectedCalls(NamedTuple):
+    """The number of calls, of the pages that they show together, and of the tokens of these."""
+
+    calls: int
+    pages: int
+    tokens: int
+
+
+def play(
+    arrivals: Sequence[PageArrival | None], pace_seconds: float, call_seconds: float, rules: BatchRules
+) -> ExpectedCalls:
+    """Return what the model is asked when a page comes every `pace_seconds` and an answer takes `call_seconds`. None
+    among the arrivals is a page that needs no model.
+    """
+    crawl = _PlayedCrawl(arrivals, call_seconds, rules)
+    for number, arrival in enumerate(arrivals):
+        crawl.pass_time(number * pace_seconds)
+        if arrival is not None:
+            crawl.go_on(number, is_new=True)
+    crawl.pass_time(math.inf)
+    shown = [arrival.tokens for batch in crawl.batches for number in batch if (arrival := arrivals[number])]
+    return ExpectedCalls(len(crawl.batches), len(shown), sum(shown))
+
+
+class _PlayedCrawl:
+    """A crawl in counted time. Pages are numbers, in the order in which they arrive; `batches` went to the model."""
+
+    def __init__(self, arrivals: Sequence[PageArrival | None], call_seconds: float, rules: BatchRules) -> None:
+        self.batches: list[list[int]] = []
+        self._arrivals = arrivals
+        self._call_seconds = call_seconds
+        self._rules = rules
+        self._samples: defaultdict[str, TemplateSamples] = defaultdict(TemplateSamples)
+        self._room: WaitingRoom[int, None] = WaitingRoom(rules)
+        self._answers: deque[tuple[float, list[int]]] = deque()  # the batches that are out, and when they are answered
+        self._now = 0.0
+
+    def go_on(self, number: int, *, is_new: bool = False) -> None:
+        """Let a page take its template's type, wait for others, or wait for a batch."""
+        arrival, name = cast("PageArrival", self._arrivals[number]), str(number)
+        samples = self._samples[arrival.template]
+        step = samples.step(name, samples.page_count + is_new)
+        if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY) or not arrival.is_settled:
+            patient = step is SampleStep.ASK_PATIENTLY and arrival.is_settled
+            samples.note_asked(name, patient=patient)
+            no_future = cast("Any", None)  # nobody awaits an answer that is only played
+            self._room.add(
+                WaitingQuestion(number, arrival.tokens, patient, self._now, self._rules.max_questions, no_future)
+            )
+            self._send_due()
+        elif step is SampleStep.WAIT:
+            samples.waiting[name] = None
+        else:
+            samples.note_taken(name)
+
+    def pass_time(self, until: float) -> None:
+        """Let answers come and batches go; while pages wait, in the steps in which the crawl looks after them."""
+        while True:
+            while self._answers and self._answers[0][0] <= self._now:
+                self._take_answers(self._answers.popleft()[1])
+            self._send_due(is_at_end=until == math.inf)
+            next_answer = self._answers[0][0] if self._answers else math.inf
+            next_poll = self._now + self._rules.poll_seconds if self._room else math.inf
+            if self._now >= until or until == next_answer == next_poll:
+                return
+            self._now = min(until, next_answer, next_poll)
+
+    def _send_due(self, *, is_at_end: bool = False) -> None:
+        """Send the batches that are due; at the end, when no page comes any more, all."""
+        while self._room and len(self._answers) < self._rules.max_in_flight:
+            if not is_at_end and self._room.due(self._now) is None:
+                return
+            self.batches.append([entry.question for entry in self._room.take(self._room.oldest())])
+            self._answers.append((self._now + self._call_seconds, self.batches[-1]))
+
+    def _take_answers(self, batch: list[int]) -> None:
+        """Give a batch its answers. The model is taken to be right, and each template to hold one kind of page; doubts
+        would cost extra.
+        """
+        asked = [self._samples[cast("PageArrival", self._arrivals[number]).template] for number in batch]
+        for number, samples in zip(batch, asked, strict=True):
+            samples.note_answer(str(number), "the type")
+        for samples in {id(one): one for one in asked}.values():
+            for name in list(samples.waiting):
+                self.go_on(int(name))
+
 
 _DRAWS = 5
 _SEED = 1

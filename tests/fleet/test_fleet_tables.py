@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
 
-from llmcrawler.core.reporting.status_tables import crawls_table, session_status_tables
 from llmcrawler.core.storage import RightsCounts
 from llmcrawler.fleet.crawl_status import CrawlSummary, DistributedStatus, WorkerStatus
+from llmcrawler.fleet.fleet_tables import crawls_table, session_status_tables
 from llmcrawler.fleet.membership import WorkerReport
 
 URLS = {"queued": 1_200, "leased": 3, "done": 40, "dead": 1, "duplicates": 2}
