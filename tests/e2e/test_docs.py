@@ -23,10 +23,11 @@ from tests.servers.redis_server import RedisServer
 from tests.servers.serving import all_in_thread
 from tests.servers.teacher import answer_from_truth
 
-PAGES = sorted(DOCS.glob("*.md"))
+INDEX = DOCS / "README.md"
+PAGES = sorted(set(DOCS.glob("*.md")) - {INDEX})
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = {"explore.md", "jobs.md", "main-text.md", "manners.md", "models.md", "page-kinds.md", "politeness.md"}
+NOTHING_RUN = {"explore.md", "jobs.md", "main-text.md", "models.md", "page-kinds.md", "politeness.md"}
 NOTHING_RUN |= {
     "proxies.md",
     "records.md",
@@ -35,6 +36,7 @@ NOTHING_RUN |= {
     "security.md",
     "settings.md",
     "site-owners.md",
+    "tutorial.md",
 }
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
@@ -347,12 +349,13 @@ def test_every_page_has_its_test():
 
 
 def test_every_link_leads_to_a_page_and_a_heading_that_are_there():
-    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md", *PAGES):
+    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md", INDEX, *PAGES):
         for path, heading in relative_links_of(page):
             target = page.parent / path if path else page
             assert target.exists(), f"{page.name}: {path}"
             assert not heading or heading in anchors_of(target), f"{page.name}: {path}#{heading}"
 
 
-def test_the_readme_leads_to_every_page():
-    assert {page.name for page in PAGES} <= {Path(path).name for path, _heading in relative_links_of(README)}
+def test_the_index_leads_to_every_page_and_the_readme_to_the_index():
+    assert {page.name for page in PAGES} <= {Path(path).name for path, _heading in relative_links_of(INDEX)}
+    assert "docs/README.md" in {path for path, _heading in relative_links_of(README)}
