@@ -19,7 +19,10 @@ from llmcrawler.core.understanding.extraction.learner import (
     LearningOutcome,
     Variant,
     best_match,
+    described_schema,
+    described_selectors,
     extract_best,
+    read_learners,
     waiting_by_type,
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
@@ -39,9 +42,6 @@ from llmcrawler.core.understanding.extraction.records import (
     Records,
     RecordSerializer,
     SingleRecords,
-    described_schema,
-    described_selectors,
-    read_learners,
 )
 from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Protocol
@@ -152,7 +152,7 @@ def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedS
         raise BadAnswer("the answer has no pages")
     dropped: Counter[str] = Counter()
     known = [str(one.get("name")) for one in document.get("known_fields") or ()]
-    fields, keys = requested_or_named(answer.get("fields"), requested, known, dropped)
+    fields, keys = _requested_or_named(answer.get("fields"), requested, known, dropped)
     shown = {page["id"]: {block["n"]: block["text"] for block in page["blocks"]} for page in document["pages"]}
     values: dict[str, tuple[Pointed, ...]] = {}
     given_keys: set[tuple[str, str | None]] = set()
@@ -163,7 +163,7 @@ def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedS
             continue
         given = _list(page.get("values"))[:MAX_VALUES_A_PAGE]
         pointing = [one for one in given if isinstance(one, dict) and one.get("blocks")]
-        given_keys |= {(page_id, key_of(one.get("field"), keys)) for one in pointing}
+        given_keys |= {(page_id, _key_of(one.get("field"), keys)) for one in pointing}
         pointed = (_pointed(one, keys, shown[page_id], dropped) for one in given)
         values[page_id] = tuple(dict.fromkeys(one for one in pointed if one is not None))
     if not values:
@@ -192,14 +192,14 @@ def snake_case(name: Any) -> str:
     return snake if any(map(str.isalpha, snake)) else ""
 
 
-def singular(name: str) -> str:
+def _singular(name: str) -> str:
     """Return one name for "images" and "image", which two models, or two calls, call the same field."""
     if name.endswith("ies") and len(name) > 4:
         return f"{name[:-3]}y"
     return name[:-1] if len(name) > 3 and name.endswith("s") and not name.endswith(("ss", "us", "is")) else name
 
 
-def requested_or_named(
+def _requested_or_named(
     given: Any, requested: RequestedSchema | None, known: Collection[str], dropped: Counter[str]
 ) -> tuple[tuple[Field, ...], dict[str, str]]:
     """Return the fields of an answer, and the key of each by all the names that the answer may call it.
@@ -213,8 +213,8 @@ def requested_or_named(
         fields = tuple(_typed_by(one, answered.get(snake_case(one.name))) for one in requested.fields)
         return fields, _keys(fields, {})
     names = {one.name for one in named}
-    by_singular = {singular(name): name for name in sorted(known)}
-    renamed = {name: by_singular.get(singular(name), name) for name in names.difference(known)}
+    by_singular = {_singular(name): name for name in sorted(known)}
+    renamed = {name: by_singular.get(_singular(name), name) for name in names.difference(known)}
     renamed = {old: new for old, new in renamed.items() if new != old and new not in names}
     groups = {one.group for one in named}
     fields = reconcile((), [replace(one, name=renamed.get(one.name, one.name)) for one in named])
@@ -239,7 +239,7 @@ def _keys(fields: Sequence[Field], renamed: Mapping[str, str]) -> dict[str, str]
     return {_plain(name): key for name, key in keys.items()} | keys
 
 
-def key_of(name: Any, keys: Mapping[str, str]) -> str | None:
+def _key_of(name: Any, keys: Mapping[str, str]) -> str | None:
     """Return the key of the field that an answer calls so."""
     if not isinstance(name, str):
         return None
@@ -264,29 +264,21 @@ def _named(given: Any, dropped: Counter[str]) -> list[Field]:
     return fields
 
 
-def one_of_two_numbers(
-    fields: Sequence[Field], pages: Iterable[frozenset[str]], known: Collection[str]
-) -> dict[str, str]:
-    """Return key -> the key of the same field in the other number ("image", "images"), where no page has both.
+def _in_one_number(
+    fields: tuple[Field, ...], values: Values, known: Collection[str]
+) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
+    """Return the answer with "image" on one page and "images" on another as one field, where no page has both.
 
-    `pages` are the keys that each page has. The one whose name is known, else the one on more pages, keeps its name.
+    The one whose name is known, else the one on more pages, keeps its name.
     """
-    had = list(pages)
+    had = [frozenset(one.field for one in pointed) for pointed in values.values()]
     counts = Counter(key for keys in had for key in keys)
     first: dict[tuple[str, str], str] = {}
     merged: dict[str, str] = {}
     for one in sorted(fields, key=lambda one: (one.name not in known, -counts[one.key])):
-        kept = first.setdefault((one.group, singular(one.name)), one.key)
+        kept = first.setdefault((one.group, _singular(one.name)), one.key)
         if kept != one.key and not any({kept, one.key} <= keys for keys in had):
             merged[one.key] = kept
-    return merged
-
-
-def _in_one_number(
-    fields: tuple[Field, ...], values: Values, known: Collection[str]
-) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
-    """Return the answer with "image" on one page and "images" on another as one field."""
-    merged = one_of_two_numbers(fields, [frozenset(one.field for one in pointed) for pointed in values.values()], known)
     by_key = {one.key: one for one in fields}
     for gone, kept in merged.items():
         by_key[kept] = reconcile([by_key[kept]], [replace(by_key.pop(gone), name=by_key[kept].name)])[0]
@@ -303,7 +295,7 @@ def _pointed(given: Any, keys: Mapping[str, str], texts: Mapping[int, str], drop
     if not isinstance(given, dict):
         dropped["empty"] += 1
         return None
-    key = key_of(given.get("field"), keys)
+    key = _key_of(given.get("field"), keys)
     if key is None:
         dropped["unknown_field"] += 1
         return None

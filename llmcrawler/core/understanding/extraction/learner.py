@@ -1,29 +1,31 @@
-"""Holds the state of one template's records, and trains on its pages."""
+"""Keeps what is known of a template's records: variants and their drift, waiting pages, the outcome of learning."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
 
-from llmcrawler.core.understanding.extraction.annotators import Annotator
-from llmcrawler.core.understanding.extraction.blocks import TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import (
+    TrainingPage,
+)
 from llmcrawler.core.understanding.extraction.extractor import (
     Extraction,
-    ExtractionRunner,
     TemplateExtractor,
     compile_extractor,
     extractions,
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
-from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema
-from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
+from llmcrawler.core.understanding.extraction.record_schema import (
+    Field,
+    RequestedSchema,
+    schema_of,
+)
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS
-from llmcrawler.errors import LLMError, LLMUnavailable, StorageFailed, TooCostly
 from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
@@ -35,6 +37,8 @@ _CHANCE = 0.001
 _WINDOW_PAGES = 30
 _MIN_WINDOW_PAGES = 10
 _WATCHED_COVERAGE = 0.3
+# Pages that lack a field, kept to learn from when that turns out to be drift.
+_KEPT_PAGES = 24
 # No field is so sure that its first absence proves anything.
 _SUREST = 0.98
 
@@ -139,20 +143,6 @@ def _has_fallen(share: float, present: int, count: int) -> bool:
     return chance < _CHANCE
 
 
-logger = logging.getLogger(__name__)
-
-# Pages that lack a field, kept to learn from when that turns out to be drift.
-_KEPT_PAGES = 24
-# Training runs in a row that the model failed, and the template is left alone.
-_MAX_FAILURES = 2
-# After a run that brought nothing, so many times as many pages are to fit no variant before the next one.
-_FRUITLESS_PATIENCE = 4
-# A sibling's extractor is taken over without a run where it finds so much of its core on the pages of another template
-# of the same page type.
-_ADOPTED_FIT = 0.9
-MIN_CORE = 3  # fields: a smaller core fits pages by chance
-
-
 @dataclass(frozen=True, slots=True)
 class LearnerKey:
     site: str
@@ -196,6 +186,20 @@ class Learner:
     was_restored: bool = False
     task: asyncio.Task[None] | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what `read_learners` reads again."""
+        return {
+            "template": self.key.template,
+            "page_type": self.key.page_type,
+            "variants": [
+                {"extractor": one.extractor.to_json(), "coverage": dict(sorted(one.coverage.items()))}
+                for one in self.variants
+            ],
+            "calls": self.calls,
+            "pages_shown": self.pages_shown,
+            "gave_up": self.gave_up and self.error is None,  # what failed may do the next time
+        }
+
     def pages_without(self, keys: Collection[str]) -> list[TrainingPage]:
         """Return the last pages that lacked one of these fields."""
         return [page for page, present in self.lacking if not present.issuperset(keys)]
@@ -224,122 +228,6 @@ class Learner:
     def give_up(self, kind: str, reason: str) -> None:
         """Leave the template alone from here on, with this error on its pages."""
         self.gave_up, self.error = True, PageError("record", kind, reason)
-
-
-class Trainer:
-    """Gives learners their variants. `learners_of` gives the learners of a site that know something; `on_learned` is
-    called with each that has a new variant, `count` with the name and number of what is worth a stat.
-    """
-
-    def __init__(  # noqa: PLR0913 - what a crawl decides
-        self,
-        annotator: Annotator,
-        rules: TrainingRules,
-        learners_of: Callable[[str], Sequence[Learner]],
-        *,
-        requested: RequestedSchema | None,
-        on_learned: Callable[[Learner], None],
-        count: Callable[[str, int], None],
-        runner: ExtractionRunner,
-    ) -> None:
-        self._annotator = annotator
-        self._rules = rules
-        self._learners_of = learners_of
-        self._requested = requested
-        self._on_learned = on_learned
-        self._count = count
-        self._runner = runner
-
-    async def train(self, learner: Learner, pages: Sequence[TrainingPage]) -> None:
-        """Learn from pages of the template. Never raises: the waiting pages are woken, whatever comes of it."""
-        name = f"{learner.key.template} of {learner.key.site}"
-        try:
-            variant = await self._adopted(learner, pages) or await self._trained(learner, pages)
-        except LLMError as error:
-            learner.error = PageError("record", error.kind, str(error))
-            learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
-            # What stops a crawl, or keeps the model from all of it, was said once.
-            level = logging.INFO if isinstance(error, LLMUnavailable) else logging.WARNING
-            logger.log(level, "Template %s could not be learned: %s", name, error)
-        except TooCostly as error:
-            learner.give_up(error.kind, str(error))
-            logger.warning("Template %s is not learned: %s", name, error)
-        except StorageFailed as error:  # the crawl is being closed, and says why
-            learner.give_up("storage_failed", str(error))
-        except Exception as error:  # a bug of ours must not leave pages waiting for ever
-            logger.exception("Learning template %s failed", name)
-            learner.give_up("internal", f"{type(error).__name__}: {error}")
-        else:
-            self._note(learner, variant)
-        learner.task = None
-        learner.wake_all(look_again=True)
-
-    def _siblings(self, learner: Learner) -> list[Learner]:
-        """Return the learners of the site's templates of the same page type."""
-        known = self._learners_of(learner.key.site)
-        return [other for other in known if other.key.page_type == learner.key.page_type]
-
-    async def _adopted(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
-        """Return a variant of another template of the same page type that does as well here."""
-        others = [variant for other in self._siblings(learner) if other is not learner for variant in other.variants]
-        for variant in others:
-            if len(variant.core) < MIN_CORE:
-                continue
-            found = await self._runner.train(extract_all, variant.extractor, pages, site=learner.key.site)
-            if sum(map(variant.fit, found)) >= _ADOPTED_FIT * len(pages):
-                logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
-                return Variant.measured(variant.extractor, found)
-        return None
-
-    async def _trained(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
-        site = learner.key.site
-        learner.runs += 1
-        self._count("lessons", 1)
-        # Names stay the same over a site.
-        known = learner.fields or tuple(
-            {field.key: field for other in self._siblings(learner) for field in other.fields}.values()
-        )
-        run = TrainingRun(learner.key.page_type, self._annotator, self._rules, known, self._runner, site)
-        try:
-            result = await run.run(pages)
-        finally:
-            learner.calls += run.calls
-        learner.pages_shown += result.pages_shown
-        self._count("pages_shown", result.pages_shown)
-        self._count("fields_abstained", len(result.abstained))
-        learner.missing = dict(result.abstained)
-        for reason, pointers in result.dropped.items():
-            self._count(f"dropped/{reason}", pointers)
-        learner.fruitless = self._why_fruitless(result.extractor)
-        if result.extractor is None or learner.fruitless:
-            return None
-        found = await self._runner.train(extract_all, result.extractor, pages, site=site)
-        return Variant.measured(result.extractor, found)
-
-    def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:
-        """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""
-        found = 0 if extractor is None else len(extractor.rules)
-        if self._requested is None:
-            return "" if found else "no field could be learned from the samples"
-        asked = len(self._requested.fields)
-        if found and 2 * found >= asked:
-            return ""
-        return f"{found} of the {asked} fields that were asked for could be learned; half of them are needed"
-
-    def _note(self, learner: Learner, variant: Variant | None) -> None:
-        """Add a new variant; without one, take things as they are and be more patient."""
-        for known in learner.variants:
-            if variant is None:
-                known.accept()
-            else:
-                known.watch_anew()
-        if variant is None:
-            learner.gave_up = not learner.variants
-            learner.patience *= _FRUITLESS_PATIENCE
-            return
-        learner.variants.append(variant)
-        learner.lacking.clear()
-        self._on_learned(learner)
 
 
 def waiting_by_type(learners: Iterable[Learner]) -> Counter[str]:
@@ -403,3 +291,65 @@ def _reason(learner: Learner, min_pages: int | None) -> str:
     if learner.unserved < min_pages:
         return f"no structured data, fewer than RECORD_MIN_PAGES={min_pages} pages of its template"
     return "the crawl ended before its template was learned"
+
+
+def read_learners(site: str, value: Any, _origin: str = "") -> list[Learner]:
+    """Read what `RecordSerializer.to_json` gave. Raises ValueError for anything else."""
+    try:
+        if "wanted" not in value:
+            raise ValueError("not the records of a site")
+        return [_from_json(site, one) for one in value["templates"]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not the records of a site: {error!r}") from error
+
+
+def _from_json(site: str, value: Mapping[str, Any]) -> Learner:
+    variants = [_variant(one) for one in value["variants"]]
+    return Learner(
+        LearnerKey(site, str(value["template"]), str(value["page_type"])),
+        variants,
+        runs=1 if variants else 0,  # each crawl may learn a template anew as often as the first one
+        calls=int(value["calls"]),
+        pages_shown=int(value["pages_shown"]),
+        gave_up=bool(value["gave_up"]),
+        was_restored=True,
+    )
+
+
+def _variant(value: Mapping[str, Any]) -> Variant:
+    coverage = {str(key): float(share) for key, share in value["coverage"].items()}
+    extractor = TemplateExtractor.from_json(value["extractor"])
+    compile_extractor(extractor)  # a selector that is none is found now, not on the first page
+    return Variant(extractor, coverage)
+
+
+def described_schema(extractors: Sequence[TemplateExtractor]) -> dict[str, Any] | None:
+    """Return the JSON Schema of the records of a template, over all of its variants; None without any."""
+    fields: dict[str, Field] = {one.key: one for extractor in extractors for one in extractor.fields}
+    return schema_of(tuple(fields.values()), extractors[-1].page_type) if extractors else None
+
+
+def described_selectors(extractors: Sequence[TemplateExtractor]) -> list[dict[str, Any]]:
+    """Return one entry a selector: the field, "css", "xpath" or "json-ld", what is taken, and how well it did."""
+    return [{**entry, "variant": number} for number, one in enumerate(extractors, 1) for entry in _entries(one)]
+
+
+def _entries(extractor: TemplateExtractor) -> Iterator[dict[str, Any]]:
+    for name, rows in extractor.groups:
+        for selector in rows:
+            yield {"field": name, "type": "rows", **_selector(selector)}
+    for rule in extractor.rules:
+        kind = rule.field.type or "string"
+        for selector in rule.selectors:
+            yield {"field": rule.field.key, "type": f"{kind}[]" if rule.field.many else kind, **_selector(selector)}
+
+
+def _selector(selector: Selector) -> dict[str, Any]:
+    taken = {"attribute": selector.attribute, "pattern": selector.pattern}
+    return {
+        selector.language: selector.query,
+        **{name: value for name, value in taken.items() if value is not None},
+        "evidence": selector.evidence,
+        "coverage": selector.coverage,
+        "agreement": selector.agreement,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,21 +20,22 @@ from llmcrawler.core.understanding.extraction.extractor import (
     Extraction,
     ExtractionRunner,
     TemplateExtractor,
-    compile_extractor,
 )
 from llmcrawler.core.understanding.extraction.field_learning import AnnotatedPage, Value, as_one
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
-    MIN_CORE,
     Learner,
     LearnerKey,
     LearningOutcome,
-    Trainer,
     Variant,
     VariantMatch,
     WaitingPage,
     best_match,
+    described_schema,
+    described_selectors,
+    extract_all,
     outcome_of,
+    read_learners,
     successor_of,
 )
 from llmcrawler.core.understanding.extraction.record_schema import (
@@ -44,18 +45,24 @@ from llmcrawler.core.understanding.extraction.record_schema import (
     assemble,
     completed,
     filled_up,
-    schema_of,
 )
-from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead
-from llmcrawler.core.understanding.extraction.training_run import TrainingRules
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
-from llmcrawler.errors import STOPPED, LLMError, TooCostly, WorkGivenBack
+from llmcrawler.errors import STOPPED, LLMError, LLMUnavailable, StorageFailed, TooCostly, WorkGivenBack
 from llmcrawler.items import PageError
 
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
+# Training runs in a row that the model failed, and the template is left alone.
+_MAX_FAILURES = 2
+# After a run that brought nothing, so many times as many pages are to fit no variant before the next one.
+_FRUITLESS_PATIENCE = 4
+# A sibling's extractor is taken over without a run where it finds so much of its core on the pages of another template
+# of the same page type.
+_ADOPTED_FIT = 0.9
+_MIN_CORE = 3  # fields: a smaller core fits pages by chance
 _LONG_LIST: Final = 500  # of rows; more take long to validate
 
 # What records are made by: selectors of a template, what the page says of itself, a call of the model for that page.
@@ -140,6 +147,7 @@ class Records:
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
         runner: ExtractionRunner | None = None,
     ) -> None:
+        self._annotator = annotator
         self._rules = rules
         self._record_types = record_types
         self._pressure = pressure
@@ -151,17 +159,7 @@ class Records:
         self._learners: dict[LearnerKey, Learner] = {}
         # By id, the templates of the pages whose records are being made elsewhere.
         self._under_way: dict[str, LearnerKey] = {}
-        self._trainer = None
-        if annotator is not None:
-            self._trainer = Trainer(
-                annotator,
-                rules.training,
-                self.learners,
-                requested=requested,
-                on_learned=on_learned,
-                count=count,
-                runner=self._runner,
-            )
+        self._on_learned = on_learned
         self._poll: asyncio.Task[None] | None = None
 
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
@@ -249,7 +247,7 @@ class Records:
 
     def outcomes(self) -> list[LearningOutcome]:
         """Return what came of each template that pages with records were in."""
-        min_pages = None if self._trainer is None else self._rules.min_pages
+        min_pages = None if self._annotator is None else self._rules.min_pages
         return [outcome_of(one, min_pages, self._requested) for one in self._learners.values()]
 
     def restore(self, learners: Iterable[Learner]) -> None:
@@ -273,7 +271,7 @@ class Records:
             learner.wake_all(look_again=False)
 
     def _may_learn(self, learner: Learner) -> bool:
-        if self._trainer is None or learner.gave_up:
+        if self._annotator is None or learner.gave_up:
             return False
         return learner.is_learning or learner.runs <= self._rules.max_relearned
 
@@ -305,7 +303,7 @@ class Records:
             for learner in self.learners(question.site)
             if learner.key.page_type == question.page_type or not question.is_sure
             for variant in learner.variants
-            if len(variant.core) >= MIN_CORE
+            if len(variant.core) >= _MIN_CORE
         ]
         found = await self._extractions([variant for _, variant in known], question) if known else []
         matches = [
@@ -407,9 +405,8 @@ class Records:
             learner.wake_all(look_again=False)
 
     def _start(self, learner: Learner, pages: Sequence[TrainingPage] | None = None) -> None:
-        assert self._trainer is not None
         chosen = list(pages) if pages is not None else [one.page for one in learner.waiting.values()]
-        learner.task = asyncio.ensure_future(self._trainer.train(learner, chosen))
+        learner.task = asyncio.ensure_future(self._train(learner, chosen))
 
     def _hand_over(self, learner: Learner, successor: LearnerKey) -> None:
         """Give what was learned to a successor that does not know it; one that does keeps its own."""
@@ -421,6 +418,100 @@ class Records:
         target.calls += learner.calls
         if not learner.waiting and not learner.is_learning:
             del self._learners[learner.key]
+
+    # -- training --
+
+    async def _train(self, learner: Learner, pages: Sequence[TrainingPage]) -> None:
+        """Learn from pages of the template. Never raises: the waiting pages are woken, whatever comes of it."""
+        name = f"{learner.key.template} of {learner.key.site}"
+        try:
+            variant = await self._adopted(learner, pages) or await self._trained(learner, pages)
+        except LLMError as error:
+            learner.error = PageError("record", error.kind, str(error))
+            learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
+            # What stops a crawl, or keeps the model from all of it, was said once.
+            level = logging.INFO if isinstance(error, LLMUnavailable) else logging.WARNING
+            logger.log(level, "Template %s could not be learned: %s", name, error)
+        except TooCostly as error:
+            learner.give_up(error.kind, str(error))
+            logger.warning("Template %s is not learned: %s", name, error)
+        except StorageFailed as error:  # the crawl is being closed, and says why
+            learner.give_up("storage_failed", str(error))
+        except Exception as error:  # a bug of ours must not leave pages waiting for ever
+            logger.exception("Learning template %s failed", name)
+            learner.give_up("internal", f"{type(error).__name__}: {error}")
+        else:
+            self._note_run(learner, variant)
+        learner.task = None
+        learner.wake_all(look_again=True)
+
+    def _siblings(self, learner: Learner) -> list[Learner]:
+        """Return the learners of the site's templates of the same page type."""
+        known = self.learners(learner.key.site)
+        return [other for other in known if other.key.page_type == learner.key.page_type]
+
+    async def _adopted(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
+        """Return a variant of another template of the same page type that does as well here."""
+        others = [variant for other in self._siblings(learner) if other is not learner for variant in other.variants]
+        for variant in others:
+            if len(variant.core) < _MIN_CORE:
+                continue
+            found = await self._runner.train(extract_all, variant.extractor, pages, site=learner.key.site)
+            if sum(map(variant.fit, found)) >= _ADOPTED_FIT * len(pages):
+                logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
+                return Variant.measured(variant.extractor, found)
+        return None
+
+    async def _trained(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
+        site = learner.key.site
+        learner.runs += 1
+        self._count("lessons", 1)
+        # Names stay the same over a site.
+        known = learner.fields or tuple(
+            {field.key: field for other in self._siblings(learner) for field in other.fields}.values()
+        )
+        assert self._annotator is not None
+        run = TrainingRun(learner.key.page_type, self._annotator, self._rules.training, known, self._runner, site)
+        try:
+            result = await run.run(pages)
+        finally:
+            learner.calls += run.calls
+        learner.pages_shown += result.pages_shown
+        self._count("pages_shown", result.pages_shown)
+        self._count("fields_abstained", len(result.abstained))
+        learner.missing = dict(result.abstained)
+        for reason, pointers in result.dropped.items():
+            self._count(f"dropped/{reason}", pointers)
+        learner.fruitless = self._why_fruitless(result.extractor)
+        if result.extractor is None or learner.fruitless:
+            return None
+        found = await self._runner.train(extract_all, result.extractor, pages, site=site)
+        return Variant.measured(result.extractor, found)
+
+    def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:
+        """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""
+        found = 0 if extractor is None else len(extractor.rules)
+        if self._requested is None:
+            return "" if found else "no field could be learned from the samples"
+        asked = len(self._requested.fields)
+        if found and 2 * found >= asked:
+            return ""
+        return f"{found} of the {asked} fields that were asked for could be learned; half of them are needed"
+
+    def _note_run(self, learner: Learner, variant: Variant | None) -> None:
+        """Add a new variant; without one, take things as they are and be more patient."""
+        for known in learner.variants:
+            if variant is None:
+                known.accept()
+            else:
+                known.watch_anew()
+        if variant is None:
+            learner.gave_up = not learner.variants
+            learner.patience *= _FRUITLESS_PATIENCE
+            return
+        learner.variants.append(variant)
+        learner.lacking.clear()
+        self._on_learned(learner)
 
 
 class SingleRecords:
@@ -504,7 +595,7 @@ class RecordSerializer:
         learners.sort(key=lambda one: (len(one.key.template), one.key.template, one.key.page_type))
         return {
             "wanted": self._requested,
-            "templates": [_to_json(learner) for learner in learners],
+            "templates": [learner.to_json() for learner in learners],
         }
 
     def restore(self, site: str, value: Any, origin: str) -> None:
@@ -523,79 +614,3 @@ class RecordSerializer:
             "selectors": described_selectors(learner.extractors) if learner else [],
             "llm_calls": learner.calls if learner else 0,
         }
-
-
-def read_learners(site: str, value: Any, _origin: str = "") -> list[Learner]:
-    """Read what `RecordSerializer.to_json` gave. Raises ValueError for anything else."""
-    try:
-        if "wanted" not in value:
-            raise ValueError("not the records of a site")
-        return [_from_json(site, one) for one in value["templates"]]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not the records of a site: {error!r}") from error
-
-
-def _to_json(learner: Learner) -> dict[str, Any]:
-    return {
-        "template": learner.key.template,
-        "page_type": learner.key.page_type,
-        "variants": [
-            {"extractor": one.extractor.to_json(), "coverage": dict(sorted(one.coverage.items()))}
-            for one in learner.variants
-        ],
-        "calls": learner.calls,
-        "pages_shown": learner.pages_shown,
-        "gave_up": learner.gave_up and learner.error is None,  # what failed may do the next time
-    }
-
-
-def _from_json(site: str, value: Mapping[str, Any]) -> Learner:
-    variants = [_variant(one) for one in value["variants"]]
-    return Learner(
-        LearnerKey(site, str(value["template"]), str(value["page_type"])),
-        variants,
-        runs=1 if variants else 0,  # each crawl may learn a template anew as often as the first one
-        calls=int(value["calls"]),
-        pages_shown=int(value["pages_shown"]),
-        gave_up=bool(value["gave_up"]),
-        was_restored=True,
-    )
-
-
-def _variant(value: Mapping[str, Any]) -> Variant:
-    coverage = {str(key): float(share) for key, share in value["coverage"].items()}
-    extractor = TemplateExtractor.from_json(value["extractor"])
-    compile_extractor(extractor)  # a selector that is none is found now, not on the first page
-    return Variant(extractor, coverage)
-
-
-def described_schema(extractors: Sequence[TemplateExtractor]) -> dict[str, Any] | None:
-    """Return the JSON Schema of the records of a template, over all of its variants; None without any."""
-    fields: dict[str, Field] = {one.key: one for extractor in extractors for one in extractor.fields}
-    return schema_of(tuple(fields.values()), extractors[-1].page_type) if extractors else None
-
-
-def described_selectors(extractors: Sequence[TemplateExtractor]) -> list[dict[str, Any]]:
-    """Return one entry a selector: the field, "css", "xpath" or "json-ld", what is taken, and how well it did."""
-    return [{**entry, "variant": number} for number, one in enumerate(extractors, 1) for entry in _entries(one)]
-
-
-def _entries(extractor: TemplateExtractor) -> Iterator[dict[str, Any]]:
-    for name, rows in extractor.groups:
-        for selector in rows:
-            yield {"field": name, "type": "rows", **_selector(selector)}
-    for rule in extractor.rules:
-        kind = rule.field.type or "string"
-        for selector in rule.selectors:
-            yield {"field": rule.field.key, "type": f"{kind}[]" if rule.field.many else kind, **_selector(selector)}
-
-
-def _selector(selector: Selector) -> dict[str, Any]:
-    taken = {"attribute": selector.attribute, "pattern": selector.pattern}
-    return {
-        selector.language: selector.query,
-        **{name: value for name, value in taken.items() if value is not None},
-        "evidence": selector.evidence,
-        "coverage": selector.coverage,
-        "agreement": selector.agreement,
-    }
