@@ -80,7 +80,7 @@ class _SiteKnowledge(NamedTuple):
 class PageExtractor:
     """Reads a file of learned templates (TEMPLATES_FILE, or templates.json in a JOBDIR), and makes lines of pages.
 
-    A page of a site that is not in the file has what it says of itself. Costly pages are read in processes with limits,
+    A page of a site that is not in the file has its structured data. Costly pages are read in processes with limits,
     which `close` ends. Raises ConfigError for a file that is none, also later, where its state of a site is damaged.
     """
 

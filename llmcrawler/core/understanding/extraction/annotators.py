@@ -1,4 +1,4 @@
-"""Annotators, who point at the values of pages: the model, which remembers what it has answered."""
+"""Asks the model to point at values of pages, and checks its answers against what was shown: what fails is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cuts a page into numbered blocks, which the model is shown and points at."""
+"""Cuts a page into numbered blocks, chooses those that the model is shown within a budget, keeps pages for that."""
 
 from __future__ import annotations
 

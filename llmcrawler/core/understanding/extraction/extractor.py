@@ -1,4 +1,7 @@
-"""Extractors: the fields of a template's records, and for each the selectors that find it. All kept as JSON."""
+"""Turns pages into records by selectors, without the LLM; in this process or, where that may cost much, in another.
+
+An extractor has the fields of a template's records, and for each the selectors that find it; it is kept as JSON.
+"""
 
 from __future__ import annotations
 
@@ -301,7 +304,7 @@ class ExtractionRunner:
         return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)
 
     async def structured(self, page: PageToRead, fields: Sequence[Field] | None, site: str) -> dict[str, Any] | None:
-        """Return the record of what a page says of itself. Raises TooCostly where that takes too long for any page."""
+        """Return the record of a page's structured data. Raises TooCostly where that takes too long for any page."""
         if len(page.html) <= _LOOKED_AT and not may_have_record(page.html, of_metas=page.is_sure):
             return None
         if self._is_inline(page.html):

@@ -1,4 +1,7 @@
-"""Selectors at work on a page: CSS and XPath on its elements, dotted paths on its JSON-LD."""
+"""Runs selectors on a page (CSS and XPath on elements, dotted paths on JSON-LD), and patterns on the texts they give.
+
+A pattern, learned from (text, value) pairs, takes the value out of a longer text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Shapes records: fields as a JSON Schema, flat values as a nested record, and what two answers agree on."""
+"""Describes records: their fields, their JSON Schema (the user's, read and checked, or one made of fields), page types.
+
+A nested record is assembled of flat values, and checked against the user's schema: what does not fit is no value.
+"""
 
 from __future__ import annotations
 

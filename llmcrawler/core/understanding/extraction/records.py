@@ -65,7 +65,7 @@ _ADOPTED_FIT = 0.9
 _MIN_CORE = 3  # fields: a smaller core fits pages by chance
 _LONG_LIST: Final = 500  # of rows; more take long to validate
 
-# What records are made by: selectors of a template, what the page says of itself, a call of the model for that page.
+# What records are made by: selectors of a template, the page's structured data, a call of the model for that page.
 BY_TEMPLATE: Final = "template"
 BY_STRUCTURED_DATA: Final = "structured-data"
 BY_MODEL: Final = "llm"
@@ -110,7 +110,7 @@ class RecordQuestion:
         return TrainingPage(self.url, self.title, self.lang, self.html, self.features)
 
     def to_read(self) -> PageToRead:
-        """Return the page as it is read for what it says of itself."""
+        """Return the page as its structured data is read."""
         return PageToRead(self.html, self.url, self.title, self.lang, self.page_type, not self.is_guess)
 
 
@@ -127,7 +127,7 @@ class RecordAnswer:
 
 class Records:
     """Makes the records of one crawl, and learns how from what `annotator` points at: without one no page waits, and
-    each has what its template taught an earlier crawl, or what it says of itself. `pressure` gets the number of waiting
+    each has what its template taught an earlier crawl, or its structured data. `pressure` gets the number of waiting
     pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "stopped"), or None; after
     "stopped" nothing is learned. `record_types` are the page types that have a record at all. `on_learned` is called
     with each learner that has a new variant, `count` with the name and number of what is worth a stat; `single` asks

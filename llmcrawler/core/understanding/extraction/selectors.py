@@ -1,4 +1,7 @@
-"""Evaluates a selector's steps on a page, in time linear in the page.
+"""Parses selectors into steps, the part of CSS and XPath that records need, and runs them in time linear in the page.
+
+All that is learned is in this part: a candidate that `path_of` cannot read is none. What a person writes into a file of
+templates may be outside; libxml2 runs that.
 
 libxml2 needs time quadratic in the page for some of them: it looks for the next sibling from each of thousands of
 siblings anew, compares each node that it found with all others, and reads the text of an element again for each element

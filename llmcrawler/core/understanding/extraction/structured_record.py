@@ -1,7 +1,7 @@
-"""Makes the record of what a page says of itself, from all sources that speak of the thing that it is about.
+"""Makes a record of a page's structured data, from all sources that describe the thing that the page is about.
 
-What the first source says counts, the next ones complete it: JSON-LD, microdata, RDFa, Open Graph, what the objects
-of these say of the page itself, meta elements.
+The first source counts and the next ones complete it: JSON-LD, microdata, RDFa, Open Graph, what their objects say of
+the page itself, meta elements. Fields that a user asks for are found by name, or by schema.org's word for it.
 """
 
 from __future__ import annotations
@@ -356,7 +356,7 @@ class PageToRead:
 def structured_record(
     page: PageToRead, fields: Sequence[Field] | None = None, limit: int = PAGE_STEPS
 ) -> Object | None:
-    """Return the record of what a page says of itself, None where it says nothing of the thing that it is about.
+    """Return the record of a page's structured data, None where that describes nothing that the page is about.
 
     Its names are schema.org's, `@type` among them; with `fields` it has these instead. Where the page's type is not
     sure, only an object counts that describes such a thing. Raises TooCostly above `limit` steps.

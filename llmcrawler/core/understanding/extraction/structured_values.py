@@ -1,4 +1,6 @@
-"""Turns the properties of schema.org objects into plain values: dates as ISO 8601, names of people, absolute urls."""
+"""Turns the properties of schema.org objects into plain values: dates as ISO 8601, names of people, absolute urls,
+codes of currencies and articles, and several offers as one.
+"""
 
 from __future__ import annotations
 

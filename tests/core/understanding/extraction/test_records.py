@@ -319,7 +319,7 @@ def saying(number: int = 7, **changes: Any) -> RecordQuestion:
     return question(number, lambda data: old_design(data) + SAID, **changes)
 
 
-STATED = {
+STRUCTURED = {
     "@type": "Product",
     "name": "Lamp no 7",
     "sku": "J7",
@@ -332,7 +332,7 @@ async def test_without_a_model_each_page_says_its_own_at_once_however_many_are_a
     pressure = Pressure()
     records = make(None, pressure)
     answers = await ask(records, [saying(number) for number in range(30)])
-    assert answers == [RecordAnswer(STATED, by="structured-data")] * 30
+    assert answers == [RecordAnswer(STRUCTURED, by="structured-data")] * 30
     assert await ask(records, [question(1), saying(page_type="listing")]) == [RecordAnswer()] * 2
     assert (pressure.held, records.waiting_count, records.to_keep("shop.test")) == (0, 0, [])
     assert {one.reason for one in records.outcomes()} == {"no structured data, and no model to learn from their text"}
@@ -345,7 +345,7 @@ async def test_without_a_model_what_was_learned_serves_the_pages_that_it_fits() 
     records.restore(learned.to_keep("shop.test"))
     fitting, other = await ask(records, [saying(20), question(21, lambda _: SAID)])
     assert fitting == RecordAnswer(product(20), by="template")
-    assert other == RecordAnswer(STATED, by="structured-data")
+    assert other == RecordAnswer(STRUCTURED, by="structured-data")
 
 
 @pytest.mark.parametrize("annotator", [None, TruthAnnotator()])
@@ -353,7 +353,7 @@ async def test_a_page_alone_has_the_record_of_what_it_says_and_no_call_is_paid(a
     counted: Counter[str] = Counter()
     records = make(annotator, Pressure("idle"), count=lambda name, value: counted.update({name: value}))
     (answer,) = await ask(records, [saying()])
-    assert answer == RecordAnswer(STATED, by="structured-data")
+    assert answer == RecordAnswer(STRUCTURED, by="structured-data")
     assert counted == {"from_structured_data": 1}
     assert not getattr(annotator, "asked", [])
     assert records.outcomes()[0].unserved == 0
@@ -392,7 +392,7 @@ async def test_what_the_page_says_does_not_change_a_record_that_was_learned() ->
 async def test_a_template_that_could_not_be_learned_leaves_what_its_pages_say_and_the_error(fault: LLMError) -> None:
     records = make(TruthAnnotator(faults=[fault, fault]))
     answers = await ask(records, [saying(number) for number in range(12)])
-    assert answers == [RecordAnswer(STATED, PageError("record", fault.kind, "no"), by="structured-data")] * 12
+    assert answers == [RecordAnswer(STRUCTURED, PageError("record", fault.kind, "no"), by="structured-data")] * 12
     assert records.to_keep("shop.test") == []  # a later crawl may learn it
 
 
@@ -415,4 +415,4 @@ async def test_where_the_model_fails_on_a_page_it_has_what_it_says() -> None:
         return RecordAnswer(None, failed)
 
     (answer,) = await ask(make(TruthAnnotator(), Pressure("idle"), single=single), [saying()])
-    assert answer == RecordAnswer(STATED, failed, by="structured-data")
+    assert answer == RecordAnswer(STRUCTURED, failed, by="structured-data")

@@ -1,4 +1,4 @@
-"""Records of what pages say of themselves: sources, types, malformed data, and the fields that a user asks for."""
+"""Records of structured data: sources, types, malformed data, and the fields that a user asks for."""
 
 from __future__ import annotations
 
