@@ -57,6 +57,15 @@ _INLINE_LEVELS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Pointed:
+    """Value that an annotator points at: the numbers of its blocks, and the part of their text (None: all)."""
+
+    field: str
+    blocks: tuple[int, ...]
+    quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Numbered block as the model sees it. `hint` tells where it stands: "p.price", "a@href"; mostly empty."""
 
@@ -392,7 +401,7 @@ def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
     return [page.texts & labels for page in pages]
 
 
-# Selectors are learned from the first so many characters of a page, and from so many of all pages.
+# Selectors are learned from the first so many characters of a page.
 _MAX_PAGE_CHARS = 1_000_000
 _KEPT_PAGES = 24  # a run has twenty, if the settings are as they come
 
@@ -427,12 +436,3 @@ class TrainingPage:
 @lru_cache(maxsize=_KEPT_PAGES)
 def _taken_apart(packed: bytes, url: str) -> PageBlocks:
     return PageBlocks(zlib.decompress(packed).decode("utf-8"), url)
-
-
-@dataclass(frozen=True, slots=True)
-class Pointed:
-    """Value that an annotator points at: the numbers of its blocks, and the part of their text (None: all)."""
-
-    field: str
-    blocks: tuple[int, ...]
-    quote: str | None = None

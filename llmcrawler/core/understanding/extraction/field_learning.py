@@ -35,6 +35,71 @@ _MAX_AMOUNT_CHARS: Final = 60
 _NOT_READ: Final = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a page, white space folded, and where it stands."""
+
+    text: str
+    spot: Spot
+
+
+def as_one(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Return values that are pieces of one text as the element that holds just them, where there is one."""
+    elements = [value.spot.element for value in values if value.spot.element is not None]
+    if len(values) < 2 or len(elements) < len(values):
+        return tuple(values)
+    if len({value.text for value in values}) == 1:
+        return (values[0],)
+    whole = " ".join(value.text for value in values)
+    for holder in line_up(elements[0]):
+        text = text_of(holder)
+        if text.replace(" ", "") == whole.replace(" ", ""):
+            return (Value(text, Spot(holder)),)
+        if len(text) > 1.2 * len(whole) + 20:
+            break
+    return tuple(values)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedPage:
+    """A page and its values by the key of their field, in document order; a field without values is not on the page."""
+
+    page: PageBlocks
+    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, page: PageBlocks, pointed: Iterable[Pointed]) -> AnnotatedPage:
+        """Resolve pointers; those to blocks that the page does not have are left out."""
+        values: dict[str, dict[int, Value]] = {}
+        for one in pointed:
+            for number in one.blocks:
+                if number in page.spots:
+                    text = fold(one.quote) if one.quote else page.blocks[number - 1].text
+                    values.setdefault(one.field, {})[number] = Value(text, page.spots[number])
+        return cls(page, {name: tuple(found[n] for n in sorted(found)) for name, found in values.items()})
+
+
+class TrainingSet:
+    """The annotated pages and the others of a template. Remembers what each selector gives on each of them."""
+
+    def __init__(self, annotated: Sequence[AnnotatedPage], others: Sequence[PageBlocks]) -> None:
+        self.annotated = annotated
+        self.others = others
+        self._texts: dict[tuple[int, str, str | None], list[str]] = {}
+
+    def forget(self) -> None:
+        """Drop the texts that selectors gave: those of one field are of little use for the next."""
+        self._texts.clear()
+
+    def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
+        """Return all texts that a selector gives on a page, its pattern left aside."""
+        key = (id(page), selector.query, selector.attribute)
+        if key not in self._texts:
+            plain = selector if selector.pattern is None else replace(selector, pattern=None)
+            self._texts[key] = texts_at(page.source, plain)
+        return self._texts[key]
+
+
 def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
     """Return the other pages on which something stands where the value should be, but is written in another way than on
     all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read.
@@ -72,9 +137,8 @@ def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int 
 
 
 Texts = tuple[str, ...]
-
 _LONG_LIST = 12
-MIN_SUPPORT = 0.6
+_MIN_SUPPORT = 0.6
 
 
 @dataclass(slots=True)
@@ -165,7 +229,7 @@ def compare(scores: Sequence[CandidateScore]) -> None:
             other
             for other in scores
             if other.selector.evidence != one.selector.evidence
-            and other.support >= min(MIN_SUPPORT, one.support)
+            and other.support >= min(_MIN_SUPPORT, one.support)
             and other.outputs
         ]
         if rivals and one.outputs:
@@ -337,7 +401,7 @@ def _judged(
     # On a page where a candidate gives something, it can be confirmed or refuted.
     disputed = _disputed(scores) if len(best.hit) > 1 else tuple(at for at, output in enumerate(best.outputs) if output)
     explained = len(_explained(best, partners))
-    contradicted = explained < MIN_SUPPORT * best.claims and not _is_plurality(best, scores)
+    contradicted = explained < _MIN_SUPPORT * best.claims and not _is_plurality(best, scores)
     if not _is_convincing(best) and (contradicted or (explained < 2 and annotated > 1)):
         # Where half of many pages say something else, more of them would not help.
         is_given_up = best.judged >= _MANY_PAGES and best.support < _GIVE_UP_SUPPORT
@@ -449,7 +513,6 @@ def _disputed(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
     return tuple(sorted((at for at, count in enumerate(votes) if count > 1), key=lambda at: -votes[at]))
 
 
-_MIN_SUPPORT = 0.6
 _MAX_ROWS_TRIED = 40
 # Share of a group's values that must stand where its rows are.
 _HELD_SHARE = 0.7
@@ -588,68 +651,3 @@ def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[S
     coverage = sum(output is not None for output in outputs) / len(outputs)
     support = hits / max(1.0, with_value + 0.5 * ghosts)
     return replace(selector, pattern=pattern, coverage=round(coverage, 3)), support
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value of a page, white space folded, and where it stands."""
-
-    text: str
-    spot: Spot
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotatedPage:
-    """A page and its values by the key of their field, in document order; a field without values is not on the page."""
-
-    page: PageBlocks
-    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, page: PageBlocks, pointed: Iterable[Pointed]) -> AnnotatedPage:
-        """Resolve pointers; those to blocks that the page does not have are left out."""
-        values: dict[str, dict[int, Value]] = {}
-        for one in pointed:
-            for number in one.blocks:
-                if number in page.spots:
-                    text = fold(one.quote) if one.quote else page.blocks[number - 1].text
-                    values.setdefault(one.field, {})[number] = Value(text, page.spots[number])
-        return cls(page, {name: tuple(found[n] for n in sorted(found)) for name, found in values.items()})
-
-
-class TrainingSet:
-    """The annotated pages and the others of a template. Remembers what each selector gives on each of them."""
-
-    def __init__(self, annotated: Sequence[AnnotatedPage], others: Sequence[PageBlocks]) -> None:
-        self.annotated = annotated
-        self.others = others
-        self._texts: dict[tuple[int, str, str | None], list[str]] = {}
-
-    def forget(self) -> None:
-        """Drop the texts that selectors gave: those of one field are of little use for the next."""
-        self._texts.clear()
-
-    def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
-        """Return all texts that a selector gives on a page, its pattern left aside."""
-        key = (id(page), selector.query, selector.attribute)
-        if key not in self._texts:
-            plain = selector if selector.pattern is None else replace(selector, pattern=None)
-            self._texts[key] = texts_at(page.source, plain)
-        return self._texts[key]
-
-
-def as_one(values: Sequence[Value]) -> tuple[Value, ...]:
-    """Return values that are pieces of one text as the element that holds just them, where there is one."""
-    elements = [value.spot.element for value in values if value.spot.element is not None]
-    if len(values) < 2 or len(elements) < len(values):
-        return tuple(values)
-    if len({value.text for value in values}) == 1:
-        return (values[0],)
-    whole = " ".join(value.text for value in values)
-    for holder in line_up(elements[0]):
-        text = text_of(holder)
-        if text.replace(" ", "") == whole.replace(" ", ""):
-            return (Value(text, Spot(holder)),)
-        if len(text) > 1.2 * len(whole) + 20:
-            break
-    return tuple(values)

@@ -14,6 +14,31 @@ from typing import Any, Final, Literal, NoReturn, get_args
 
 from llmcrawler.errors import ConfigError
 
+FieldType = Literal["string", "integer", "number", "boolean", "date", "url"]
+FIELD_TYPES: Final[tuple[FieldType, ...]] = get_args(FieldType)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A property of a record.
+
+    `name` is its path in the record: "price", "offer.price". A field with a `group` is a property of each object of
+    the array that stands at the path `group`; its name is then relative to that object. `many` is an array of
+    plain values. `type` is None while nobody has said what it is: it is then read as a string.
+    """
+
+    name: str
+    type: FieldType | None = None
+    many: bool = False
+    description: str = ""
+    group: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name that no other field of the record has."""
+        return f"{self.group}.{self.name}" if self.group else self.name
+
+
 # A date may have a time, which the format "date" would refuse.
 _TYPE_DETAILS: Final[Mapping[str, dict[str, str]]] = {
     "url": {"format": "uri"},
@@ -492,28 +517,3 @@ class RecordTypes:
             words = {word.lower() for word in _WORDS.findall(page_type.replace("_", " "))}
             return not words & _WITHOUT_RECORD
         return page_type in self.names or "all" in self.names
-
-
-FieldType = Literal["string", "integer", "number", "boolean", "date", "url"]
-FIELD_TYPES: Final[tuple[FieldType, ...]] = get_args(FieldType)
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A property of a record.
-
-    `name` is its path in the record: "price", "offer.price". A field with a `group` is a property of each object of
-    the array that stands at the path `group`; its name is then relative to that object. `many` is an array of
-    plain values. `type` is None while nobody has said what it is: it is then read as a string.
-    """
-
-    name: str
-    type: FieldType | None = None
-    many: bool = False
-    description: str = ""
-    group: str = ""
-
-    @property
-    def key(self) -> str:
-        """The name that no other field of the record has."""
-        return f"{self.group}.{self.name}" if self.group else self.name

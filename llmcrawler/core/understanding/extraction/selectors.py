@@ -27,6 +27,32 @@ _MAX_NODES: Final = 20_000
 _MAX_TEXT_CHARS: Final = 300
 
 
+Language = Literal["css", "xpath", "json-ld"]
+LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A way to a value on the pages of a template, and the part of the text there that is the value.
+
+    `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's JSON-LD: `Product.offers.price`
+    is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space
+    folded. `pattern` is a regular expression whose only group is the value; where it does not match there is none.
+    `evidence` is the kind of evidence that it rests on: property, id, label, class, path, structured-data.
+    `coverage` is the share of the template's pages on which it gives a value; `agreement` the share of the pages that
+    were not shown to the model on which it gives what a selector of another kind of evidence gives (None: there is no
+    such selector).
+    """
+
+    query: str
+    language: Language
+    attribute: str | None = None
+    pattern: str | None = None
+    evidence: str = "path"
+    coverage: float = 0.0
+    agreement: float | None = None
+
+
 @dataclass(slots=True)
 class StepsTaken:
     """The nodes that the steps so far lead to, and what each further step leads to from there."""
@@ -494,29 +520,3 @@ def _texts_in(element: etree._Element, work: Work) -> Iterator[TextNode]:
     for child in element:
         if child.tail:
             yield TextNode(element, child)
-
-
-Language = Literal["css", "xpath", "json-ld"]
-LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
-
-
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """A way to a value on the pages of a template, and the part of the text there that is the value.
-
-    `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's JSON-LD: `Product.offers.price`
-    is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space
-    folded. `pattern` is a regular expression whose only group is the value; where it does not match there is none.
-    `evidence` is the kind of evidence that it rests on: property, id, label, class, path, structured-data.
-    `coverage` is the share of the template's pages on which it gives a value; `agreement` the share of the pages that
-    were not shown to the model on which it gives what a selector of another kind of evidence gives (None: there is no
-    such selector).
-    """
-
-    query: str
-    language: Language
-    attribute: str | None = None
-    pattern: str | None = None
-    evidence: str = "path"
-    coverage: float = 0.0
-    agreement: float | None = None

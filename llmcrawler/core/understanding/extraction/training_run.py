@@ -36,6 +36,8 @@ from llmcrawler.errors import BadAnswer, BudgetSpent
 
 logger = logging.getLogger(__name__)
 
+# Selectors are learned from so many characters of all pages.
+_MAX_CHARS = 8_000_000
 # After the first pages, more are shown so many at a time.
 _MORE_PAGES = 2
 # Useless answers after which the run is given up.
@@ -283,9 +285,6 @@ def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: in
         chosen.append(best)
         missing -= features[best]
     return chosen
-
-
-_MAX_CHARS = 8_000_000
 
 
 def first_pages(pages: Sequence[TrainingPage]) -> list[TrainingPage]:
