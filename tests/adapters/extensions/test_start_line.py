@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY
 from llmcrawler.engine import log_setup
-from llmcrawler.extensions.start_line import say, start_of
+from llmcrawler.extensions.start_line import say, start_line
 
 PACE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 5, "DOWNLOAD_DELAY": 0.2, "ROBOTSTXT_OBEY": True, "LLM_PROVIDER": "none"}
 MODEL = {
@@ -26,7 +26,7 @@ MODEL = {
 
 
 def line_of(spider: str, options: ExploreOptions | None, **settings: Any) -> str:
-    return start_of(Settings({**PACE, **settings}), spider, options).as_line()
+    return start_line(Settings({**PACE, **settings}), spider, options)
 
 
 def test_one_line_tells_what_the_crawl_will_do() -> None:
@@ -72,8 +72,8 @@ def test_a_job_keeps_lines_without_a_feed() -> None:
 def test_a_feed_that_nobody_has_named_is_told_as_such() -> None:
     settings = Settings(PACE)
     settings.set("FEEDS", {"explore-a.example.jsonl": {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)
-    start = start_of(settings, "explore", ExploreOptions.of({"url": "https://a.example"}))
-    assert start.as_line().endswith("| output: explore-a.example.jsonl (chosen, as there is no -O)")
+    line = start_line(settings, "explore", ExploreOptions.of({"url": "https://a.example"}))
+    assert line.endswith("| output: explore-a.example.jsonl (chosen, as there is no -O)")
 
 
 def test_a_list_and_a_map_have_limits_of_their_own(tmp_path: Path) -> None:

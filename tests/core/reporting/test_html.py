@@ -12,8 +12,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from llmcrawler.core.reporting.account import lasting_stats
-from llmcrawler.core.reporting.html.digest import FAILED, UNKNOWN, Digest
+from llmcrawler.core.reporting.account import FAILED, UNKNOWN, lasting_stats
+from llmcrawler.core.reporting.html.digest import Digest
 from llmcrawler.core.reporting.html.render import embedded_json, render, web_link
 from llmcrawler.core.reporting.html.sources import feed_source, job_source, open_lines
 from llmcrawler.core.reporting.html.view import build, by_folder, by_type, costs_of, depth_table, template_views
@@ -71,7 +71,8 @@ STATS = {
 
 def digest(*lines, max_listed=100):
     found = Digest(max_listed)
-    found.add_all(lines)
+    for line in lines:
+        found.add(line)
     return found
 
 

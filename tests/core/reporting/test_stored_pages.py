@@ -10,11 +10,12 @@ from base64 import b64decode
 import pytest
 
 from llmcrawler.core.content import read_page
-from llmcrawler.core.reporting.html.digest import RecordRows, shown_value
+from llmcrawler.core.reporting.html.digest import RecordRows
 from llmcrawler.core.reporting.html.render import render
 from llmcrawler.core.reporting.html.sources import open_source
 from llmcrawler.core.reporting.html.stored_pages import Looked, PageDetails, look_at, selector_results
 from llmcrawler.core.reporting.html.view import build
+from llmcrawler.core.reporting.text import shown_value
 from llmcrawler.core.storage import SiteState
 from llmcrawler.core.understanding.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree
 from llmcrawler.core.understanding.templates import TemplateGrouper

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from llmcrawler.core.reporting import WIDTH, Ending, HostThrottle, Tally, WrittenFeed, read_figures, summary
+from llmcrawler.core.reporting import WIDTH, CrawlAccount, Ending, HostThrottle, WrittenFeed, read_figures, summary
 from llmcrawler.core.reporting.text import percent
 from llmcrawler.core.understanding.extraction import LearningOutcome
 from llmcrawler.items import Page, PageError, Template
@@ -33,21 +33,25 @@ ENDING = Ending(
 )
 
 
+def count(account: CrawlAccount, page: Page) -> None:
+    account.count(page.as_line())
+
+
 def product(n: int, decided_by: str, confidence: float) -> Page:
     return Page(
         f"http://shop.example/p/{n}", page_type="product", decided_by=decided_by, confidence=confidence, template="t1"
     )
 
 
-def tally() -> Tally:
-    result = Tally()
+def account() -> CrawlAccount:
+    result = CrawlAccount()
     for n in range(3):
-        result.add_page(product(n, "llm", 0.9))
+        count(result, product(n, "llm", 0.9))
     for n in range(6):
-        result.add_page(product(n, "template", 0.96))
-    result.add_page(Page("http://shop.example/", page_type="homepage", decided_by="structured-data", template="t1"))
+        count(result, product(n, "template", 0.96))
+    count(result, Page("http://shop.example/", page_type="homepage", decided_by="structured-data", template="t1"))
     for n in range(2):
-        result.add_page(Page(f"http://shop.example/slow/{n}", error=PageError("fetch", "timeout", "no answer in 30 s")))
+        count(result, Page(f"http://shop.example/slow/{n}", error=PageError("fetch", "timeout", "no answer in 30 s")))
     result.add_template(Template("t1", page_count=3))
     result.add_template(Template("t1", page_type="product", url_pattern="/p/{n}/", page_count=10))
     return result
@@ -55,12 +59,12 @@ def tally() -> Tally:
 
 def test_a_summary_tells_the_share_that_the_provider_had_in_its_cache() -> None:
     stats = STATS | {"llmcrawler/llm/provider_cached_tokens": 900}
-    text = summary(read_figures(stats), tally(), ENDING)
+    text = summary(read_figures(stats), account(), ENDING)
     assert "     2,100 tokens (2,000 in, 45% of it cached, 100 out), $0.0020\n" in text
 
 
 def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
-    assert summary(read_figures(STATS), tally(), ENDING).splitlines() == [
+    assert summary(read_figures(STATS), account(), ENDING).splitlines() == [
         "Summary",
         "Answers by status: 200 10",
         "Held back by: the gap between requests 75% of the time, waiting for links to follow 25%",
@@ -89,16 +93,18 @@ def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
 
 def test_what_sites_say_of_the_use_of_their_pages_is_one_line() -> None:
     marks = {"verdicts/forbidden": 4, "verdicts/unsaid": 8, "uses/ai-train: no": 4, "signals/rsl": 4}
-    lines = summary(read_figures(STATS | {f"llmcrawler/rights/{one}": n for one, n in marks.items()}), Tally(), ENDING)
+    lines = summary(
+        read_figures(STATS | {f"llmcrawler/rights/{one}": n for one, n in marks.items()}), CrawlAccount(), ENDING
+    )
     assert "Use of the pages: ai-train: no 4; said by rsl 4; for the declared purpose unsaid 8, forbidden 4\n" in lines
-    assert "Use of the pages" not in summary(read_figures(STATS), Tally(), ENDING)
+    assert "Use of the pages" not in summary(read_figures(STATS), CrawlAccount(), ENDING)
 
 
-def with_records() -> Tally:
-    result = Tally()
+def with_records() -> CrawlAccount:
+    result = CrawlAccount()
     for n in range(4):
         record = {"title": f"Lamp {n}", "price": {"amount": 10.0, "unit": None}, "tags": [], "upc": None}
-        result.add_page(replace(product(n, "llm", 0.9), record=record if n else None))
+        count(result, replace(product(n, "llm", 0.9), record=record if n else None))
     return result
 
 
@@ -114,7 +120,7 @@ def test_the_last_lines_tell_of_the_result() -> None:
         "llmcrawler/page_types/product": 4,
     }
     feeds = [WrittenFeed("pages.csv", "csv", 515), WrittenFeed("s3://shop/pages.jsonl", "jsonl", 12, is_whole=False)]
-    lines = summary(read_figures(stats), Tally(), replace(ENDING, feeds=feeds)).splitlines()
+    lines = summary(read_figures(stats), CrawlAccount(), replace(ENDING, feeds=feeds)).splitlines()
     assert lines[-6:] == [
         "10 pages and 2 failed urls in 6.0 s, 1.7 pages/s, 0 with errors",
         "Ended: max_pages=10 reached, 30 more urls known",
@@ -135,7 +141,7 @@ def test_the_last_lines_tell_of_the_result() -> None:
     ],
 )
 def test_the_end_is_told_with_the_limit_that_was_reached(stats: dict[str, object], why: str) -> None:
-    assert f"Ended: {why}" in summary(read_figures({**STATS, **stats}), Tally(), ENDING).splitlines()
+    assert f"Ended: {why}" in summary(read_figures({**STATS, **stats}), CrawlAccount(), ENDING).splitlines()
 
 
 def block_of(outcomes: list[LearningOutcome], width: int = WIDTH) -> list[str]:
@@ -171,7 +177,7 @@ def test_one_of_a_thing_is_no_plural() -> None:
     stats = {"llmcrawler/pages": 2, "llmcrawler/errors/fetch/http_404": 1, "llmcrawler/goal": "product"}
     stats |= {"llmcrawler/llm/calls": 1, "llmcrawler/llm/pages_shown": 1, "llmcrawler/goal_records": 1}
     stats |= {"llmcrawler/llm/cached_answers": 1, "llmcrawler/max_pages": 1, "llmcrawler/frontier/queued": 1}
-    text = summary(read_figures(stats), Tally(), replace(ENDING, feeds=[WrittenFeed("a.csv", "csv", 1)]))
+    text = summary(read_figures(stats), CrawlAccount(), replace(ENDING, feeds=[WrittenFeed("a.csv", "csv", 1)]))
     for words in (
         "1 call, 1 page shown, 1 answer from",
         "1 page and 1 failed url in",
@@ -183,8 +189,8 @@ def test_one_of_a_thing_is_no_plural() -> None:
 
 
 def test_a_page_type_that_should_have_records_and_has_none_says_so() -> None:
-    result = Tally()
-    result.add_page(product(1, "llm", 0.9))
+    result = CrawlAccount()
+    count(result, product(1, "llm", 0.9))
     outcome = LearningOutcome("product", frozenset(), {"title": "budget: it is spent"}, 1, "budget: it is spent")
     ending = replace(ENDING, outcomes=[outcome], record_types={"product"})
     text = summary(read_figures(STATS), result, ending)
@@ -193,7 +199,7 @@ def test_a_page_type_that_should_have_records_and_has_none_says_so() -> None:
 
 def test_of_many_hosts_the_busiest_are_named() -> None:
     hosts = [HostThrottle(f"host-{n}.example", 5, 0.2, in_flight=0, requests=n) for n in range(511)]
-    text = summary(read_figures(STATS), Tally(), replace(ENDING, hosts=hosts))
+    text = summary(read_figures(STATS), CrawlAccount(), replace(ENDING, hosts=hosts))
     shown = [line.split()[0] for line in text.splitlines() if line.startswith("host-")]
     assert shown == [f"host-{n}.example" for n in range(510, 505, -1)]
     assert "... and 506 more" in text
@@ -202,8 +208,8 @@ def test_of_many_hosts_the_busiest_are_named() -> None:
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_nothing_is_wider_than_the_terminal_and_no_reason_is_cut(width: int) -> None:
     reason = " ".join(f"word-{n}" for n in range(100))
-    result = tally()
-    result.add_page(Page(f"http://shop.example/{'x' * 300}", error=PageError("fetch", "dns", reason)))
+    result = account()
+    count(result, Page(f"http://shop.example/{'x' * 300}", error=PageError("fetch", "dns", reason)))
     hosts = [HostThrottle("www.a-long-name-of-a-shop.example", 5, 0.2, 0, requests=9, latency_p50=0.1, latency_p95=0.2)]
     ending = replace(ENDING, hosts=hosts, reason="x" * 200)
     lines = summary(read_figures({**STATS, "llmcrawler/errors/fetch/dns": 1}), result, ending, width).splitlines()
@@ -217,7 +223,7 @@ def test_a_budget_says_what_it_bought() -> None:
     budget = {"max_tokens": 2500, "max_cost_usd": 0.01, "tokens": 2450, "cost_usd": 0.0021, "reached": True}
     stats = {**STATS, "llmcrawler/decided_by/llm": 3, "llmcrawler/errors/classify/budget": 4}
     stats |= {f"llmcrawler/llm/budget_{name}": value for name, value in budget.items()}
-    pages = tally()
+    pages = account()
     pages.add_template(Template("t2", page_count=3, llm_calls=1))
     lines = summary(read_figures(stats), pages, ENDING).splitlines()
     at = lines.index("Budget: 2,450 of 2,500 tokens, $0.0021 of $0.01, reached")
@@ -228,30 +234,28 @@ def test_a_budget_says_what_it_bought() -> None:
 
 
 def test_a_crawl_of_nothing_has_a_summary() -> None:
-    text = summary(read_figures({}), Tally(), Ending("shutdown", 0.0, {}))
+    text = summary(read_figures({}), CrawlAccount(), Ending("shutdown", 0.0, {}))
     assert text.splitlines() == [
         "Summary",
         "0 pages in 0.0 s, 0.0 pages/s, 0 with errors",
         "Ended: stopped by Ctrl-C or SIGTERM, 0 urls left in the queue; with -s JOBDIR=FOLDER the same",
         "    command would go on from here",
     ]
-    text = summary(read_figures({}), Tally(), Ending("shutdown", 0.0, {}, goes_on_later=True))
+    text = summary(read_figures({}), CrawlAccount(), Ending("shutdown", 0.0, {}, goes_on_later=True))
     assert text.endswith("Ended: stopped by Ctrl-C or SIGTERM, 0 urls left in the queue")
 
 
 def test_templates_of_a_crawl_that_was_cut_short_are_told_from_its_pages() -> None:
-    pages = tally()
+    pages = account()
     pages.templates.clear()
     assert "t1           10  product" in summary(read_figures(STATS), pages, ENDING)
 
 
 def test_hostile_text_neither_breaks_the_columns_nor_reaches_the_terminal() -> None:
     hostile = "\x1b]52;c;cm0gLXJm\x07\n\u202eevil " + "日本語" * 200
-    result = Tally()
-    result.add_page(
-        Page(f"http://x/{hostile}", page_type=hostile, decided_by=hostile, template=hostile, confidence=1.0)
-    )
-    result.add_page(Page(f"http://x/{hostile}", error=PageError("fetch", "dns", hostile)))
+    result = CrawlAccount()
+    count(result, Page(f"http://x/{hostile}", page_type=hostile, decided_by=hostile, template=hostile, confidence=1.0))
+    count(result, Page(f"http://x/{hostile}", error=PageError("fetch", "dns", hostile)))
     result.add_template(Template(hostile, page_type=hostile, url_pattern=hostile, page_count=10**9))
     stats = {**STATS, f"llmcrawler/errors/fetch/{hostile}": 1, f"llmcrawler/llm/calls/{hostile}": 1}
     text = summary(read_figures(stats), result, Ending(hostile, 1.0, {hostile: 1.0}))
@@ -259,35 +263,35 @@ def test_hostile_text_neither_breaks_the_columns_nor_reaches_the_terminal() -> N
 
 
 def test_many_kinds_are_cut_to_the_most_frequent() -> None:
-    result = Tally()
+    result = CrawlAccount()
     for n in range(3000):
-        result.add_page(Page("http://x/", page_type=f"type{n}", decided_by="llm", template=f"t{n}"))
+        count(result, Page("http://x/", page_type=f"type{n}", decided_by="llm", template=f"t{n}"))
     text = summary(read_figures({}), result, ENDING)
-    assert "... and 980 more" in text  # page types
-    assert "... and 990 more" in text  # templates
+    assert "... and 1,981 more" in text  # page types
+    assert "... and 1,991 more" in text  # templates
     assert len(text.splitlines()) < 60
-    assert len(result.by_template) == 1000
+    assert len(result.groups) == 2001
 
 
 def test_latency_is_that_of_the_last_pages() -> None:
-    result = Tally()
+    result = CrawlAccount()
     assert result.latency_seconds is None
     for _ in range(100):
-        result.add_page(Page("http://x/", latency_seconds=9.0))
+        count(result, Page("http://x/", latency_seconds=9.0))
     for _ in range(50):
-        result.add_page(Page("http://x/", latency_seconds=0.5))
+        count(result, Page("http://x/", latency_seconds=0.5))
     assert result.latency_seconds == 0.5
 
 
 def test_a_crawl_that_ends_before_max_pages_were_there_says_so() -> None:
     stats = {"llmcrawler/pages": 21, "llmcrawler/errors/fetch/http_404": 20, "llmcrawler/max_pages": 2}
-    lines = summary(read_figures({**stats, "llmcrawler/frontier/queued": 5}), Tally(), ENDING)
+    lines = summary(read_figures({**stats, "llmcrawler/frontier/queued": 5}), CrawlAccount(), ENDING)
     assert "too many urls failed (20) before max_pages=2 were there, 5 more urls known" in lines
 
 
 def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_reason() -> None:
-    guessed = Tally()
-    guessed.add_page(product(1, "rule", 0.2))
+    guessed = CrawlAccount()
+    count(guessed, product(1, "rule", 0.2))
     guessed.add_template(Template("t1", page_type="product", page_count=1))
     stats = {"llmcrawler/decided_by/rule": 1, "llmcrawler/llm/failure": "no network " * 12}
     lines = summary(read_figures(stats), guessed, ENDING).splitlines()
@@ -297,13 +301,13 @@ def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_rea
     assert max(map(cell_len, lines)) <= WIDTH
     guessed.add_template(Template("t1", page_type="product", page_count=1, selectors=[{"field": "price"}]))
     assert "Records are what" not in summary(read_figures(stats), guessed, ENDING)
-    assert "guessed" not in summary(read_figures(STATS), tally(), ENDING)
+    assert "guessed" not in summary(read_figures(STATS), account(), ENDING)
 
 
 def test_guesses_of_the_classifier_are_told_beside_those_of_rules() -> None:
     stats = {"llmcrawler/decided_by/rule": 4, "llmcrawler/decided_by/classifier": 1_036}
-    alone = " ".join(summary(read_figures(stats), Tally(), ENDING).split())
+    alone = " ".join(summary(read_figures(stats), CrawlAccount(), ENDING).split())
     guessed = "1,040 page types guessed: 1,036 by the trained classifier, 4 by rules"
     assert f"{guessed}; no model was asked, or it did not answer" in alone
-    judged = summary(read_figures({**stats, "llmcrawler/decided_by/llm": 3}), Tally(), ENDING)
+    judged = summary(read_figures({**stats, "llmcrawler/decided_by/llm": 3}), CrawlAccount(), ENDING)
     assert guessed in judged.splitlines()

@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.core.reporting.html.digest import shown_value
 from llmcrawler.core.reporting.html.sources import FeedItem, ReportSource, is_readable, site_of
 from llmcrawler.core.reporting.html.stored_pages import SelectorCounts, SelectorKey, selector_results
-from llmcrawler.core.reporting.text import percent, plain
+from llmcrawler.core.reporting.text import percent, plain, shown_value
 from llmcrawler.core.understanding.extraction import Variant, parse_tree
 from llmcrawler.errors import TooCostly
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from llmcrawler.core.reporting.account import rights_words
+from llmcrawler.core.reporting.account import CountedLine, CrawlAccount, rights_words, short
 from llmcrawler.core.reporting.html.sources import FeedItem
-from llmcrawler.core.reporting.text import plain
+from llmcrawler.core.reporting.text import plain, shown_value
 from llmcrawler.core.storage import RightsCounts, marks_of
 from llmcrawler.core.storage.rights_marks import said_in, signals_of
-from llmcrawler.core.urls import origin_of, site_name, url_pattern
 
 _MAX_PER_HOST = 30  # statements; their pages may each say something else
 _MAX_HOSTS = 100
@@ -97,7 +94,7 @@ def _shown(value: Any) -> str:
 
 _MAX_CHARS = 8_000_000  # of all values; records beyond are left out
 _MAX_TYPES = 200
-_VALUE_CHARS = 200
+_MAX_FIELDS = 60
 _NAME_CHARS = 80
 _LONG_CHARS = 40  # a column of texts that are longer on average stands behind the others
 _NEARLY_ALL = 0.9
@@ -171,20 +168,6 @@ def _rank(column: list[Any]) -> tuple[bool, bool]:
     return sum(map(len, texts)) > _LONG_CHARS * len(texts), 2 * len(texts) < len(column)
 
 
-def shown_value(value: Any, max_chars: int = _VALUE_CHARS) -> Any:
-    """Return a value of a record as JSON that is short: a number, or a text; None where there is none."""
-    if value in (None, "", [], {}):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
-        value = ", ".join(map(str, value[:max_chars]))
-    text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
-
-
 _TITLE_CHARS = 160
 _URL_CHARS = 2_000
 _MESSAGE_CHARS = 200
@@ -206,23 +189,22 @@ class PageRows:
     def __len__(self) -> int:
         return len(self._columns["path"])
 
-    def add(self, item: Mapping[str, Any], place: tuple[str, str, str, str, str]) -> int | None:
-        """Add a page with the names of its origin, site, type, template and error ("stage/kind", empty without one).
-        Return its row, None where the list is full.
-        """
+    def add(self, item: FeedItem, counted: CountedLine) -> int | None:
+        """Add a page; return its row, None where the list is full."""
         if len(self) >= self.limit:
             self.left_out += 1
             return None
-        if place[-1]:
+        if counted.error:
             message = (item.get("error") or {}).get("message") or ""
             self._messages[len(self)] = _cut(plain(message), _MESSAGE_CHARS)
-        way, change = (plain(item.get(name) or "")[:100] for name in ("decided_by", "change"))
-        for name, text in zip(_NAMED, (*place, way, change), strict=True):
+        place = (counted.origin, counted.site, counted.page_type, counted.template, counted.error)
+        names = (*place, short(item.get("decided_by")), short(item.get("change")))
+        for name, text in zip(_NAMED, names, strict=True):
             numbers = self._names[name]
             self._columns[name].append(numbers.setdefault(text, len(numbers)))
         latency, confidence = _number(item.get("latency_seconds")), _number(item.get("confidence"))
         values = {
-            "path": str(item["url"])[:_URL_CHARS].removeprefix(place[0]),
+            "path": str(item["url"])[:_URL_CHARS].removeprefix(counted.origin),
             "title": _cut(plain(item.get("title") or ""), _TITLE_CHARS),
             "status": _number(item.get("status")),
             "depth": _number(item.get("depth")),
@@ -248,14 +230,7 @@ def _number(value: Any) -> Any:
     return value if is_number and math.isfinite(value) else None  # JSON has no NaN, and Python reads it all the same
 
 
-UNKNOWN = "(none)"  # the page type, or the template, of a page that has none
-DUPLICATE = "(duplicate)"  # in its place, where a page repeats another one
-FAILED = "(failed)"  # in place of the page type, where there is none for an error
-
-_EXAMPLES = 3
-_SHAPED = 20
-_MAX_KEYS = 2_000  # groups, kinds of errors, parts of paths
-_MAX_FIELDS = 60
+_MAX_PATHS = 2_000
 _MAX_CHANGED = 200
 _PATH_LEVELS = 3
 _TEXT_CHARS = 300
@@ -263,68 +238,19 @@ _TEXT_CHARS = 300
 Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 
-@dataclass(slots=True)
-class TemplatePages:
-    """The pages of one template. `asked` counts those that the model judged, `filled` records by the fields that have a
-    value, `shapes` the patterns of some urls.
-    """
-
-    site: str
-    template: str
-    types: Counter[str] = field(default_factory=Counter)
-    errors: int = 0
-    asked: int = 0
-    records: int = 0
-    filled: Counter[str] = field(default_factory=Counter)
-    values: dict[str, str] = field(default_factory=dict)
-    examples: list[str] = field(default_factory=list)
-    shapes: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def pages(self) -> int:
-        return self.types.total()
-
-    @property
-    def page_type(self) -> str:
-        return max(self.types, key=lambda name: (self.types[name], name)) if self.types else UNKNOWN
-
-    @property
-    def shape(self) -> str:
-        """Return the pattern of most of its urls."""
-        return max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
-
-    def name(self, pattern: str, *, with_site: bool) -> str:
-        """Return a name for people: `pattern` where the template's is known, else the shape of most of its urls."""
-        name = "no template" if self.template == UNKNOWN else pattern or f"{self.template} {self.shape}"
-        return f"{name} · {self.site}" if with_site else name
-
-
-@dataclass(slots=True)
-class ErrorKind:
-    pages: int = 0
-    examples: list[tuple[str, str]] = field(default_factory=list)  # url, message
-
-
-class Digest:
-    """Counts of pages, failed ones among them; `types` counts the others.
+class Digest(CrawlAccount):
+    """The account of a report: it lists pages and records too, and counts them by depth and folder.
 
     `timed` has (Unix time, latency in seconds, is an error) of each, if `with_times`: a feed has no other timeline.
     """
 
     def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
+        super().__init__()
         self.rows = PageRows(max_listed)
-        self.records = RecordRows()
+        self.record_rows = RecordRows()
         self.rights = RightsDigest()
-        self.pages = 0
-        self.mapped = 0  # items of a map among them: urls, most of which nobody has fetched
-        self.failed = 0
-        self.groups: dict[tuple[str, str], TemplatePages] = {}
-        self.types: Counter[str] = Counter()
         self.depths: Counter[tuple[int, str]] = Counter()
-        self.ways: Counter[tuple[str, str]] = Counter()  # page type, decided by
         self.paths: Counter[tuple[str, Folders, str]] = Counter()  # site, folders, page type
-        self.sites: Counter[str] = Counter()
-        self.errors: dict[tuple[str, str], ErrorKind] = {}
         self.changes: Counter[str] = Counter()
         self.changed: dict[str, list[tuple[str, str]]] = {}  # url, title
         self.timed: list[tuple[float, float | None, bool]] = []
@@ -349,84 +275,38 @@ class Digest:
         words = f"{self.good:,} {self.noun[:-1] if self.good == 1 else self.noun}"
         return words + (f" and {self.failed:,} failed url{'' if self.failed == 1 else 's'}" if self.failed else "")
 
-    def add_all(self, items: Iterable[FeedItem]) -> None:
-        for item in items:
-            self.add(item)
-
     def add(self, item: FeedItem) -> int | None:
         """Count a page; return its row in the list, None where the list is full."""
-        url, error = str(item.get("url")), item.get("error")
-        origin, site, path = _split(url)
-        without = DUPLICATE if item.get("duplicate_of") else UNKNOWN if error is None else FAILED
-        page_type = _text(item.get("page_type")) or without
-        depth = item.get("depth")
-        self.pages += 1
-        self.mapped += item.get("kind") == "url"
-        self.failed += error is not None
-        self.types[self._room(self.types, page_type, UNKNOWN)] += error is None
-        self.sites[self._room(self.sites, site, "…")] += 1
-        self.depths[depth if isinstance(depth, int) else 0, page_type] += 1
-        if item.get("decided_by"):
-            self.ways[page_type, _text(item["decided_by"])] += 1
-        self._add_path(site, _folders(path), page_type)
-        group = self._add_to_group(item, url, site, page_type)
-        kind = self._add_error(url, error) if isinstance(error, dict) else ""
-        self._add_change(item, url)
-        self.rights.add(item, url, origin)
+        counted, depth = self.count(item), item.get("depth")
+        self.depths[depth if isinstance(depth, int) else 0, counted.page_type] += 1
+        self._add_path(counted)
+        self._add_change(item, counted.url)
+        self.rights.add(item, counted.url, counted.origin)
         if self._with_times:
             self._add_time(item)
-        row = self.rows.add(item, (origin, site, page_type, group, kind))
+        row = self.rows.add(item, counted)
         if isinstance(item.get("record"), dict):
-            self.records.add(row, page_type, item["record"], str(item.get("title") or ""))
+            self.record_rows.add(row, counted.page_type, item["record"], str(item.get("title") or ""))
         return row
 
-    def _add_path(self, site: str, folders: Folders, page_type: str) -> None:
+    def _add_path(self, counted: CountedLine) -> None:
         """Count a page for its folders; where there is no room for all of a large site, those further down count as
         what they are in.
         """
+        folders = [plain(part)[:60] for part in counted.path.split("/")[:-1] if part][:_PATH_LEVELS]
         for level in range(len(folders), -1, -1):
-            key = (site, folders[:level], page_type)
-            if key in self.paths or len(self.paths) < _MAX_KEYS * (_PATH_LEVELS + 1 - level):
+            key = (counted.site, tuple(folders[:level]), counted.page_type)
+            if key in self.paths or len(self.paths) < _MAX_PATHS * (_PATH_LEVELS + 1 - level):
                 self.paths[key] += 1
                 return
-        self.paths["…", (), page_type] += 1
-
-    def _add_to_group(self, item: FeedItem, url: str, site: str, page_type: str) -> str:
-        key = self._room(self.groups, (site, _text(item.get("template")) or UNKNOWN), ("", "…"))
-        group = self.groups.setdefault(key, TemplatePages(*key))
-        group.types[page_type] += 1
-        group.errors += item.get("error") is not None
-        group.asked += item.get("decided_by") == "llm"
-        if len(group.examples) < _EXAMPLES:
-            group.examples.append(url)
-        if group.pages <= _SHAPED:
-            group.shapes[plain(url_pattern(url))[:_TEXT_CHARS]] += 1
-        record = item.get("record")
-        if isinstance(record, dict):
-            group.records += 1
-            for name, value in list(record.items())[:_MAX_FIELDS]:
-                if value not in (None, "", []):
-                    group.filled[name] += 1
-                    group.values.setdefault(name, str(shown_value(value, _TEXT_CHARS)))
-        return group.template
-
-    def _add_error(self, url: str, error: dict[str, Any]) -> str:
-        key = (_text(error.get("stage")), _text(error.get("kind")))
-        key = self._room(self.errors, key, ("…", "…"))
-        kind = self.errors.setdefault(key, ErrorKind())
-        kind.pages += 1
-        if len(kind.examples) < _EXAMPLES:
-            kind.examples.append((url, plain(error.get("message") or "")[:_TEXT_CHARS]))
-        return "/".join(key)
+        self.paths["…", (), counted.page_type] += 1
 
     def _add_change(self, item: FeedItem, url: str) -> None:
-        if not item.get("change"):
-            return
-        change = _text(item["change"])
-        self.changes[change] += 1
-        some = self.changed.setdefault(change, [])
-        if change != "unchanged" and len(some) < _MAX_CHANGED:
-            some.append((url, plain(item.get("title") or "")[:_TEXT_CHARS]))
+        if change := short(item.get("change")):
+            self.changes[change] += 1
+            some = self.changed.setdefault(change, [])
+            if change != "unchanged" and len(some) < _MAX_CHANGED:
+                some.append((url, plain(item.get("title") or "")[:_TEXT_CHARS]))
 
     def _add_time(self, item: FeedItem) -> None:
         try:
@@ -434,27 +314,5 @@ class Digest:
         except (ValueError, OverflowError):
             return
         latency = item.get("latency_seconds")
-        self.timed.append(
-            (moment, latency if isinstance(latency, int | float) else None, item.get("error") is not None)
-        )
-
-    def _room(self, kept: Any, key: Any, rest: Any) -> Any:
-        """Return the key, or `rest` for all that is beyond the bound."""
-        return key if key in kept or len(kept) < _MAX_KEYS else rest
-
-
-def _split(url: str) -> tuple[str, str, str]:
-    """Return origin, site and path; a feed may have been written by anyone, so they may be empty."""
-    try:
-        return origin_of(url), site_name(url), urlsplit(url).path
-    except ValueError:
-        return "", "", ""
-
-
-def _folders(path: str) -> Folders:
-    folders = [part for part in path.split("/")[:-1] if part]
-    return tuple(plain(part)[:60] for part in folders[:_PATH_LEVELS])
-
-
-def _text(value: Any) -> str:
-    return plain(value if value is not None else "")[:100]
+        is_error = item.get("error") is not None
+        self.timed.append((moment, latency if isinstance(latency, int | float) else None, is_error))

@@ -13,10 +13,9 @@ from typing import Any
 
 from lxml import etree
 
-from llmcrawler.core.reporting.html.digest import shown_value
 from llmcrawler.core.reporting.html.sources import MAX_STEPS, FeedItem, ReportSource, is_readable, site_of
 from llmcrawler.core.reporting.terminal_tables import selector_text
-from llmcrawler.core.reporting.text import plain
+from llmcrawler.core.reporting.text import plain, shown_value
 from llmcrawler.core.understanding.extraction import (
     PageSource,
     SelectorResult,

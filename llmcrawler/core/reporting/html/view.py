@@ -8,8 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from llmcrawler.core.reporting.account import job_plan_rows, read_figures
-from llmcrawler.core.reporting.html.digest import DUPLICATE, FAILED, UNKNOWN, Digest, ErrorKind, TemplatePages
+from llmcrawler.core.reporting.account import (
+    DUPLICATE,
+    FAILED,
+    UNKNOWN,
+    ErrorKind,
+    TemplatePages,
+    job_plan_rows,
+    read_figures,
+)
+from llmcrawler.core.reporting.html.digest import Digest
 from llmcrawler.core.reporting.html.sources import ReportSource
 from llmcrawler.core.reporting.html.stored_pages import PageDetails, SelectorCounts, StoredPages
 from llmcrawler.core.reporting.progress import HostThrottle
@@ -353,7 +361,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
             "depths": [[depth, per_type] for depth, per_type, _all in depths],
             "timeline": chart,
             "pages": digest.rows.as_json(),
-            "records": digest.records.as_json(),
+            "records": digest.record_rows.as_json(),
             "details": [details.places.get(row) for row in range(len(digest.rows))],
             "no_html": _no_html(source, stored),
             "total": digest.pages,
