@@ -1,4 +1,6 @@
-"""Shows a crawl's progress: live on a terminal, else as a log line a minute; and a summary when it ends."""
+"""Shows a crawl's progress, live on a terminal, else as a log line a minute, and a summary when it ends; and keeps the
+figures and the timeline of a run in its JOBDIR, for `scrapy report`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the lines of a job's earlier runs into the feed again when the crawl goes on, so that the feed is whole."""
+"""Gives a job's next run what the earlier ones left: their lines, for the feed, and Scrapy's `spider.state`."""
 
 from __future__ import annotations
 

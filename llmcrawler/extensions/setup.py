@@ -1,4 +1,6 @@
-"""Builds the parts of a crawl, before any other component asks for them."""
+"""Builds the parts of a crawl, before any other component asks for them, and sets up its process: garbage collector,
+threads, memory.
+"""
 
 from __future__ import annotations
 

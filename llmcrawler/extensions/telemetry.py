@@ -1,6 +1,10 @@
-"""Prometheus metrics: an endpoint to scrape while the crawl runs (METRICS_PORT), and a textfile for the node exporter
-(METRICS_TEXTFILE), which stays when it has ended. They are read from the stats when somebody asks; when off, nothing is
-loaded for them.
+"""Prometheus metrics and OpenTelemetry traces. When they are off, nothing is loaded for them.
+
+Metrics: an endpoint to scrape while the crawl runs (METRICS_PORT), and a textfile for the node exporter
+(METRICS_TEXTFILE), which stays when it has ended. They are read from the stats when somebody asks.
+
+Traces (TRACES): each page is a trace, with its fetches and stages; calls of the LLM are in the crawl's own. Spans are
+made when something has ended, from what is recorded anyway, so a page does no more work on its way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables that commands print."""
+"""Tables that commands print: the status of a job, learned templates, a plan."""
 
 from __future__ import annotations
 

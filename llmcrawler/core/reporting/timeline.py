@@ -1,4 +1,6 @@
-"""Records how a crawl went over time in a bounded number of buckets: when they are full, neighbours are merged."""
+"""Keeps how a crawl went over time in a bounded number of buckets (full ones are merged in pairs), and tells from that
+how fast it was and what held it back, by Little's law.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts what a report says of a crawl's pages, as their items come: bounded, but for one row a listed page."""
+"""Counts and lists what a report says of a crawl's pages as they come: bounded, but for one row a listed page."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Opens what a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also with gzip) or those
-of several workers.
+of several workers; and tells which template each page has now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Looks at the stored pages of a job: where the values of their records stand, and what each selector still gives."""
+"""Looks at the stored pages of a job: marks where the values of their records stand, counts what each selector still
+gives, and packs the pages. The reader's browser unpacks those that are looked at.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ _MAX_HTML_PAGES = 2_000  # 5 ms each
 _PORTIONS = ((0.5, 1_000_000), (0.75, 100), (0.95, 20))
 _TEXT_CHARS = 20_000
 _VALUE_CHARS = 2_000
-_MAX_FIELDS_2 = 100
+_MAX_FIELDS = 100
 _MAX_OPEN_CHARS = 8_000_000  # of pages that are not packed yet
 _MAX_SELECTORS = 5
 
@@ -120,7 +122,7 @@ def _record(record: Any, looked: Looked | None) -> list[list[Any]] | None:
     if not isinstance(record, dict):
         return None
     rows = []
-    for name, value in list(record.items())[:_MAX_FIELDS_2]:
+    for name, value in list(record.items())[:_MAX_FIELDS]:
         # A field of an object within the record, or of an array's objects, has a longer name.
         used = [one for one in looked.results if one.is_used and _is_of(one.field, name)] if looked else []
         place = next((looked.places[one.field] for one in used if one.field in looked.places), None) if looked else None

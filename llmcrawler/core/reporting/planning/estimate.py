@@ -58,7 +58,27 @@ class Stratum:
 
 
 def site_size(sample: SiteSample) -> list[Stratum]:
-    """Return each kind of url with its size, largest first."""
+    """Return each kind of url with its size, largest first: an unseen-species problem, solved by kinds of urls.
+
+    Urls of one shape are a stratum. Pages of a stratum are the sampling units, the urls that they link to are the
+    species. From S, the urls of a stratum that any sampled page links to, and Q1, those of them that one page alone
+    links to, which is of the same or another stratum with T sampled pages:
+
+    - The rate of discovery is Q1 / T urls a page now (I. J. Good, "The population frequencies of species and the
+      estimation of population parameters", Biometrika 40, 1953); twice that of the later half of the T pages, where
+      that is less: deep in a tree are mostly leaves.
+    - It falls by a power law: t more pages add S (1 + t / T)^b - S with b = Q1 / S (H. S. Heaps, "Information
+      Retrieval: Computational and Theoretical Aspects", 1978). Where each page has a page of its own, as a product its
+      form for reviews, b is 1, and one page more is one url more.
+
+    How many pages a stratum has depends on the others, so all are solved together. The low figure is what was found;
+    the high one adds the standard error of Q1. What a sitemap lists is known without.
+
+    A series is not like that: page 7 leads to page 8, and nothing says how many come. Where pages of a stratum still
+    lead to new ones of their own, what is left is taken to be as much as was seen, or three times that at most: by the
+    Copernican principle (J. R. Gott, Nature 363, 1993) it is no more than x times as much with chance x / (1 + x).
+    The same bounds what pages add that only an estimate says are there.
+    """
     counts, pages = Counter(sample.known.values()), defaultdict[str, list[SampledPage]](list)
     for page in sample.pages:
         pages[page.pattern].append(page)
@@ -167,6 +187,10 @@ def play(
 ) -> ExpectedCalls:
     """Return what the model is asked when a page comes every `pace_seconds` and an answer takes `call_seconds`. None
     among the arrivals is a page that needs no model.
+
+    There is no formula for it, since when a batch goes out depends on which pages wait. So the pages arrive here at the
+    pace of the crawl, each does what classification/template_samples.py says, and waits in the room that real batches
+    wait in (llm/batching.py), by a clock that is only counted.
     """
     crawl = _PlayedCrawl(arrivals, call_seconds, rules)
     for number, arrival in enumerate(arrivals):

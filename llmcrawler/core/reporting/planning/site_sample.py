@@ -1,4 +1,4 @@
-"""Values for a sample of a site: what its pages showed, and the kinds of urls that pages are sorted into."""
+"""A sample of a site for its plan: which urls are fetched, what pages showed, and what kinds of urls there are."""
 
 from __future__ import annotations
 
