@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.core.content import main_text, read_page
 from llmcrawler.core.llm import Batcher, BatchRules, ModelRequest
+from llmcrawler.core.llm.call_limits import Clock
 from llmcrawler.core.understanding.classification import (
     Classifier,
     ClassifyWorker,
@@ -96,7 +97,7 @@ class Replay:
             rules=BatchRules(max_tokens=12_000),
             tokens_of=tokens_of,
             pressure=lambda: "all pages are here" if self.arrived == len(pages) else None,
-            clock=lambda: asyncio.get_running_loop().time(),
+            clock=Clock(monotonic=lambda: asyncio.get_running_loop().time()),
         )
         self.classifier = Classifier(
             page_types, self.batcher, split=lambda _, t, labels: self.grouper.split_by(t, labels)

@@ -20,10 +20,10 @@ from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.storage import STAGES, TemplatesFile
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.extraction import RecordTypes
+from llmcrawler.core.understanding.site_reader import WorkerRules
 from llmcrawler.crawl.argument_types import KEEP
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.job_spec import JobRules, JobSpec, SessionRules
-from llmcrawler.crawl.site_reader import WorkerRules
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page
 

@@ -138,7 +138,7 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
     focused_crawl = focused_crawl_of(options, record_types)
 
     def take_site(url: str, kept: KeptSite) -> None:
-        context.understanding.sites.take_up(url, kept)
+        context.understanding.sites.take_up(url, kept.learned, kept.number)
         crawler.signals.send_catch_log(signals.site_taken, site=site_name(url), kept=kept)
 
     backend = build_backend(crawler, options, switch, take_site)

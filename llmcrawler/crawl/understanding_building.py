@@ -18,6 +18,7 @@ from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.reporting import ModelWait
 from llmcrawler.core.understanding.classification import LLM, Classifier, PageTypes, Question, Verdict, check_question
+from llmcrawler.core.understanding.classification.page_asker import BatchingAsker
 from llmcrawler.core.understanding.extraction import (
     Annotator,
     ExtractionRunner,
@@ -30,6 +31,8 @@ from llmcrawler.core.understanding.extraction import (
     TrainingRules,
     waiting_by_type,
 )
+from llmcrawler.core.understanding.site_reader import SiteReader
+from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates import Changes
 from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, DuplicateFinder
@@ -45,9 +48,6 @@ from llmcrawler.crawl.configuration import (
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
 from llmcrawler.crawl.model_settings import batch_rules
-from llmcrawler.crawl.page_asker import BatchingAsker
-from llmcrawler.crawl.site_reader import SiteReader
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
 
 logger = logging.getLogger(__name__)
@@ -155,8 +155,15 @@ def build_understanding(
     asker = None
     if model is not None and not model.is_embedded:
         rules = batch_rules(settings)
-        count = partial(count_usage, stats, model)
-        asker = BatchingAsker(model, page_types, answers, rules, stats, watch, count)
+        asker = BatchingAsker(
+            model,
+            page_types,
+            answers,
+            rules,
+            watch=watch,
+            on_batch=lambda _report: count_usage(stats, model),
+            on_shown=partial(stats.inc_value, "llmcrawler/llm/pages_shown"),
+        )
 
     # These know each other: a verdict may part a template, and what is learned of it is kept with it.
     templates: TemplateStore

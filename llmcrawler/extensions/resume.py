@@ -18,12 +18,11 @@ from scrapy.extensions.spiderstate import SpiderState
 
 from llmcrawler.core.reporting import count_item
 from llmcrawler.core.storage import replace_file
+from llmcrawler.core.understanding.site_reader import FetchedPage, SiteReader
+from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.feed_settings import wants_exchanges
 from llmcrawler.crawl.job import Job
-from llmcrawler.crawl.site_content import FetchedPage
-from llmcrawler.crawl.site_reader import SiteReader
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions import connect_handlers

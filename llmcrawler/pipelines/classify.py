@@ -11,10 +11,10 @@ from scrapy.crawler import Crawler
 from llmcrawler.core.content import forget_kinds
 from llmcrawler.core.understanding.classification import TEMPLATE, Classifier, Question
 from llmcrawler.core.understanding.extraction import Records, described_schema, described_selectors
+from llmcrawler.core.understanding.sites import Site, SiteRegistry
 from llmcrawler.core.understanding.templates import Assignment, words_of
 from llmcrawler.crawl.changes import CHANGED, UNCHANGED
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.site_registry import Site, SiteRegistry
 from llmcrawler.engine.compat import let_unopened_close
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, PageError, Template

@@ -13,8 +13,8 @@ from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.content import decode_page
+from llmcrawler.core.understanding.site_reader import FetchedPage
 from llmcrawler.crawl.context import CrawlContext, crawl_of
-from llmcrawler.crawl.site_content import FetchedPage
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.classify import ClassifyPipeline

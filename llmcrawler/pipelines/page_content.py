@@ -7,9 +7,9 @@ from typing import Self
 
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.understanding.site_reader import SiteReader
+from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.site_reader import SiteReader
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stage import Stage, StageRules
 

@@ -10,8 +10,8 @@ from scrapy.crawler import Crawler
 from llmcrawler.core.understanding.classification import Classifier
 from llmcrawler.core.understanding.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.core.understanding.page_extractor import is_unsure
+from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.classify import judge_again
 from llmcrawler.pipelines.stage import Stage, StageRules

@@ -16,8 +16,8 @@ from llmcrawler.core.content.render_features import (
     read_render_features,
 )
 from llmcrawler.core.frontier import Lease
+from llmcrawler.core.understanding.site_reader import PageReading
 from llmcrawler.crawl.render_choice import NEVER, RenderChoice
-from llmcrawler.crawl.site_reader import PageReading
 from llmcrawler.engine.browser.page_scripts import LINKS_HEADER
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
 from llmcrawler.errors import ContentError

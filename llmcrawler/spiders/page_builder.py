@@ -18,11 +18,10 @@ from llmcrawler.core.frontier import Frontier, Lease
 from llmcrawler.core.politeness.robots import PageRobots
 from llmcrawler.core.storage import STAGES, Ledger, StoredPage, body_hash
 from llmcrawler.core.understanding.extraction import Records
+from llmcrawler.core.understanding.site_reader import FetchedPage, PageReading, SiteReader, may_withhold
+from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.urls import canonical_link
 from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
-from llmcrawler.crawl.site_content import FetchedPage, may_withhold
-from llmcrawler.crawl.site_reader import PageReading, SiteReader
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.request_context import LATENCY, RENDERED, attempts_of, context_of, response_context
 from llmcrawler.engine.response_text import ROBOTS_HEADER, names_of, page_text, robots_tags_of
 from llmcrawler.engine.stored_bodies import body_of, text_of

@@ -6,8 +6,8 @@ from unittest.mock import Mock
 import pytest
 
 from llmcrawler.core.content import Boilerplate, PageReader, read_page
+from llmcrawler.core.understanding.site_reader import SiteReader
 from llmcrawler.crawl.changes import PageVersion, says_the_same
-from llmcrawler.crawl.site_reader import SiteReader
 
 PAGE = """<html lang=en><head><title>{title}</title></head><body data-token="{token}">
 <nav><a href="/">Home</a><a href="/shop">Shop</a>{menu}</nav>

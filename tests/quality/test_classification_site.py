@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.llm import Batcher, BatchRules, ModelRequest
+from llmcrawler.core.llm.call_limits import Clock
 from llmcrawler.core.understanding.classification import (
     Classifier,
     ClassifyWorker,
@@ -68,7 +69,7 @@ class Site:
             rules=BatchRules(max_tokens=12_000),
             tokens_of=tokens_of,
             pressure=lambda: "nothing else to do" if self.arrived == len(self.pages) else None,
-            clock=asyncio.get_running_loop().time,
+            clock=Clock(monotonic=asyncio.get_running_loop().time),
         )
         classifier = Classifier(TYPES, batcher)
         tasks = []

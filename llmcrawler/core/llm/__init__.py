@@ -1,8 +1,8 @@
 """Asks a language model: chooses it, keeps to limits and a budget, batches questions, and caches answers."""
 
-from llmcrawler.core.llm.batching import Batcher, BatchReport, BatchRules, call_bound
+from llmcrawler.core.llm.batching import Batcher, BatchReport, BatchRules, CachedAsker, call_bound
 from llmcrawler.core.llm.budget import Account, Budget, BudgetLimits
-from llmcrawler.core.llm.cache import AnswerCache, AnswerStore, CachedAsker, cache_key
+from llmcrawler.core.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.core.llm.call_limits import CallLimits, CallRate, Clock
 from llmcrawler.core.llm.client import AskLLM, LLMClient
 from llmcrawler.core.llm.dialect import MAX_ID_CHARS, ModelRequest

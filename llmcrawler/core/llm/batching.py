@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-import time
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from llmcrawler.core.llm.cache import AnswerStore
+from llmcrawler.core.llm.call_limits import Clock
+from llmcrawler.core.llm.usage import Usage
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, StorageFailed
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+Q_contra = TypeVar("Q_contra", contravariant=True)
+A_co = TypeVar("A_co", covariant=True)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +134,6 @@ class WaitingRoom(Generic[Q, A]):
         return None
 
 
-logger = logging.getLogger(__name__)
-
-
 # A question is given up when it has failed alone, but not before it was asked so often: any one call may be unlucky
 # (at one answer in ten, as faulty as the shared oracle gets, three asks still lose one question in a thousand).
 _MIN_ASKS = 4
@@ -189,8 +192,7 @@ class Batcher(Generic[Q, A]):
         pressure: Callable[[], str | None] = lambda: None,
         is_ending: Callable[[], bool] = lambda: False,
         on_batch: Callable[[BatchReport], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        clock: Clock | None = None,
     ) -> None:
         self._worker = worker
         self._rules = rules or BatchRules()
@@ -198,8 +200,7 @@ class Batcher(Generic[Q, A]):
         self._group_of = group_of
         self._pressure = pressure
         self._on_batch = on_batch
-        self._clock = clock
-        self._sleep = sleep
+        self._clock = clock or Clock()
         self._waiting: WaitingRoom[Q, A] = WaitingRoom(self._rules, is_ending)
         self._in_flight: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
@@ -212,7 +213,7 @@ class Batcher(Generic[Q, A]):
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         company = max(1, self._rules.max_questions)
         tokens, group = self._tokens_of(question), self._group_of(question)
-        entry = WaitingQuestion(question, tokens, patient, self._clock(), company, future, group)
+        entry = WaitingQuestion(question, tokens, patient, self._clock.monotonic(), company, future, group)
         self._waiting.add(entry)
         self._send_due()
         self._keep_polling()
@@ -239,7 +240,7 @@ class Batcher(Generic[Q, A]):
     async def _poll(self) -> None:
         try:
             while self._waiting:
-                await self._sleep(self._rules.poll_seconds)
+                await self._clock.sleep(self._rules.poll_seconds)
                 self._send_due(self._pressure() if self._waiting else None)
         except Exception as error:
             # `pressure` is the adapter's: if it breaks, those who wait must hear of it, not hang.
@@ -252,7 +253,7 @@ class Batcher(Generic[Q, A]):
 
     def _send_due(self, pressure: str | None = None) -> None:
         while self._waiting and len(self._in_flight) < self._rules.max_in_flight:
-            due = (self._waiting.oldest(), pressure) if pressure else self._waiting.due(self._clock())
+            due = (self._waiting.oldest(), pressure) if pressure else self._waiting.due(self._clock.monotonic())
             if due is None:
                 return
             group, reason = due
@@ -302,7 +303,7 @@ class Batcher(Generic[Q, A]):
         for entry in group:
             entry.asks += 1
         self._numbers += 1
-        number, started = self._numbers, self._clock()
+        number, started = self._numbers, self._clock.monotonic()
         try:
             answers = await self._worker([entry.question for entry in group])
         except BadAnswer as error:
@@ -324,7 +325,9 @@ class Batcher(Generic[Q, A]):
                 again = self._ask_again_or_fail(missing, len(group))
             outcome = "ok" if answered == len(group) else "partial"
         tokens = sum(entry.tokens for entry in group)
-        self._report(BatchReport(number, len(group), reason, tokens, self._clock() - started, answered, outcome))
+        self._report(
+            BatchReport(number, len(group), reason, tokens, self._clock.monotonic() - started, answered, outcome)
+        )
         return again
 
     def _hand_out(
@@ -353,7 +356,7 @@ class Batcher(Generic[Q, A]):
         for entry in self._ask_again_or_fail(missing, len(group)):
             if entry.asks >= _FULL_COMPANY_ASKS:
                 entry.company = max(1, min(entry.company, len(group)) // 2)
-            entry.since = self._clock()
+            entry.since = self._clock.monotonic()
             entry.holder = None
             self._waiting.add(entry)
         self._keep_polling()
@@ -375,3 +378,67 @@ class Batcher(Generic[Q, A]):
 def _halves(group: list[WaitingQuestion[Q, A]]) -> list[list[WaitingQuestion[Q, A]]]:
     middle = (len(group) + 1) // 2
     return [half for half in (group[:middle], group[middle:]) if half]
+
+
+class Asker(Protocol[Q_contra, A_co]):
+    """Takes questions and answers them: a Batcher, or what stands before one."""
+
+    def submit(self, question: Q_contra, *, patient: bool = False) -> Awaitable[A_co]: ...
+
+
+class CachedAsker(Generic[Q, A]):
+    """Answers from the cache what it can, and the rest from a Batcher. Entries are per question, so it does not matter
+    which questions shared a batch.
+
+    `key_of` gives the cache key of a question (see `cache_key`). `to_json` and `from_json` turn an answer into JSON
+    and back; `from_json` raises ValueError for an entry that does not fit any more, which is then asked anew.
+    """
+
+    def __init__(  # noqa: PLR0913 - what to ask, what to keep, and how to turn the one into the other
+        self,
+        asker: Asker[Q, A],
+        cache: AnswerStore,
+        *,
+        key_of: Callable[[Q], str],
+        to_json: Callable[[A], Any],
+        from_json: Callable[[Any], A],
+        usage: Usage,
+    ) -> None:
+        self._asker = asker
+        self._cache = cache
+        self._key_of = key_of
+        self._to_json = to_json
+        self._from_json = from_json
+        self._usage = usage
+        self._under_way: dict[str, asyncio.Future[A]] = {}
+
+    async def submit(self, question: Q, *, patient: bool = False) -> A:
+        """Do what Batcher.submit does, with its errors."""
+        key = self._key_of(question)
+        stored = await self._cache.get(key)
+        if stored is not None:
+            try:
+                answer = self._from_json(stored)
+            except ValueError:
+                pass  # of an older form: ask anew and overwrite it
+            else:
+                self._usage.cached_answers += 1
+                return answer
+        same = self._under_way.get(key)
+        if same is not None:
+            return await asyncio.shield(same)
+        future = asyncio.ensure_future(self._ask(key, question, patient))
+        self._under_way[key] = future
+        future.add_done_callback(lambda done: self._finish(key, done))
+        # Shielded: others may wait for the same answer, and what was paid for is kept.
+        return await asyncio.shield(future)
+
+    def _finish(self, key: str, done: asyncio.Future[A]) -> None:
+        del self._under_way[key]
+        if not done.cancelled():
+            done.exception()  # seen: where every submitter is gone, nobody else looks at it
+
+    async def _ask(self, key: str, question: Q, patient: bool) -> A:
+        answer = await self._asker.submit(question, patient=patient)
+        await self._cache.put(key, self._to_json(answer))
+        return answer

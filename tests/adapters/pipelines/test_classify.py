@@ -10,8 +10,8 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.understanding.classification import LLM, TEMPLATE, Question, Verdict
 from llmcrawler.core.understanding.extraction import RecordAnswer, RecordQuestion, RecordTypes
+from llmcrawler.core.understanding.sites import Site
 from llmcrawler.core.understanding.templates import TemplateGrouper
-from llmcrawler.crawl.site_registry import Site
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.classify import ClassifyPipeline
 from llmcrawler.pipelines.record import RecordPipeline

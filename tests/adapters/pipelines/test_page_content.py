@@ -9,9 +9,9 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.content import PageReader
 from llmcrawler.core.storage import StoredBody
+from llmcrawler.core.understanding.site_reader import SiteReader
+from llmcrawler.core.understanding.sites import Site
 from llmcrawler.core.understanding.templates import TemplateGrouper
-from llmcrawler.crawl.site_reader import SiteReader
-from llmcrawler.crawl.site_registry import Site
 from llmcrawler.extensions.resume import ResumeExtension
 from llmcrawler.items import Page
 from llmcrawler.pipelines.page_content import ContentPipeline

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.llm.batching import Batcher, BatchReport, BatchRules, call_bound
+from llmcrawler.core.llm.call_limits import Clock
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
 
 Answers = Mapping[int, int | Exception]
@@ -72,8 +73,7 @@ class Crawl:
             rules=rules,
             pressure=lambda: self.pressure,
             on_batch=self.reports.append,
-            clock=lambda: self.time.now,
-            sleep=self.time.sleep,
+            clock=Clock(monotonic=lambda: self.time.now, sleep=self.time.sleep),
             **options,
         )
 
@@ -299,7 +299,9 @@ async def test_a_bug_in_the_pressure_reaches_those_who_wait() -> None:
         raise AttributeError("slot")
 
     time = FakeTime()
-    batcher: Batcher[int, int] = Batcher(Worker(), pressure=broken, clock=lambda: time.now, sleep=time.sleep)
+    batcher: Batcher[int, int] = Batcher(
+        Worker(), pressure=broken, clock=Clock(monotonic=lambda: time.now, sleep=time.sleep)
+    )
     task = asyncio.ensure_future(batcher.submit(1))
     await time.tick()
     with pytest.raises(AttributeError):

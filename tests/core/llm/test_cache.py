@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.llm.cache import AnswerCache, CachedAsker, cache_key
+from llmcrawler.core.llm.batching import CachedAsker
+from llmcrawler.core.llm.cache import AnswerCache, cache_key
 from llmcrawler.core.llm.usage import Usage
 from llmcrawler.errors import LLMFailed
 

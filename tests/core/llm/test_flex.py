@@ -12,7 +12,7 @@ from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.providers import resolve_provider
 from llmcrawler.core.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, price_of
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
-from llmcrawler.core.understanding.classification.classify_calls import check_question
+from llmcrawler.core.understanding.classification.page_asker import check_question
 from llmcrawler.errors import BudgetSpent, ConfigError
 from tests.core.llm.clients import client_at
 from tests.core.llm.test_client import SCHEMA, FakeTime, document

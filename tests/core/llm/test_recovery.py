@@ -58,7 +58,7 @@ async def crawl(model: FaultyModel, pages: int, batch: int, gap_seconds: float) 
         model,
         rules=BatchRules(max_questions=batch),
         pressure=idle,
-        clock=asyncio.get_running_loop().time,
+        clock=Clock(monotonic=asyncio.get_running_loop().time),
     )
 
     async def classify(page: int) -> bool:

@@ -1,7 +1,8 @@
 """Page types of pages: structured data, rules, the model's verdicts, and how the pages of a template share them."""
 
 from llmcrawler.core.understanding.classification.classifier import Classifier
-from llmcrawler.core.understanding.classification.classify_calls import (
+from llmcrawler.core.understanding.classification.classify_prompt import describe_page, shown_url
+from llmcrawler.core.understanding.classification.page_asker import (
     ClassifyWorker,
     PageView,
     answer_from_json,
@@ -12,7 +13,6 @@ from llmcrawler.core.understanding.classification.classify_calls import (
     site_of,
     tokens_of,
 )
-from llmcrawler.core.understanding.classification.classify_prompt import describe_page, shown_url
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.page_types import (
     DEFAULT_PAGE_TYPES,

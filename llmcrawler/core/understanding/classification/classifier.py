@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from llmcrawler.core.understanding.classification.classify_calls import PageAsker
 from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
+from llmcrawler.core.understanding.classification.page_asker import PageAsker
 from llmcrawler.core.understanding.classification.page_type_rules import PageGuesser
 from llmcrawler.core.understanding.classification.page_types import PageTypes
 from llmcrawler.core.understanding.classification.question import (

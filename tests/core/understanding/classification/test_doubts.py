@@ -17,7 +17,7 @@ from llmcrawler.core.understanding.classification import (
     PageView,
     page_key,
 )
-from llmcrawler.core.understanding.classification.classify_calls import (
+from llmcrawler.core.understanding.classification.page_asker import (
     answer_from_json,
     answer_to_json,
     doubted_answers,

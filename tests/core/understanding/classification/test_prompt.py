@@ -16,7 +16,6 @@ from llmcrawler.core.understanding.classification import (
     Question,
     tokens_of,
 )
-from llmcrawler.core.understanding.classification.classify_calls import answer_from_json, answer_to_json, page_key
 from llmcrawler.core.understanding.classification.classify_prompt import (
     answer_schema,
     classify_document,
@@ -24,6 +23,7 @@ from llmcrawler.core.understanding.classification.classify_prompt import (
     parse_answers,
     prompt_of,
 )
+from llmcrawler.core.understanding.classification.page_asker import answer_from_json, answer_to_json, page_key
 from llmcrawler.core.understanding.classification.question import Answer
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent

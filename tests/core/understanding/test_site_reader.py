@@ -12,8 +12,7 @@ import pytest
 
 from llmcrawler.core.content import Boilerplate, PageReader
 from llmcrawler.core.frontier.site_views import block_facts
-from llmcrawler.crawl.site_content import FetchedPage
-from llmcrawler.crawl.site_reader import PageReading, SiteReader, WorkerRules
+from llmcrawler.core.understanding.site_reader import FetchedPage, PageReading, SiteReader, WorkerRules
 from llmcrawler.items import MainText, PageContent
 from tests.servers import mock_pages
 

@@ -1,4 +1,5 @@
-"""Calls of the model: one for a batch of pages, its answers checked page by page and kept in the cache."""
+"""Asks the model for the page types of pages: what is known comes from the cache, the rest goes out in batches. Answers
+are checked page by page."""
 
 from __future__ import annotations
 
@@ -8,7 +9,18 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from llmcrawler.core.llm import AskLLM, ModelRequest, cache_key, estimate_tokens
+from llmcrawler.core.llm import (
+    AnswerStore,
+    AskLLM,
+    Batcher,
+    BatchReport,
+    BatchRules,
+    CachedAsker,
+    ModelRequest,
+    cache_key,
+    estimate_tokens,
+)
+from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.understanding.classification.classify_prompt import (
     CONSTANT_KEYS,
     COUNTS,
@@ -51,6 +63,60 @@ class PageAsker(Protocol):
     """Takes the classifier's questions: a Batcher over `ClassifyWorker`, or a CachedAsker before one."""
 
     def submit(self, question: PageView, *, patient: bool = False) -> Awaitable[Answer]: ...
+
+
+class QuestionWatch(Protocol):
+    """Tells when pages must not wait for their batch any longer, as Batcher's `pressure` and `is_ending`."""
+
+    def reason_to_flush(self) -> str | None: ...
+
+    def is_ending(self) -> bool: ...
+
+
+class BatchingAsker:
+    """Asks a model in batches, within one event loop. `cache` keeps answers, and is None where none are kept."""
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        model: LanguageModel,
+        page_types: PageTypes,
+        cache: AnswerStore | None,
+        rules: BatchRules,
+        *,
+        watch: QuestionWatch,
+        on_batch: Callable[[BatchReport], None] = lambda _: None,
+        on_shown: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._model = model
+        self._page_types = page_types
+        self._batcher: Batcher[PageView, Answer] = Batcher(
+            ClassifyWorker(model.ask, page_types, on_shown),
+            rules=rules,
+            tokens_of=tokens_of,
+            group_of=site_of,
+            pressure=watch.reason_to_flush,
+            is_ending=watch.is_ending,
+            on_batch=on_batch,
+        )
+        self._cache = cache
+        self._cached: CachedAsker[PageView, Answer] | None = None
+
+    async def submit(self, question: PageView, *, patient: bool = False) -> Answer:
+        if self._cache is None:
+            return await self._batcher.submit(question, patient=patient)
+        if self._cached is None:
+            self._cached = CachedAsker(
+                self._batcher,
+                self._cache,
+                key_of=page_key(await self._model.name(), self._page_types),
+                to_json=answer_to_json,
+                from_json=answer_from_json,
+                usage=self._model.usage,
+            )
+        return await self._cached.submit(question, patient=patient)
+
+    async def close(self) -> None:
+        await self._batcher.close()
 
 
 class ClassifyWorker:
