@@ -22,20 +22,22 @@ from llmcrawler.core.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, F
 if TYPE_CHECKING:
     import openai
 
-_RUN_ON_DEMAND: Final = ("openai.types", "openai.types.responses")
+_PUT_OFF: Final = ("openai.types", "openai.types.responses")
 
 
-class _OnDemand(ModuleType):
-    """A package that was found and is not run yet: its modules can be imported, its names are there once looked up."""
+def _run_on_demand(module: ModuleType) -> None:
+    """Let a package that was found be run when one of its names is looked up; its modules can be imported before."""
 
-    def __getattr__(self, name: str) -> Any:
+    def look_up(name: str) -> Any:
         if name.startswith("__") and name != "__all__":
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.__class__ = ModuleType  # type: ignore[assignment]
-        assert self.__spec__ is not None
-        assert self.__spec__.loader is not None
-        self.__spec__.loader.exec_module(self)
-        return getattr(self, name)
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        del module.__dict__["__getattr__"]
+        assert module.__spec__ is not None
+        assert module.__spec__.loader is not None
+        module.__spec__.loader.exec_module(module)
+        return getattr(module, name)
+
+    module.__dict__["__getattr__"] = look_up  # PEP 562
 
 
 def import_openai() -> ModuleType:
@@ -45,14 +47,14 @@ def import_openai() -> ModuleType:
     """
     found = None if "openai" in sys.modules else find_spec("openai")
     put_off: dict[str, ModuleType] = {}
-    for name in _RUN_ON_DEMAND if found is not None else ():
+    for name in _PUT_OFF if found is not None else ():
         within, _, own = name.rpartition(".")
         parent = put_off.get(within)
         places = found.submodule_search_locations if parent is None else parent.__path__  # type: ignore[union-attr]
         spec = PathFinder.find_spec(name, places)
         if spec is not None:
             put_off[name] = sys.modules[name] = module_from_spec(spec)
-            put_off[name].__class__ = _OnDemand
+            _run_on_demand(put_off[name])
             if parent is not None:
                 setattr(parent, own, put_off[name])  # as the import of a module does, which there will be none of
     return importlib.import_module("openai")
