@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from benchmarks.content_data import labels, pages, word_f1, words
 from benchmarks.content_words import WordCounts, summaries
 from benchmarks.model_arrays import pack_main_text, pack_trees
-from llmcrawler.core.content.cues import price_counts
 from llmcrawler.core.content.layout import layout_of
 from llmcrawler.core.content.markup import parse, tokens
+from llmcrawler.core.content.page import price_counts
 from llmcrawler.core.content.scoring import MainTextModel, PageColumns
 from llmcrawler.core.content.segmenter import segment
 from llmcrawler.core.content.selection import TRUST, limit_score, unit_scores

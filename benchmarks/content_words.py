@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.model_arrays import block_words, part_words
 from llmcrawler.core.content.layout import Layout, Matrix
-from llmcrawler.core.content.segments import Segments
+from llmcrawler.core.content.segmenter import Segments
 
 MIN_SITES = 5
 _PARTS = 10
@@ -32,7 +32,7 @@ class WordCounts:
         words = np.array([block.words for block in page.blocks], float)
         per = np.zeros((len(layout.parents), 2))
         np.add.at(per, layout.containers, np.stack([labels * words, words], 1))
-        below = layout.sums_below(per)
+        below = layout.row_sums_below(per.T).T
         of_containers = np.where(below[:, 1] > 0, below[:, 0] / np.maximum(1, below[:, 1]), np.nan)
         found = []
         texts, parts = block_words(page), [part_words(attributes) for attributes in page.attributes]

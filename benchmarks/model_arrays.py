@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmcrawler.core.content.block_trees import ALL, LEAVES, NODES
-from llmcrawler.core.content.block_words import HEAD_CHARS, HEAD_WORDS, first_words, name_words, names_in
 from llmcrawler.core.content.page_kinds import TOKENS, TREES
-from llmcrawler.core.content.scoring import WORD_STEP
-from llmcrawler.core.content.segments import Segments
+from llmcrawler.core.content.scoring import HEAD_CHARS, HEAD_WORDS, WORD_STEP, first_words, name_words, names_in
+from llmcrawler.core.content.segmenter import Segments
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from hypothesis import strategies as st
 
 from llmcrawler.core.content import Boilerplate, content_hash, decode_page, main_text, read_page, robots_metas
-from llmcrawler.core.content.cost import is_cheap
+from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.content.render_features import read_render_features
 from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.politeness.robots import PageRobots, parse_robots

@@ -3,12 +3,92 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from llmcrawler.core.content.code_languages import language_in
 from llmcrawler.core.content.markup import VOID, Token, plain
+
+# Names that say that no language is known.
+_NONE: Final = frozenset("none nohighlight no-highlight default auto undefined unknown null nocode plain-text".split())
+_PLAIN: Final = {
+    "python3": "python", "ipython3": "python", "ipython": "python", "py3": "python", "golang": "go", "c++": "cpp",
+    "c#": "csharp", "cs": "csharp", "plaintext": "text", "plain": "text", "txt": "text", "shell-session": "console",
+    "shellsession": "console", "text-html-basic": "html", "text-xml": "xml", "batchfile": "batch",
+    "objective-c": "objc", "javascripts": "javascript", "yml": "yaml", "python2": "python",
+}  # fmt: skip
+# What may stand as a class of its own, or behind a word that has other meanings too.
+_KNOWN: Final = frozenset(
+    """
+    abap actionscript ada apache apl applescript arduino asm assembly autohotkey awk bash basic bat batch bibtex c
+    c++ clojure cmake cobol coffeescript console cpp crystal cs csharp css csv cuda cython d dart delphi diff
+    django docker dockerfile dos elixir elisp elm erb erlang fish forth fortran fsharp gherkin git glsl go golang
+    gradle graphql groovy haml handlebars haskell hcl html http ini ipython3 ipython java javascript jinja jinja2 jq
+    js json json5 jsonc jsx julia kotlin latex less lisp lua makefile markdown matlab md mermaid mdx nasm nginx
+    nim nix objc objectivec ocaml octave pascal perl php pl powershell prolog properties protobuf ps1 puppet py
+    pycon python python2 python3 pytb qml r racket rb rego rest robot rst ruby rust sas sass scala scheme scss sh
+    shell smalltalk solidity sql sqlite stylus svelte svg swift systemverilog tcl terraform tex text toml ts tsv
+    tsx turtle txt typescript vb vba vbnet verilog vhdl vim vue wasm xml xquery yaml yml zig zsh
+    """.split()
+)
+_NAMES: Final = re.compile(
+    r" (class|data-lang|data-language|data-canonical-lang|data-code-lang|data-enlighter-language|lang|language"
+    r'|data-syntaxhighlighter-params)="([^"]*+)"'
+)
+# Behind these stands a language, whatever it is called ...
+_SURE: Final = re.compile(
+    r"(?:^|[\s;])(?:language|lang|highlight-source|hljs-language|mw-highlight-lang|brush:\s*|brush)[-:]?"
+    r"(?<=[-: ])([a-zA-Z][\w+#.-]*+)"
+)
+# ... and behind these one if it is known by name.
+_MAYBE: Final = re.compile(r"(?:^|\s)(?:highlight|source|src|code|syntax|lexer|crayon|sourceCode)-([\w+#.-]+)")
+# A class that is only the language's name stands beside one of these.
+_HIGHLIGHTED: Final = re.compile(
+    r"(?:^|\s)(?:hljs|highlight|sourceCode|chroma|code|prettyprint|syntaxhighlighter|example-good|rust-example-rendered"
+    r"|programlisting|shiki|listing)(?:\s|$)"
+)
+_MAX_CHARS: Final = 1000
+_MAX_NAME_CHARS: Final = 30
+
+
+def language_in(sources: Iterable[tuple[str, str]]) -> str:
+    """Return the language that tag and attributes of the first element that names one say, "" where none does."""
+    for tag, source in sources:
+        for name, value in _NAMES.findall(source[:_MAX_CHARS]) if source else ():
+            found = _in_classes(tag, plain(value)) if name == "class" else _in_attribute(name, plain(value))
+            if found is not None:
+                return found
+    return ""
+
+
+def _in_attribute(name: str, value: str) -> str | None:
+    if name == "data-syntaxhighlighter-params":
+        found = _SURE.search(value)
+        return plain_name(found[1]) if found else None
+    value = value.strip().lower()
+    if name == "lang" and value not in _KNOWN:
+        return None  # mostly the language of its words
+    return plain_name(value) if value and " " not in value else None
+
+
+def _in_classes(tag: str, classes: str) -> str | None:
+    if found := _SURE.search(classes):
+        return plain_name(found[1])
+    for found in _MAYBE.finditer(classes):
+        if found[1].lower() in _KNOWN or found[1] in _NONE or found[1] in _PLAIN:
+            return plain_name(found[1])
+    if tag in {"pre", "code"} or _HIGHLIGHTED.search(classes):
+        names = [name for name in classes.split() if name.lower() in _KNOWN - {"text", "code", "rest", "basic", "d"}]
+        if names and (tag == "code" or len(classes.split()) == len(names) or _HIGHLIGHTED.search(classes)):
+            return plain_name(names[0])
+    return None
+
+
+def plain_name(name: str) -> str:
+    """Return a language's name as most write it, "" for one that says that there is none."""
+    name = name.lower().rstrip(".;,")[:_MAX_NAME_CHARS]
+    return "" if name in _NONE else _PLAIN.get(name, name)
+
 
 # Elements that begin a line of their own within a block of code.
 _LINES: Final = frozenset("div li p tr ol ul table pre blockquote dd dt h1 h2 h3 h4 h5 h6".split())
@@ -16,18 +96,20 @@ _LINE_SPAN: Final = re.compile(r' class="(?:[^"]* )?(?:token-|code-|view-|highli
 # White space behind their tags is that of the page's source.
 _BETWEEN_CELLS: Final = frozenset("table thead tbody tfoot tr colgroup".split())
 _CONTROLS: Final = frozenset("button clipboard-copy select textarea svg template".split())
-_NUMBERS: Final = re.compile(
+# Names of the numbers of lines of code, and of its buttons.
+NUMBERED: Final = re.compile(
     r' class="(?:[^"]* )?(?:linenos?|linenodiv|lineno|ln|lnt|gutter|line-?numbers?(?:-rows|-wrapper)?|rouge-gutter'
     r"|blob-num|hljs-ln-n(?:umbers)?|ln-num|line-num|react-syntax-highlighter-line-number|CodeMirror-linenumber"
     r'|viewcode-back|copy(?:-button|btn|-btn|-code)?)[ "]'
     r'| aria-hidden="true"| hidden(?:=""|="hidden"|="true"|(?= |$))| style="[^"]*display: ?none'
 )
 _MAY_BE_NUMBERED: Final = frozenset("span td th div a i em pre p label".split())
-_CODE_TABLE: Final = re.compile(
+# Names of a table that is a block of code with numbered lines, and of cells that stand in no other table.
+CODE_TABLE: Final = re.compile(
     r' class="(?:[^"]* )?(?:highlight(?:table)?|codehilitetable|rouge-table|lntable|hljs-ln|js-file-line-container'
     r'|processedcode|code|code-table|crayon-table)[ "]'
 )
-_CODE_CELL: Final = re.compile(r' class="(?:[^"]* )?(?:code|blob-code|rouge-code|lntd|hljs-ln-code|crayon-code)[ "]')
+CODE_CELL: Final = re.compile(r' class="(?:[^"]* )?(?:code|blob-code|rouge-code|lntd|hljs-ln-code|crayon-code)[ "]')
 _TICKS: Final = re.compile("`{3,}")
 _NO_BREAK: Final = {0xA0: " ", 0x200B: None, 0xFEFF: None}
 _ABOVE: Final = 3  # so many elements above may name the language
@@ -79,7 +161,7 @@ def read_code(page: list[Token], position: int) -> CodeBlock:  # noqa: C901, PLR
             depth += 1
             if not skipped:
                 if tag in _CONTROLS or (
-                    source and tag in _MAY_BE_NUMBERED and index > position and has_numbers(source)
+                    source and tag in _MAY_BE_NUMBERED and index > position and NUMBERED.search(source)
                 ):
                     skipped = depth
                 elif tag in _LINES or (tag == "span" and source and _LINE_SPAN.search(source)):
@@ -119,21 +201,6 @@ class _Lines:
 
     def text(self) -> str:
         return "".join(self.pieces).translate(_NO_BREAK).strip("\n").rstrip()
-
-
-def has_numbers(source: str) -> bool:
-    """Tell whether an element's names are those of the numbers of lines of code, or of its buttons."""
-    return _NUMBERS.search(source) is not None
-
-
-def is_code_table(source: str) -> bool:
-    """Tell whether a table's names are those of a block of code with numbered lines."""
-    return _CODE_TABLE.search(source) is not None
-
-
-def is_code_cell(source: str) -> bool:
-    """Tell whether a cell's names are those of lines of code, which are in no other table than one of code."""
-    return _CODE_CELL.search(source) is not None
 
 
 def _sources(page: list[Token], position: int) -> Iterator[tuple[str, str]]:

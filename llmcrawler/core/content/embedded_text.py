@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.core.content.cost import is_cheap
+from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.content.untrusted_json import is_too_much, value_at
 
 _DATA_SCRIPTS: Final = 'script[type="application/json" i], script#__NEXT_DATA__, script:not([type]):not([src])'

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from llmcrawler.core.content.elements import TAG_IDS
+from llmcrawler.core.content.markup import TAG_IDS
 
 # Names that authors give to the parts of a page (class, id, role, itemprop), one bit each. No words of single sites.
 HINTS: Final = (

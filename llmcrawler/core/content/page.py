@@ -1,33 +1,103 @@
-"""Reads a page: its text blocks, links, metadata, structured data and template features, from one parse."""
+"""Reads a page by one parse: text blocks, links, metadata, structured data, template features, cues of its type; or
+only its outline, for a map of the site.
+"""
 
 from __future__ import annotations
 
 import html as html_text
 import re
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, Final
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from llmcrawler.core.content.cues import page_cues, price_counts
-from llmcrawler.core.content.elements import TAG_IDS
+from llmcrawler.core.content.block_markdown import KEPT_CHARS, is_code
 from llmcrawler.core.content.embedded_text import article_body, embedded_text
 from llmcrawler.core.content.fingerprint import fingerprint
-from llmcrawler.core.content.item_markup import microdata
-from llmcrawler.core.content.layout import layout_of
-from llmcrawler.core.content.line_marks import is_code
-from llmcrawler.core.content.markup import json_ld_scripts, parse, tokens
-from llmcrawler.core.content.metadata import add_licences, base_reference, language, metadata, metas, robots_metas
+from llmcrawler.core.content.hints import HINTS
+from llmcrawler.core.content.layout import block_regions, layout_of
+from llmcrawler.core.content.markup import TAG_IDS, json_ld_scripts, parse, tokens
+from llmcrawler.core.content.metadata import (
+    Resolver,
+    add_licences,
+    base_reference,
+    language,
+    metadata,
+    metas,
+    resolve_links,
+    robots_metas,
+)
 from llmcrawler.core.content.page_kind_numbers import KindEvidence
 from llmcrawler.core.content.page_kinds import KindsOnDemand, kind_probabilities
-from llmcrawler.core.content.page_links import Resolver, resolve_links
-from llmcrawler.core.content.regions import block_regions
 from llmcrawler.core.content.scoring import score_blocks
-from llmcrawler.core.content.segmenter import FEW_WORDS, segment
-from llmcrawler.core.content.segments import Segments
-from llmcrawler.core.content.structured import json_ld, open_graph_product
+from llmcrawler.core.content.segmenter import FEW_WORDS, Segments, segment
+from llmcrawler.core.content.structured_data import json_ld, microdata, open_graph_product
 from llmcrawler.items import PageContent, TextBlock
+
+# A number without a currency matches too, with empty groups: so it is not looked at again from each of its digits.
+_PRICE: Final = re.compile(
+    r"([$€£¥₹₽]|\b(?:USD|EUR|GBP|CHF)\b) ?\d[\d.,]*+|\d[\d.,]*+( ?(?:[€£₽]|(?:zł|kr|Kč|USD|EUR|GBP|CHF)\b))?+"
+)
+# Without one of these there is no price, and this is found faster.
+_CURRENCY: Final = re.compile("[$€£¥₹₽]|USD|EUR|GBP|CHF|zł|kr|Kč")
+_MAX_PRICE_CHARS: Final = 2000
+_CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)')
+_COMMENT_BIT: Final = 1 << next(index for index, hint in enumerate(HINTS) if hint.startswith("comment"))
+_COUNTED: Final = (
+    ("form_count", ("form",)), ("article_tags", ("article",)), ("code_blocks", ("pre",)),
+    ("heading_count", ("h1", "h2", "h3", "h4", "h5", "h6")), ("list_items", ("li",)), ("images", ("img",)),
+    ("tables", ("table",)), ("time_tags", ("time",)),
+)  # fmt: skip
+
+
+def price_counts(page: Segments) -> list[int]:
+    """Return for each block how many prices stand near its beginning."""
+    texts = [block.text for block in page.blocks]
+    return [_cached_prices(text) if len(text) <= KEPT_CHARS else _prices(text) for text in texts]
+
+
+def _prices(text: str) -> int:
+    text = text[:_MAX_PRICE_CHARS]
+    if _CURRENCY.search(text) is None:
+        return 0
+    return sum([bool(before or behind) for before, behind in _PRICE.findall(text)])
+
+
+_cached_prices: Final = lru_cache(maxsize=8192)(_prices)
+
+
+def _names_cart(source: str) -> bool:
+    return ("cart" in source or "basket" in source) and _CART.search(source) is not None
+
+
+def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, float]:
+    """Return counts that rules tell a page's type by, as floats; one that is 0 is given, too.
+
+    link_count, word_count, link_density (share of words in links, 0..1), form_count, password_inputs, search_inputs,
+    article_tags, code_blocks (pre), price_count (amounts with a currency), heading_count, list_items, images, tables,
+    time_tags, add_to_cart (forms and buttons that name a cart or basket in action, name, class or id), comment_blocks
+    (blocks within an element that is named for comments).
+    """
+    words = sum([block.words for block in page.blocks])
+    linked = sum([block.link_words for block in page.blocks])
+    hints = page.hints
+    inputs = [source for tag, source in page.controls if tag == "input"]
+    cues = {
+        "link_count": float(link_count),
+        "word_count": float(words),
+        "link_density": linked / words if words else 0.0,
+        "password_inputs": float(sum('type="password"' in source for source in inputs)),
+        "search_inputs": float(sum('type="search"' in source or 'name="q"' in source for source in inputs)),
+        "price_count": float(price_count),
+        "add_to_cart": float(sum(map(_names_cart, [source.lower() for _, source in page.controls]))),
+        "comment_blocks": float(sum([hints[block.container] & _COMMENT_BIT != 0 for block in page.blocks])),
+    }
+    for name, tags in _COUNTED:
+        cues[name] = float(sum(page.counts.get(tag, 0) for tag in tags))
+    return cues
+
 
 _LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 _MAX_TITLE_CHARS: Final = 500
@@ -101,7 +171,7 @@ def read_names(html: str, url: str) -> PageContent:
         lang=language(page, known),
         blocks=tuple(TextBlock(one.markdown, one.words, 0.0, 0) for one in page.blocks if one.markdown.startswith("#")),
         metadata=metadata(page, known, Resolver(url, base_reference(page))),
-        structured_data=_stated(objects, items, known),
+        structured_data=_structured_data(objects, items, known),
         features=fingerprint(page_tokens),
     )
 
@@ -111,7 +181,7 @@ def _title(page: Segments, known: dict[str, str]) -> str:
     return (page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS]
 
 
-def _stated(
+def _structured_data(
     objects: list[dict[str, Any]], items: list[dict[str, Any]], known: dict[str, str]
 ) -> tuple[dict[str, Any], ...]:
     if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
@@ -153,7 +223,7 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
     facts = metadata(page, {**known, "robots": robots.get("robots", "")}, resolve)
     if "license" in html:
         add_licences(facts, page_tokens, resolve)
-    stated = _stated(objects, items, known)
+    structured_data = _structured_data(objects, items, known)
     evidence = KindEvidence(
         url=url,
         page=page,
@@ -162,7 +232,7 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
         links=links,
         metas=known,
         metadata=facts,
-        structured_data=stated,
+        structured_data=structured_data,
         cues=page_cues(page, len(links), sum(prices)),
         scores=score_blocks(page, layout, prices),
         prices=prices,
@@ -174,9 +244,55 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
         blocks=_text_blocks(evidence, resolve),
         metadata=facts,
         robots=robots,
-        structured_data=stated,
+        structured_data=structured_data,
         features=fingerprint(page_tokens),
         cues=evidence.cues,
         kinds=KindsOnDemand(partial(kind_probabilities, evidence)),
     )
     return content, evidence
+
+
+_FEED_TYPES: Final = frozenset(("application/rss+xml", "application/atom+xml"))
+_WAYS: Final = frozenset(("next", "prev", "canonical", "alternate"))
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The title, links and feeds of a page; absolute urls, in document order. `robots` is that of PageContent."""
+
+    title: str
+    links: tuple[str, ...]
+    feeds: tuple[str, ...]
+    robots: dict[str, str]
+
+
+def read_outline(html: str, url: str) -> Outline:
+    """Read a page's title, links and feeds, at a tenth of the cost of `read_page`. Pure; malformed HTML raises nothing.
+    Other addresses of the page (canonical, other languages) are links too.
+    """
+    tree = parse(html)
+    base = tree.css_first("base[href]")
+    resolve = Resolver(url, _attribute(base, "href") if base is not None else "")
+    title = tree.css_first("title")
+    references = [_attribute(node, "href") for node in tree.css("a[href], area[href]")]
+    feeds: dict[str, None] = {}
+    for node in tree.css("link[href][rel]"):
+        kind = _attribute(node, "type").partition(";")[0].strip().lower()
+        relations = _WAYS.intersection(_attribute(node, "rel").lower().split())
+        if "alternate" in relations and kind in _FEED_TYPES:
+            feeds[resolve(_attribute(node, "href"))] = None
+        elif relations and kind in ("", "text/html"):
+            references.append(_attribute(node, "href"))
+    links = dict.fromkeys(
+        resolve(reference).partition("#")[0] for reference in references if not reference.startswith("#")
+    )
+    return Outline(
+        title=" ".join((title.text() if title is not None else "").split())[:_MAX_TITLE_CHARS],
+        links=tuple(filter(None, links)),
+        feeds=tuple(filter(None, feeds)),
+        robots=robots_metas((_attribute(node, "name"), _attribute(node, "content")) for node in tree.css("meta[name]")),
+    )
+
+
+def _attribute(node: LexborNode, name: str) -> str:
+    return node.attributes.get(name) or ""

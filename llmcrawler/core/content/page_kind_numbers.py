@@ -20,10 +20,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.core.content.elements import H1, H6, TAG_IDS, TAGS
 from llmcrawler.core.content.hints import HINTS
-from llmcrawler.core.content.layout import ABOVE, Layout, bit_columns
-from llmcrawler.core.content.segments import RawBlock, Segments
+from llmcrawler.core.content.layout import ABOVE, Layout, bit_rows
+from llmcrawler.core.content.markup import H1, H6, TAG_IDS, TAGS
+from llmcrawler.core.content.segmenter import RawBlock, Segments
 from llmcrawler.items import Link
 
 Floats = NDArray[np.float64]
@@ -422,7 +422,7 @@ def container_numbers(page: Segments, layout: Layout, blocks: BlockNumbers) -> d
             for name, share in zip(names, row, strict=True):
                 found[f"{prefix} {name} {part}"] = share
     values, times = np.unique(layout.own_hints, return_counts=True)
-    own = times @ bit_columns(values, len(HINTS))
+    own = times @ bit_rows(values, len(HINTS)).T
     for name, number in zip(_HINT_NAMES, own.tolist(), strict=True):
         found[f"hint {name} elements"] = log1p(number)
     found["depth mean"] = float(layout.depth[layout.containers].mean())
@@ -525,7 +525,7 @@ def find_repeats(page: Segments, layout: Layout, blocks: BlockNumbers) -> list[R
         blocks.prices,
     )  # fmt: skip
     own: Floats = np.stack([np.bincount(blocks.containers, column, size) for column in columns], 1)
-    sums = layout.sums_below(own)
+    sums = layout.row_sums_below(own.T).T
     many = layout.group_sizes >= _LEAST_SIBLINGS
     members = np.flatnonzero(many[layout.groups] & (sums[:, 2] > 0))
     groups, rows, size = layout.groups[members], sums[members], len(layout.group_sizes)

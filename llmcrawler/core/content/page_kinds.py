@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmcrawler.core.content.block_trees import BlockTrees
-from llmcrawler.core.content.elements import H1
+from llmcrawler.core.content.markup import H1
 from llmcrawler.core.content.page_kind_numbers import (
     Floats,
     Integers,

@@ -6,23 +6,546 @@ The model is `main_text.npz`, which benchmarks/content_train.py has made; docs/m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from io import BytesIO
+from itertools import pairwise
+from struct import Struct
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.core.content.block_columns import BlockArrays, block_columns
-from llmcrawler.core.content.block_repeats import repeat_columns
+from llmcrawler.core.content.block_markdown import is_code
 from llmcrawler.core.content.block_trees import BlockTrees
-from llmcrawler.core.content.block_words import WordValues, read_words, word_columns
-from llmcrawler.core.content.layout import ABOVE, Layout, Matrix
-from llmcrawler.core.content.line_marks import is_code
-from llmcrawler.core.content.score_context import context_columns
-from llmcrawler.core.content.segments import Segments
+from llmcrawler.core.content.hints import HINTS
+from llmcrawler.core.content.layout import ABOVE, Layout, Matrix, bit_rows, numbered, row_sums_by
+from llmcrawler.core.content.markup import H1, H6
+from llmcrawler.core.content.segmenter import Segments
+
+HEAD_CHARS: Final = 80
+HEAD_WORDS: Final = 7
+_WORD: Final = re.compile(r"[^\W\d_]+|\d+")
+_NAMES: Final = re.compile(
+    r" (?:class|id|role|item(?:prop|type)|aria-label|data-(?:test|component|section|type|block|module)[a-z-]*)"
+    r'="([^"]*+)"'
+)
+_CLASS_ONLY: Final = ' class="'
+_NAME: Final = re.compile(r"[A-Z]?[a-z]{3,}")
+_ATTRIBUTES_CHARS: Final = 400
+_MAX_NAMES: Final = 10
+
+_NONE: Final = (0.0, 0.0, 0.0)
+_WORD_SINGLES: Final = Struct("3f")
+_SIGNS: Final = np.array([[1], [-1]], np.float32)
+_NO_SINGLES: Final = _WORD_SINGLES.pack(*_NONE)
+
+Words = Mapping[str, float]
+
+
+def first_words(head: str) -> list[str]:
+    """Return the first words of a text; every number is 0."""
+    return ["0" if word[0].isdigit() else word for word in _WORD.findall(head.lower())[:HEAD_WORDS]]
+
+
+def names_in(attributes: str) -> str:
+    """Return the names that the attributes of a container give it."""
+    attributes = attributes[:_ATTRIBUTES_CHARS]
+    if attributes.startswith(_CLASS_ONLY) and attributes.find('"', len(_CLASS_ONLY)) == len(attributes) - 1:
+        return attributes[len(_CLASS_ONLY) : -1]
+    return " ".join(_NAMES.findall(attributes))
+
+
+def name_words(names: str) -> set[str]:
+    """Return the words in names."""
+    return {f".{name.lower()}" for name in _NAME.findall(names)[:_MAX_NAMES]}
+
+
+def summary(words: Iterable[str], known: Words) -> tuple[float, float, float]:
+    """Return the mean, the lowest and the highest value of the words that are known; zeros where none is."""
+    values = [known[word] for word in words if word in known]
+    return (sum(values) / len(values), min(values), max(values)) if values else _NONE
+
+
+class WordValues:
+    """Looks values up, and remembers those of texts and class names that it met: the pages of a site repeat them."""
+
+    def __init__(self, known: Words) -> None:
+        self._known = known
+        self._of_text = lru_cache(maxsize=16384)(self._text)
+        self._of_names = lru_cache(maxsize=16384)(lambda names: _WORD_SINGLES.pack(*summary(name_words(names), known)))
+        self._of_part = lru_cache(maxsize=16384)(lambda attributes: self._of_names(names_in(attributes)))
+
+    def _text(self, head: str, words: int) -> bytes:
+        """Return what `summary` does of a text's first words, their pairs, and all of a short text, as singles."""
+        found = first_words(head)
+        known = self._known
+        values = [known[word] for word in set(found) if word in known]
+        values += [known[pair] for pair in {f"{one} {two}" for one, two in pairwise(found)} if pair in known]
+        if words <= HEAD_WORDS and (whole := known.get("=" + " ".join(found))) is not None:
+            values.append(whole)
+        return _WORD_SINGLES.pack(sum(values) / len(values), min(values), max(values)) if values else _NO_SINGLES
+
+    def of_page(self, page: Segments) -> tuple[Matrix, Matrix]:
+        """Return three numbers per block of the page, and per container."""
+        most = HEAD_WORDS + 1
+        of_text, of_part = self._of_text, self._of_part
+        texts = [of_text(block.text[:HEAD_CHARS], min(most, block.words)) for block in page.blocks]
+        names = [
+            of_part(attributes[:_ATTRIBUTES_CHARS]) if attributes else _NO_SINGLES for attributes in page.attributes
+        ]
+        of_texts, of_names = (np.frombuffer(b"".join(found), np.float32).reshape(-1, 3) for found in (texts, names))
+        return of_texts, of_names
+
+
+def word_columns(of_texts: Matrix, of_names: Matrix, layout: Layout, arrays: BlockArrays) -> Matrix:
+    """Return a row per block."""
+    last, levels = arrays.last_heading, arrays.levels
+    above = of_texts.take(last, 0, mode="wrap")
+    above[last < 0] = 0
+    near = of_names.take(levels[:3], 0)
+    extremes = _extremes(of_names, layout.parents).take(levels[0], 1)
+    return rows_of([of_texts.T, above.T, near.transpose(0, 2, 1), extremes]).T
+
+
+def _extremes(of_names: Matrix, parents: NDArray[np.int64]) -> Matrix:
+    """Return the lowest and the highest value of each container's names and those of all above it, in two rows."""
+    found = of_names[:, 1:].T * _SIGNS
+    while True:  # each round asks twice as many of those above
+        np.minimum(found, found.take(parents, 1), out=found)
+        if not parents.any():
+            return found * _SIGNS
+        parents = parents.take(parents)
+
+
+# So many containers above a block have columns of their own; so many are searched for the top one.
+LEVELS: Final = 6
+STEPS: Final = 12
+_SENTENCE_END: Final = frozenset('.!?:;…。！？"”')
+_STOPS: Final = frozenset(
+    "the a of to and in is that for it you was with on as are this be we i de la und der die".split()
+)
+_HEAD_CHARS: Final = 600
+_TITLE_CHARS: Final = 200
+_RADII: Final = (2, 5, 12)
+
+_DIGITS: Final = b"0123456789"
+_SINGLES: Final = struct.Struct("10f")
+_DATE: Final = re.compile(  # 9:30, 2024, ago; begins with a class of characters, which makes the search fast
+    r"[\da](?:(?<=\d):\d\d|(?<=\b1)9\d\d\b|(?<=\b2)0\d\d\b|(?<=\ba)go\b)"
+)
+_DATE_CHARS: Final = 80
+_COLONS: Final = frozenset(":：")
+_MAX_COUNT: Final = 512  # so many blocks a page has for which places are kept
+
+
+def _text_numbers(text: str) -> bytes:
+    """Return what a text tells by itself, as singles: its words (logarithms, of one more too), characters a word, the
+    end of a sentence, of its head commas a word, the share of digits, of words in capitals and of stop words; whether
+    it begins with a date, and ends with a colon.
+    """
+    head = text[:_HEAD_CHARS]
+    source = head.encode("utf-8", "surrogatepass")
+    words = text.count(" ") + 1
+    head_words = min(words, 100)
+    return _SINGLES.pack(
+        _log1p(words),
+        _log1p(words + 1),
+        len(text) / words,
+        text[-1:] in _SENTENCE_END,
+        source.count(b",") / words,
+        (len(source) - len(source.translate(None, _DIGITS))) / len(head),
+        len([word for word in head.split() if "A" <= word < "["]) / head_words,
+        sum(map(_STOPS.__contains__, head.lower().split())) / head_words,
+        _DATE.search(text[:_DATE_CHARS]) is not None,
+        text[-1:] in _COLONS,
+    )
+
+
+_cached_numbers: Final = lru_cache(maxsize=16384)(_text_numbers)  # as the pages of one site repeat their blocks
+
+
+@lru_cache(maxsize=1024)
+def _log1p(number: int) -> float:
+    return float(np.log1p(np.float32(number)))
+
+
+def rows_of(values: Sequence[NDArray[Any]]) -> Matrix:
+    """Return a matrix with a row for each of the arrays, or as many as it has itself."""
+    columns = values[0].shape[-1]
+    return np.concatenate([one.reshape(-1) for one in values], dtype=np.float32).reshape(-1, columns)
+
+
+def places_around(count: int, radii: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return per radius and block where the blocks around it begin, and the first that is behind them."""
+    index, radius = np.arange(count), np.array(radii)[:, None]
+    return np.maximum(0, index - radius), np.minimum(count, index + (radius + 1))
+
+
+_cached_places: Final = lru_cache(maxsize=64)(places_around)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedColumns:
+    """What the layout alone tells of the blocks of a page, which has at least one."""
+
+    index: NDArray[np.int64]
+    tags: Matrix
+    headings: NDArray[np.bool_]
+    last_heading: NDArray[np.int64]  # the last heading up to the block, -1 where there is none
+    levels: NDArray[np.int64]  # the containers of each block, nearest first: a row per level, 0 above the outermost
+    of_containers: Matrix  # how often its like stands beside each container, and its tag
+    places: Matrix
+    repeats: Matrix
+    under_headings: Matrix
+    names: Matrix  # hints and tags
+
+
+def fixed_columns(layout: Layout) -> FixedColumns:
+    own, count = layout.containers, len(layout.containers)
+    tags_of = np.array(layout.tags, np.float32)
+    tags, index = tags_of.take(own), np.arange(count)
+    headings = (tags >= H1) & (tags <= H6)
+    last_heading = np.maximum.accumulate(np.where(headings, index, -1))
+    levels = container_levels(layout)
+    repeats = layout.group_sizes.take(layout.groups).astype(np.float32)
+    of_containers = rows_of([repeats, tags_of])
+    repeats[0] = 1
+    seen_h1, singles = (tags == H1).cumsum(), index.astype(np.float32)
+    near_hints = np.bitwise_or.reduce(layout.own_hints.take(levels[:3]), 0)
+    return FixedColumns(
+        index=index,
+        tags=tags,
+        headings=headings,
+        last_heading=last_heading,
+        levels=levels,
+        of_containers=of_containers,
+        places=rows_of([singles / count, singles]),
+        repeats=repeats.take(levels[:LEVELS]).max(0),
+        under_headings=rows_of([headings, seen_h1, seen_h1[-1] - seen_h1, index - last_heading]),
+        names=rows_of([layout.block_hints.T, bit_rows(near_hints, len(HINTS)), layout.block_above.T]),
+    )
+
+
+class BlockArrays:
+    """Has what of the blocks of a page is asked for by many columns; a page has at least one."""
+
+    def __init__(self, page: Segments, layout: Layout) -> None:
+        blocks = page.blocks
+        self.count = len(blocks)
+        self.fixed = fixed = layout.once(fixed_columns)
+        self.index, self.tags, self.headings = fixed.index, fixed.tags, fixed.headings
+        self.last_heading, self.levels = fixed.last_heading, fixed.levels
+        self.texts = texts = [block.text for block in blocks]
+        numbers = [_cached_numbers(text) if len(text) <= _HEAD_CHARS else _text_numbers(text) for text in texts]
+        self.of_texts = np.frombuffer(b"".join(numbers), np.float32).reshape(self.count, -1).T
+        self.words, self.links, self.emphasis = np.array(
+            [
+                [block.words for block in blocks],
+                [block.link_words for block in blocks],
+                [block.emphasis for block in blocks],
+            ],
+            np.float32,
+        )
+
+    def places_around(self, radii: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what the function of this name does, which pages of as many blocks share."""
+        return (_cached_places if self.count <= _MAX_COUNT else places_around)(self.count, radii)
+
+
+def container_levels(layout: Layout) -> NDArray[np.int64]:
+    """Return the containers of each block, nearest first: a row per level, 0 (the page) above the outermost."""
+    parents, own = layout.parents, layout.containers
+    levels = np.empty((STEPS, len(own)), np.int64)
+    levels[0] = own
+    for step in range(1, STEPS):
+        parents.take(levels[step - 1], out=levels[step], mode="clip")
+    return levels
+
+
+def _top(parents: NDArray[np.int64], prose: NDArray[np.float64]) -> int:
+    """Return the container with most prose: it counts for its container and the parent, half for the grandparent
+    (after Mozilla's Readability).
+    """
+    votes = prose + np.bincount(parents, prose, len(prose))
+    votes += np.bincount(parents.take(parents), prose / 2, len(prose))
+    votes[0] = 0
+    return int(votes.argmax())
+
+
+def _beside_top(arrays: BlockArrays, parents: NDArray[np.int64], top: int) -> list[NDArray[Any]]:
+    """Return how near each block is to the top container (4: in it, 3 to 1: in one of the three above it, 0: in none),
+    and how many steps up that is.
+    """
+    rank = np.zeros(len(parents), np.float32)
+    for inside in (4, 3, 2, 1):
+        if top:
+            rank[top] = inside
+        top = int(parents[top])
+    ranks = rank.take(arrays.levels)
+    first = (ranks > 0).argmax(0)
+    inside_top = ranks[first, arrays.index]
+    return [inside_top, np.where(inside_top > 0, first, STEPS)]
+
+
+def _neighbours(arrays: BlockArrays, near: Matrix, sums: Matrix) -> list[Matrix]:
+    """Return the rows of the three blocks before and after each, -1 past the page's ends, and sums over windows of
+    three sizes.
+    """
+    size, count = near.shape
+    padded = np.empty((size, count + 6), np.float32)
+    padded.fill(-1)
+    padded[:, 3:-3] = near
+    padded[0, :3] = padded[0, -3:] = 0
+    found = [padded[:, 3 - by : 3 - by + count] for by in (1, 2, 3, -1, -2, -3)]
+    total = np.zeros((3, count + 1), np.float32)
+    sums.cumsum(1, out=total[:, 1:])
+    before, behind = arrays.places_around(_RADII)
+    windows = total.take(behind, 1)  # sums by radius by block
+    windows -= total.take(before, 1)
+    windows[1] /= np.maximum(1, windows[2])
+    return [*found, windows.transpose(1, 0, 2)]
+
+
+def _in_title(title: str, texts: list[str]) -> list[bool]:
+    """Tell which texts begin as the title has it somewhere."""
+    title = title.lower()
+    longest = len(title)  # in small letters no text is shorter
+    return [
+        len(text) > 3 and min(len(text), _TITLE_CHARS) <= longest and text[:_TITLE_CHARS].lower() in title
+        for text in texts
+    ]
+
+
+def block_columns(page: Segments, layout: Layout, arrays: BlockArrays) -> Matrix:
+    """Return a row per block of the page; the model was trained on this order of columns."""
+    count, texts, counts, fixed = arrays.count, arrays.texts, page.counts, arrays.fixed
+    words, links, tags = arrays.words, arrays.links, arrays.tags
+    of_words, of_more, chars, ends, *of_head = arrays.of_texts[:8]
+    counted = Counter(texts)
+    in_title, twice = np.array([_in_title(page.title, texts), list(map(counted.__getitem__, texts))], np.float32)
+    density = links / words
+
+    own, parents = layout.containers, layout.parents
+    prose = (words - links) * ((words >= 10) & (density < 0.34))
+    per = row_sums_by(own, len(parents), np.array([words, links, np.ones(count), prose, ends], np.float64))
+    top = _top(parents, per[3])
+    sums = layout.row_sums_below(per)
+    totals: list[float] = sums[:, 0].tolist()
+    total, total_prose = max(1.0, totals[0]), max(1.0, totals[3])
+    size = np.maximum(sums[0], 1)
+    of_container = rows_of(
+        [np.log1p(sums[0]), sums[1] / size, sums[3] / total_prose, sums[2] / size, fixed.of_containers]
+    )
+    whole = [
+        np.log1p(total), totals[1] / total, total_prose / total, count, counts.get("article", 0),
+        counts.get("main", 0), counts.get("h1", 0), counts.get("pre", 0), counts.get("form", 0), totals[4] / count,
+        float(sums[0, top]) / total, counts.get("img", 0) / count, counts.get("table", 0),
+    ]  # fmt: skip
+    return rows_of(
+        [
+            of_words, density, chars, ends, *of_head, np.minimum(arrays.emphasis, 5), tags, np.minimum(twice, 9),
+            in_title,
+            fixed.places, words.cumsum() / total, prose.cumsum() / total_prose, layout.depth.take(own),
+            of_container.take(arrays.levels[:LEVELS], 1).transpose(1, 0, 2),
+            *_beside_top(arrays, parents, top), fixed.repeats,
+            fixed.under_headings, in_title.cumsum(),
+            *_neighbours(arrays, np.array([of_more, density, tags, ends]), np.array([prose, links, words])),
+            constant_rows(whole, count),
+            fixed.names,
+        ]
+    ).T  # fmt: skip
+
+
+def constant_rows(values: Sequence[float], count: int) -> Matrix:
+    """Return a row for each value, which stands in it so often."""
+    return np.array(values, np.float32).repeat(count).reshape(-1, count)
+
+
+_CARDS: Final = 3  # so many siblings that look the same are cards or rows
+_MANY: Final = 6
+
+
+@dataclass(frozen=True, eq=False)
+class _Cards:
+    """The card or row that each block stands in: the nearest container above it with siblings that look the same."""
+
+    nearest: NDArray[np.int64]  # how many levels up; 0 where there is none
+    groups: NDArray[np.int64]
+    is_none: NDArray[np.bool_]
+    many: float  # the share of containers with many of their like beside them
+
+
+def _cards_of(layout: Layout) -> _Cards:
+    fixed = layout.once(fixed_columns)
+    levels, in_group = fixed.levels[:LEVELS], layout.group_sizes.take(layout.groups)
+    is_card = (in_group.take(levels) >= _CARDS) & (levels > 0)
+    nearest = is_card.argmax(0)
+    return _Cards(
+        nearest=nearest,
+        groups=layout.groups.take(levels[nearest, fixed.index]),
+        is_none=~is_card[nearest, fixed.index],
+        many=float((in_group >= _MANY).mean()),
+    )
+
+
+def repeat_columns(page: Segments, layout: Layout, arrays: BlockArrays, prices: Sequence[int]) -> Matrix:
+    """Return a row per block; `prices` are how many each has."""
+    count, cards = arrays.count, layout.once(_cards_of)
+    prices_of = np.array(prices)
+    priced, (dated, colons) = prices_of > 0, arrays.of_texts[8:]
+    per = row_sums_by(
+        layout.containers, len(layout.parents), np.array([arrays.words, priced, dated, arrays.links], np.float64)
+    )
+    of_group = row_sums_by(layout.groups, len(layout.group_sizes), layout.row_sums_below(per))
+    log_words, linked = np.log1p(of_group[0]), of_group[3] / np.maximum(1, of_group[0])
+    means = of_group[:3] / layout.group_sizes
+    of_card = np.concatenate([layout.group_sizes, log_words, means.reshape(-1), linked]).reshape(6, -1)
+    of_card = of_card.take(cards.groups, 1)
+    of_card[:, cards.is_none] = 0
+    prices_before = priced.cumsum()
+    whole = [
+        *_page_type(page), prices_before[-1], prices_before[-1] / count, dated.sum(), dated.mean(),
+        cards.many, len(page.links) / count,
+    ]  # fmt: skip
+    return rows_of(
+        [
+            np.array(_times_before(arrays.texts)), prices_of, dated, colons,
+            prices_before, prices_before[-1] - prices_before, of_card[0], cards.nearest, of_card[1:],
+            constant_rows(whole, count),
+        ]
+    ).T  # fmt: skip
+
+
+def _times_before(texts: list[str]) -> list[int]:
+    """Return how often each text stood there before."""
+    seen: dict[str, int] = {}
+    found = []
+    for text in texts:
+        times = seen.get(text, 0)
+        seen[text] = times + 1
+        found.append(times)
+    return found
+
+
+def _page_type(page: Segments) -> list[float]:
+    """Tell whether Open Graph says product, article or website."""
+    types = [
+        found.get("content", "") for tag, found in page.metas if tag == "meta" and found.get("property") == "og:type"
+    ]
+    said = types[0] if types else ""
+    return [float(name in said) for name in ("product", "article", "website")]
+
+
+Floats = NDArray[np.float64]
+
+_NO_BLOCK: Final = -0.1  # in place of a score
+_BESIDE: Final = (1, 2, 3, 4, -1, -2, -3, -4)
+_WINDOWS: Final = (2, 6, 15)
+
+
+def _mean(sums: Floats) -> Floats:
+    """Return the mean score of words, from the sum of their scores and their number; where there are hardly any it
+    tends to .2.
+    """
+    found: Floats = (sums[0] + 0.02) / (sums[1] + 0.1)
+    return found
+
+
+def context_columns(layout: Layout, arrays: BlockArrays, scores: Floats) -> Matrix:
+    """Return a row per block."""
+    words = arrays.words.astype(np.float64)
+    both = np.array([scores * words, words])  # of each block its score, as often as it has words, and its words
+    return rows_of(
+        [
+            *_beside(arrays, scores, both),
+            *_in_parts(layout, arrays, both),
+            *_under_headings(arrays, scores, both),
+            *_on_page(arrays, scores, both),
+        ]
+    ).T
+
+
+def _beside(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[Any]]:
+    count = arrays.count
+    padded = np.empty(count + 8)
+    padded[:4] = padded[-4:] = _NO_BLOCK
+    padded[4:-4] = scores
+    until = np.zeros((2, count + 1))
+    both.cumsum(1, out=until[:, 1:])
+    first, behind = arrays.places_around(_WINDOWS)
+    windows = until.take(behind, 1)
+    windows -= until.take(first, 1)
+    windows -= both[:, None]
+    return [
+        scores, *(padded[4 - by : 4 - by + count] for by in _BESIDE), _mean(windows), _mean(until[:, :-1]),
+        _mean(until[:, -1:] - until[:, 1:]), until[0, :-1] / max(1e-9, until[0, -1]),
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Kinds:
+    """The number of each container's kind: those of a tag and class, in containers of a tag and class."""
+
+    of_containers: NDArray[np.int64]
+    count: int
+    of_levels: NDArray[np.int64]  # as `BlockArrays.levels`
+    groups_of_levels: NDArray[np.int64]
+    blocks: NDArray[np.int64]  # per block, how many stand in containers of its kind
+
+
+def _kinds_of(layout: Layout) -> _Kinds:
+    names, levels = layout.signatures, layout.once(fixed_columns).levels
+    kinds = np.array(numbered(zip(names, map(names.__getitem__, layout.parents.tolist()), strict=True)))
+    own = kinds.take(layout.containers)
+    return _Kinds(
+        of_containers=kinds,
+        count=int(kinds.max()) + 1,
+        of_levels=kinds.take(levels[:3]),
+        groups_of_levels=layout.groups.take(levels[:5]),
+        blocks=np.bincount(own).take(own),
+    )
+
+
+def _in_parts(layout: Layout, arrays: BlockArrays, both: Floats) -> list[NDArray[Any]]:
+    kinds = layout.once(_kinds_of)
+    per = row_sums_by(layout.containers, len(layout.parents), both)
+    below = layout.row_sums_below(per)
+    of_groups = _mean(row_sums_by(layout.groups, len(layout.group_sizes), below))
+    of_kinds = _mean(row_sums_by(kinds.of_containers, kinds.count, per))
+    return [
+        _mean(below).take(arrays.levels[:6]), of_groups.take(kinds.groups_of_levels),
+        of_kinds.take(kinds.of_levels), kinds.blocks,
+    ]  # fmt: skip
+
+
+def _under_headings(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[Any]]:
+    last, section = arrays.last_heading, arrays.headings.cumsum()
+    sums = row_sums_by(section, int(section[-1]) + 1, both)
+    before = np.where(last >= 0, scores.take(last, mode="wrap"), _NO_BLOCK)
+    return [before, _mean(sums).take(section), sums[1].take(section)]
+
+
+def _on_page(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[Any]]:
+    count, index, words = arrays.count, arrays.index, both[1]
+    order = (-scores).argsort(kind="stable")
+    higher = np.empty(count)
+    higher[order] = words.take(order).cumsum()
+    expected, total = both.sum(1).tolist()
+    total = max(1.0, total)
+    best = scores.take(order)
+    unsure = float(words[(scores > 0.2) & (scores < 0.8)].sum()) / total
+    whole = [expected / total, np.log1p(expected), best[0], best[min(count - 1, 5)], (scores > 0.5).mean(), unsure]
+    likely = (scores >= 0.5 * best[0]).nonzero()[0]
+    return [
+        higher / total, higher / max(1.0, expected), constant_rows(whole, count), index - likely[0], likely[-1] - index,
+    ]  # fmt: skip
+
 
 _UNIT_LEVELS: Final = 4  # from a row to what the table stands in
 _INTRODUCED: Final = 0.7
@@ -56,7 +579,7 @@ class MainTextModel:
         steps = [{name: arrays[f"{step} {name}"] for name in BlockTrees.ARRAYS} for step in ("first", "second")]
         self._first, self._second = map(BlockTrees, steps)
         values = (arrays["values"].astype(np.float64) / WORD_STEP).tolist()
-        self._words = WordValues(read_words(arrays["words"].tobytes(), values))
+        self._words = WordValues(dict(zip(arrays["words"].tobytes().decode().split("\n"), values, strict=True)))
 
     def scores(self, page: Segments, layout: Layout, prices: Sequence[int]) -> NDArray[np.float64]:
         """Return a probability per block."""

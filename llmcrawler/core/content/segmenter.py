@@ -4,13 +4,576 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Final
 
-from llmcrawler.core.content.block_writer import BlockWriter
-from llmcrawler.core.content.elements import BARE, CONTROLS, HEAD, SKIPPED, SKIPPED_ALWAYS
-from llmcrawler.core.content.hints import asks_for_consent, part_names
-from llmcrawler.core.content.markup import VOID, Token, attributes, plain
-from llmcrawler.core.content.segments import SKIP, Segments
+from llmcrawler.core.content.block_markdown import (
+    BREAK,
+    CLOSE,
+    LINK,
+    LINK_END,
+    OPEN,
+    TARGET,
+    LineMarks,
+    folded,
+    folded_markdown,
+    is_code,
+    paragraph,
+)
+from llmcrawler.core.content.code_blocks import CodeBlock, plain_name, read_code
+from llmcrawler.core.content.data_tables import CODE, DATA, SKIP, TableReader, write_table
+from llmcrawler.core.content.formulas import NAMED_TEX, formula_of_image, named_tex, read_math
+from llmcrawler.core.content.hints import REMARK, asks_for_consent, part_names, part_of
+from llmcrawler.core.content.markup import (
+    BARE,
+    CONTROLS,
+    FORMED,
+    H1,
+    H6,
+    HEAD,
+    INLINE_MARKS,
+    SKIPPED,
+    SKIPPED_ALWAYS,
+    TAG_IDS,
+    VOID,
+    Token,
+    attributes,
+    plain,
+)
+
+
+@dataclass(slots=True)
+class RawBlock:
+    """A run of inline content between two block boundaries. `unit` is that of `TextBlock`."""
+
+    text: str
+    markdown: str
+    container: int
+    tag: int
+    words: int
+    link_words: int
+    emphasis: int
+    unit: int = 0
+
+
+@dataclass(slots=True)
+class Segments:
+    """The pieces of a page. Containers are block-level elements in document order: parents come before children.
+    `has_hidden`: there is text in them that a reader does not see.
+    """
+
+    blocks: list[RawBlock] = field(default_factory=list)
+    parents: list[int] = field(default_factory=lambda: [0])
+    tags: list[int] = field(default_factory=lambda: [TAG_IDS["body"]])
+    hints: list[int] = field(default_factory=lambda: [0])
+    signatures: list[str] = field(default_factory=lambda: [""])
+    attributes: list[str] = field(default_factory=lambda: [""])  # as they stand in the page
+    links: list[tuple[str, str, int]] = field(default_factory=list)  # reference, text, container
+    metas: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    html_attributes: dict[str, str] = field(default_factory=dict)
+    title: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    controls: list[tuple[str, str]] = field(default_factory=list)
+    has_hidden: bool = False
+
+
+# OWN is the text of a heading that leads to the heading itself, or to its line in the table of contents.
+OTHER, PERMALINK, NOTE, BACK, OWN = range(5)
+
+_SIGNS: Final = frozenset(("", "¶", "#", "§", "🔗", "\u200b", "⚓", "⚓︎", "🔗︎", "##", "link", "[link]"))
+_PERMALINK: Final = re.compile(r"header-?(?:link|anchor)|permalink|hash-link|heading-?(?:link|anchor)|self-link|anchor")
+_PERMALINK_TEXT: Final = re.compile(
+    r"(?i)(?:copy |direct |permanent )?(?:link|permalink|anchor)(?:\b.{0,80}(?:heading|section|this)|\s*$)"
+    r"|permalink\b|section titled\b|direct link to\b|link for\b|skip to"
+)
+_NOTE: Final = re.compile(
+    r'footnote|noteref|data-footnote-ref|href="#(?:user-content-)?(?:_?fn|cite_note|_footnotedef|ftnt?\d|note-?\d|sdfootnote)'
+)
+_BACK: Final = re.compile(
+    r'backref|backlink|href="#(?:user-content-)?(?:_?fnref|cite_ref|_footnoteref|ftnt_ref|ref-?\d)'
+)
+_BACK_SIGNS: Final = frozenset(("↩", "↩︎", "↩️", "↑", "^", "⤴", "⏎", "⮐"))
+_EDIT: Final = re.compile(r'(?i) class="(?:[^"]*[ _-])?edit(?:[ _-][^"]*)?"| href="[^"]*[?&]action=edit')
+_LABEL: Final = re.compile(r"\[?([^\s\[\]|]{1,20})\]?")
+
+
+def _role_of(source: str, text: str, href: str, heading: str | None) -> int:
+    """Tell what a link to a place in the page is, by its attributes, its text, and those of the heading around it."""
+    is_in_heading = heading is not None
+    if not is_in_heading and (text in _BACK_SIGNS or (_BACK.search(source) and _LABEL.fullmatch(text))):
+        return BACK
+    if text in _SIGNS:
+        return PERMALINK if is_in_heading or not text or _PERMALINK.search(source) else OTHER
+    if heading is not None:
+        if _PERMALINK.search(source) and _PERMALINK_TEXT.match(text):
+            return PERMALINK
+        own = (f' id="{href[1:]}"', f' name="{href[1:]}"')
+        is_own = _PERMALINK.search(part_names(source)) or _BACK.search(source) or own[0] in heading
+        return OWN if is_own or own[0] in source or own[1] in source else OTHER
+    return NOTE if _NOTE.search(source) and _LABEL.fullmatch(text) else OTHER
+
+
+_HREF: Final = re.compile(r' href="([^"]*+)"')
+_NOFOLLOW: Final = re.compile(r' rel="[^"]*nofollow', re.IGNORECASE)
+_HEADINGS: Final = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_MAX_TEXT_CHARS: Final = 300
+_LOOKED_AHEAD: Final = 60  # tokens of a link around blocks, for a heading in it
+_ANY, _HEADING, _NONE = range(3)  # the block of a link around blocks that is to be marked
+
+
+class LinkReader:
+    """Holds the link that is open; `text` and `markdown` are the pieces of the block that is being read."""
+
+    def __init__(self, page: list[Token], out: Segments, text: list[str], markdown: list[str]) -> None:
+        self._page = page
+        self._out = out
+        self._text = text
+        self._markdown = markdown
+        self.is_open = False
+        self._open = ("", 0, 0, -1)  # attributes, where its pieces begin, and its place in the page
+        self._before = ""  # its text in earlier blocks
+        self._marked = _ANY
+        self.words = 0  # in links of the block
+        self.notes: dict[str, str] = {}  # labels of notes by their ids
+
+    def open(self, source: str, position: int) -> None:
+        """Begin a link at a token."""
+        self._open = (source, len(self._text), len(self._markdown), position)
+        self._marked = _ANY
+        self.is_open = True
+
+    def end_block(self, container: int) -> None:
+        """Count the text of a link around blocks: what follows is link text too, of the next block. In the Markdown its
+        first heading is the link, or its first text.
+        """
+        source, start, markdown_start, position = self._open
+        if position >= 0 and self._has_heading(position):
+            self._marked = _HEADING
+        inside, words = folded("".join(self._text[start:]))
+        if inside:
+            self.words += words
+            self._before = f"{self._before} {inside}".strip()[:_MAX_TEXT_CHARS]
+            if self._marked == _ANY or (self._marked == _HEADING and self._is_heading(container)):
+                self._marked = _NONE
+                self._mark(markdown_start, _target(source)[0])
+        self._open = (source, 0, 0, -1)
+
+    def _has_heading(self, position: int) -> bool:
+        for slash, tag, _, _ in self._page[position + 1 : position + _LOOKED_AHEAD]:
+            if tag in _HEADINGS:
+                return not slash
+            if tag == "a":
+                break
+        return False
+
+    def _is_heading(self, container: int) -> bool:
+        return H1 <= self._out.tags[container] <= H6
+
+    def _role(self, source: str, text: str, href: str, container: int) -> int:
+        if href.startswith("#"):
+            heading = self._out.attributes[container] if self._is_heading(container) else None
+            return _role_of(source, text, href, heading)
+        is_control = "edit" in source and self._is_heading(container) and _EDIT.search(source)
+        return PERMALINK if is_control else OTHER
+
+    def _mark(self, start: int, href: str) -> None:
+        if href and start < len(self._markdown):
+            self._markdown.insert(start, LINK)
+            self._markdown.append(f"{TARGET}{href}{LINK_END}")
+
+    def close(self, container: int) -> None:
+        """End a link, and mark it in the Markdown if it leads elsewhere."""
+        if not self.is_open:
+            return
+        source, text_start, markdown_start, _ = self._open
+        self.is_open = False
+        text, words = folded("".join(self._text[text_start:]))
+        href, is_followed = _target(source)
+        role = self._role(source, text, href, container)
+        if role not in {OTHER, OWN}:
+            if role == PERMALINK:
+                del self._text[text_start:]
+                text, words = "", 0
+            if role in {PERMALINK, BACK}:
+                del self._markdown[markdown_start:]
+            elif role == NOTE:
+                label = _LABEL.fullmatch(text)
+                self.notes[href[1:]] = label[1] if label else text
+                self._markdown[markdown_start:] = [f"[^{self.notes[href[1:]]}]"]
+        self.words += words
+        whole, self._before = f"{self._before} {text}".strip() if self._before else text, ""
+        if not href:
+            return
+        if is_followed:
+            self._out.links.append((href, whole, container))
+        if text and role == OTHER and self._marked != _NONE:
+            self._mark(markdown_start, href)
+
+    def add(self, source: str, text: str, container: int) -> None:
+        """Note a link that is not marked: nobody sees it, or it stands in code."""
+        found = attributes(source)
+        if "href" in found and "nofollow" not in found.get("rel", ""):
+            self._out.links.append((found["href"], text, container))
+
+
+def _target(source: str) -> tuple[str, bool]:
+    """Return the address of a link, "" if it has none, and whether it is to be followed."""
+    target = _HREF.search(source)
+    is_followed = "nofollow" not in source.lower() or not _NOFOLLOW.search(source)
+    return plain(target[1]).strip() if target else "", is_followed
+
+
+_ORNAMENT: Final = re.compile(
+    r'(?i) (?:class|src|role)="[^"]*(?:icon|emoji|avatar|logo|badge|smil|spacer|pixel|presentation)|="data:'
+    r'| (?:width|height)="[0-4]?\d(?:px)?"'
+)
+_ADDRESS: Final = re.compile(r"[^\s()<>\x00-\x1f]{1,2000}")
+_UNSAID: Final = re.compile(r"[\[\]\\`$*|<>]")
+_AROUND: Final = 3  # elements of an image, one of which is a figure or a paragraph
+_PARTS: Final = frozenset((TAG_IDS["p"], TAG_IDS["figure"]))
+_MIN_CHARS, _MAX_CHARS = 4, 300
+
+
+class ImageReader:
+    """Holds an image that has no text beside it until the block behind it is known: it stands above that if it is a
+    paragraph, else below the one before it.
+    """
+
+    def __init__(self, out: Segments) -> None:
+        self._out = out
+        self.waiting = ""
+
+    def read(self, source: str, text: list[str], container: int, lines: LineMarks) -> str:
+        """Return the Markdown of an image within a text, "" for one that stands alone or says nothing."""
+        if _ORNAMENT.search(source) or not self._is_content(container):
+            return ""
+        found = attributes(source)
+        alt = " ".join(_UNSAID.sub(" ", found.get("alt", "")).split())[:_MAX_CHARS]
+        if len(alt) < _MIN_CHARS or not _ADDRESS.fullmatch(found.get("src", "")):
+            return ""
+        image = f"![{alt}]({found['src']})"
+        beside = "".join(text)
+        if beside and not beside.isspace():
+            return "" if alt.lower() in beside.lower() else f" {image} "
+        self.waiting = "" if lines.is_open else image
+        return ""
+
+    def _is_content(self, container: int) -> bool:
+        for _ in range(_AROUND):
+            if self._out.tags[container] in _PARTS:
+                return True
+            container = self._out.parents[container]
+        return False
+
+    def place(self, lines: LineMarks) -> None:
+        """Put the image that waits beside a block that was read after it."""
+        image, self.waiting = self.waiting, ""
+        blocks = self._out.blocks
+        alt = image[2 : image.index("](")].lower()
+        if any(alt in block.text.lower() for block in blocks[-2:]):
+            return
+        if not lines.is_open and _is_paragraph(blocks[-1]):
+            blocks[-1].markdown = f"{image}\n\n{blocks[-1].markdown}"
+        elif len(blocks) > 1 and _is_paragraph(blocks[-2]):
+            blocks[-2].markdown += f"\n\n{image}"
+
+
+def _is_paragraph(block: RawBlock) -> bool:
+    markdown = block.markdown
+    return (
+        not block.unit
+        and not H1 <= block.tag <= H6
+        and markdown[:1].isalnum()
+        and block.tag != TAG_IDS["li"]
+        and not is_code(markdown)
+    )
+
+
+_NOT_IN_DEFINITIONS: Final = frozenset(
+    "dl table pre h1 h2 h3 h4 h5 h6 section article nav header footer aside form iframe".split()
+)
+
+
+def is_definition_list(page: list[Token], position: int) -> bool:
+    """Tell whether the list that begins at a token holds terms and texts only; tokens are looked at once for each list,
+    as another list ends the look.
+    """
+    for index in range(position + 1, len(page)):
+        slash, tag, _, _ = page[index]
+        if tag in _NOT_IN_DEFINITIONS:
+            return bool(slash)
+    return False
+
+
+_OPENS: Final = {tag: OPEN + sign for tag, sign in INLINE_MARKS.items()}
+_CLOSES: Final = {tag: CLOSE + sign for tag, sign in INLINE_MARKS.items()}
+_STRONG_CLOSE: Final = f"{CLOSE}**"
+_ID: Final = re.compile(r' id="([^"]*+)"')
+_NUMBER: Final = re.compile(r' (?:start|value)="(\d{1,6})"')
+_TASK: Final = re.compile(r' type="checkbox"')
+_TITLE: Final = re.compile(r"(?i)title|heading")
+_BRACKETS: Final = re.compile(r"[\[\]().\s]*")
+# Elements deeper than this are taken as one container.
+_MAX_DEPTH: Final = 400
+
+
+class BlockWriter:
+    """Holds the block that is being read and what is open around it."""
+
+    def __init__(self, page: list[Token]) -> None:
+        self._page = page
+        self.out = Segments()
+        self.stack: list[tuple[str, int]] = []
+        self.text: list[str] = []
+        self.markdown: list[str] = []
+        self.is_in_row = False
+        self._container = 0
+        self._links = LinkReader(page, self.out, self.text, self.markdown)
+        self._tables = TableReader(page, self.text, self.markdown)
+        self._lines = LineMarks()
+        self._images = ImageReader(self.out)
+        self._boxes: list[int] = []  # the containers that are remarks or notes
+        self._has_untitled_box = False
+        self._definitions: list[bool] = []  # whether each open `dl` is a list of definitions
+        self._units = 0
+        self._open_units = 0  # the outermost of them counts
+
+    def open(self, tag: str, source: str, position: int) -> int:  # noqa: C901, PLR0911, PLR0912 - one branch a tag
+        """Return the container to go back to at the element's end, -1 for inline elements, -2 if all of it is read."""
+        if tag == "a":
+            self._links.open(source, position)
+            return -1
+        if tag in _OPENS:
+            self.markdown.append(_OPENS[tag])
+            return -1
+        if tag == "math":
+            self._formula(read_math(self._page, position))
+            return SKIP
+        if source in NAMED_TEX and (formula := named_tex(self._page, position)):
+            return self._paragraph_of_tex(tag, source, formula)
+        if self.is_in_row:
+            return self._tables.open_in_row(tag, source, position)
+        if self.text or self.markdown:
+            self.flush()
+        before = self._container
+        self._push(tag, source)
+        if tag not in FORMED:
+            if tag != "pre":
+                return before
+            self._code(read_code(self._page, position))
+            self._container = before
+            return SKIP
+        if tag in {"ul", "ol"}:
+            number = _NUMBER.search(source) if source else None
+            self._lines.open_list(0 if tag == "ul" else int(number[1]) if number else 1)
+        elif tag == "li":
+            if self._boxes and self._boxes[-1] == self._container:
+                self._lines.open("", "")  # a note
+            else:
+                self._lines.open_item()
+        elif tag == "blockquote":
+            self._lines.open_quote()
+        elif tag == "dl":
+            self._definitions.append(is_definition_list(self._page, position))
+            if self._definitions[-1]:
+                self._open_unit()
+        elif tag == "dd":
+            is_definition = bool(self._definitions) and self._definitions[-1]
+            self._lines.open(*((": ", "  ") if is_definition else ("", "")))
+        elif tag == "table":
+            kind = self._tables.kind(position)
+            if kind == CODE:
+                self._push("pre", "")
+                self._code(read_code(self._page, position))
+                self._container = before
+                return SKIP
+            self._tables.open(kind)
+            if kind == DATA:
+                self._open_unit()
+        elif tag == "thead":
+            self._tables.set_head(is_in_head=True)
+        elif tag == "tr":
+            self.is_in_row = self._tables.open_row()
+        return before
+
+    def _open_unit(self) -> None:
+        self._units += not self._open_units
+        self._open_units += 1
+
+    def _push(self, tag: str, source: str) -> None:
+        if len(self.stack) > _MAX_DEPTH:
+            return
+        out = self.out
+        out.parents.append(self._container)
+        self._container = len(out.tags)
+        out.attributes.append(source)
+        number, signature, bits = part_of(tag, source)
+        out.tags.append(number)
+        out.signatures.append(signature)
+        out.hints.append(bits & ~REMARK)
+        if not source:
+            return
+        if bits & REMARK:
+            self._boxes.append(self._container)
+            self._has_untitled_box = True
+            self._lines.open_quote()
+        elif self._links.notes and " id=" in source and (found := _ID.search(source)) and found[1] in self._links.notes:
+            self._boxes.append(self._container)
+            self._lines.open(f"[^{self._links.notes.pop(found[1])}]: ", "  ")
+
+    def close(self, tag: str, container: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
+        if tag == "a":
+            self._links.close(self._container)
+            return
+        if container < 0:
+            if tag in _CLOSES:
+                self.markdown.append(_CLOSES[tag])
+            elif self.is_in_row:
+                self._tables.close_in_row(tag)
+            return
+        if tag == "tr" and self.is_in_row:
+            blocks = len(self.out.blocks)
+            self._tables.read_cells()
+            self.flush()
+            self._tables.close_row(blocks if len(self.out.blocks) > blocks else -1)
+        elif self.text or self.markdown:
+            self.flush()
+        self.is_in_row = False
+        if self._boxes and self._boxes[-1] == self._container:
+            self._boxes.pop()
+            self._has_untitled_box = False
+            self._lines.close()
+        self._container = container
+        if tag not in FORMED:
+            return
+        if tag in {"ul", "ol", "li", "blockquote", "dd"}:
+            self._lines.close()
+        elif tag == "dl":
+            self._open_units -= bool(self._definitions) and self._definitions.pop()
+        elif tag == "thead":
+            self._tables.set_head(is_in_head=False)
+        elif tag == "table" and (table := self._tables.close()) is not None:
+            self._open_units -= 1
+            for block, markdown in write_table(table):
+                self.out.blocks[block].markdown = self._lines.mark(markdown)
+
+    def _code(self, code: CodeBlock) -> None:
+        blocks = self.out.blocks
+        folded = " ".join(code.text.split())
+        if not folded:
+            return
+        if blocks and code.language and blocks[-1].words <= 2 and plain_name(blocks[-1].text) == code.language:
+            blocks[-1].markdown = ""  # the language's name above the code
+        for source, text in code.links:
+            self._links.add(source, text, self._container)
+        words = folded.count(" ") + 1
+        linked = sum(len(text.split()) for _, text in code.links)
+        self._add(folded, self._lines.mark(code.markdown()), words, min(linked, words), 0)
+
+    def _formula(self, formula: str) -> None:
+        if formula and formula not in self.markdown[-4:]:
+            self.text.append(formula.strip("$"))
+            line = [BREAK, BREAK] if formula.startswith("$$") and not self.is_in_row else []
+            self.markdown += [*line, formula, *line]
+
+    def _paragraph_of_tex(self, tag: str, source: str, formula: str) -> int:
+        before = self._container
+        if not self.is_in_row:
+            self.flush()
+            self._push(tag, source)
+        self._formula(formula)
+        if not self.is_in_row:
+            self.flush()
+        self._container = before
+        return SKIP
+
+    def inline(self, tag: str, source: str, position: int) -> bool:
+        """Begin an inline element without a mark of its own; tell whether all of it is read."""
+        if tag == "span":
+            if source in NAMED_TEX and (formula := named_tex(self._page, position)):
+                self._formula(formula)
+                return True
+            return "editsection" in source  # the controls of a heading of MediaWiki
+        slash, before, _, text = self._page[position - 1]
+        if slash and before == tag and self.text and not text.strip():
+            # labels of tabs
+            self.text.append(" ")
+            self.markdown.append(" " if self.is_in_row else " | ")
+        return False
+
+    def hidden_link(self, source: str) -> None:
+        """Note a link that nobody sees."""
+        self._links.add(source, "", self._container)
+
+    def void(self, tag: str, source: str) -> None:  # noqa: C901 - one branch a tag
+        """Read an element without content."""
+        if tag == "br":
+            self.text.append("\n")
+            self.markdown.append(BREAK)
+        elif tag == "hr":
+            if not self.is_in_row:
+                self.flush()
+        elif tag == "area":
+            self.hidden_link(source)
+        elif tag == "input":
+            if self.is_in_row or not self.text:
+                self._task(source)
+            self.text.append(" ")
+        elif tag == "img" and "alt=" in source:
+            if ("tex" in source or "math" in source) and (formula := formula_of_image(source)):
+                self._formula(formula)
+            elif self.is_in_row:
+                self._tables.show_image(source)
+            elif not self._links.is_open:
+                self.markdown.append(self._images.read(source, self.text, self._container, self._lines))
+
+    def _task(self, source: str) -> None:
+        if _TASK.search(source) and (" disabled" in source or "task-list" in source):
+            self.markdown.append("[x] " if " checked" in source else "[ ] ")
+
+    def flush(self) -> None:
+        """End the block that is being read."""
+        if not self.text:
+            self.markdown.clear()
+            return
+        links = self._links
+        shown = "".join(self.text)
+        text, words = folded(shown)
+        if links.is_open:
+            links.end_block(self._container)
+        self.text.clear()
+        if words:
+            source = "".join(self.markdown)
+            is_plain = source == shown and "\\" not in text
+            markdown = "" if self.is_in_row else self._render(source, text if is_plain else None)
+            self._add(text, markdown, words, min(links.words, words), 0 if is_plain else source.count(_STRONG_CLOSE))
+        self.markdown.clear()
+        links.words = 0
+
+    def _add(self, text: str, markdown: str, words: int, linked: int, strong: int) -> None:
+        unit = self._units if self._open_units else 0
+        tag = self.out.tags[self._container]
+        self.out.blocks.append(RawBlock(text, markdown, self._container, tag, words, linked, strong, unit))
+        if self._images.waiting:
+            self._images.place(self._lines)
+
+    def _render(self, source: str, plain_text: str | None) -> str:
+        """Return the Markdown of a block; `plain_text` is its text where that is all of it."""
+        tag = self.out.tags[self._container]
+        is_heading = H1 <= tag <= H6
+        markdown = folded_markdown(source, is_heading) if plain_text is None else plain_text
+        if is_heading:
+            return self._lines.heading(tag - H1 + 1, markdown)
+        if self._boxes:
+            if _BRACKETS.fullmatch(markdown):
+                return ""  # the sign of a note, whose link back is gone
+            if self._has_untitled_box and _TITLE.search(self.out.signatures[self._container]):
+                markdown = f"**{markdown}**" if "*" not in markdown else markdown
+            self._has_untitled_box = False
+        if markdown.startswith("#"):
+            markdown = paragraph(markdown)
+        return self._lines.mark(markdown) if self._lines.is_open else markdown
+
 
 # Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
 _UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")

@@ -7,24 +7,15 @@ from itertools import product
 
 import pytest
 
-from llmcrawler.core.content import (
-    block_columns,
-    cues,
-    fingerprint,
-    folding,
-    hints,
-    page,
-    page_links,
-    regions,
-)
-from llmcrawler.core.content.block_words import WordValues
+from llmcrawler.core.content import block_markdown, fingerprint, hints, layout, metadata, page, scoring
+from llmcrawler.core.content.scoring import WordValues
 
 _OF_WORDS = vars(WordValues({}))
 _CACHES = [
-    hints._word_bits, hints._name_bits, hints._cached_part, regions._name, fingerprint.fold_class, fingerprint._label,
+    hints._word_bits, hints._name_bits, hints._cached_part, layout._name, fingerprint.fold_class, fingerprint._label,
     fingerprint._kept_pair,
-    page_links._place, cues._cached_prices, page._cached_hash, block_columns._cached_numbers,
-    block_columns._cached_places, *map(_OF_WORDS.__getitem__, ("_of_text", "_of_names", "_of_part")),
+    metadata._place, page._cached_prices, page._cached_hash, scoring._cached_numbers,
+    scoring._cached_places, *map(_OF_WORDS.__getitem__, ("_of_text", "_of_names", "_of_part")),
 ]  # fmt: skip
 
 
@@ -35,17 +26,17 @@ def test_caches_are_bounded(cache: object) -> None:
 
 def test_texts_are_forgotten_before_they_are_too_many() -> None:
     for number in range(20_000):
-        assert folding.folded(f" word  {number}") == (f"word {number}", 2)
-    assert len(folding._folded) <= 8192
-    assert folding.folded(" one\n " + "long " * 100) == ("one" + " long" * 100, 101)
-    assert max(map(len, folding._folded)) <= folding.KEPT_CHARS
+        assert block_markdown.folded(f" word  {number}") == (f"word {number}", 2)
+    assert len(block_markdown._folded) <= 8192
+    assert block_markdown.folded(" one\n " + "long " * 100) == ("one" + " long" * 100, 101)
+    assert max(map(len, block_markdown._folded)) <= block_markdown.KEPT_CHARS
 
 
 def test_paths_of_containers_are_forgotten_before_they_are_too_many() -> None:
-    known = regions.Regions(most=10)
+    known = layout.Regions(most=10)
     kept = [known.inside(known.root, f"div{number}", 0).path for number in range(25)]
     assert known.count <= 10
-    assert kept == [regions.Regions().inside(regions.Regions().root, f"div{number}", 0).path for number in range(25)]
+    assert kept == [layout.Regions().inside(layout.Regions().root, f"div{number}", 0).path for number in range(25)]
 
 
 def test_names_are_told_by_their_words_as_by_a_search_in_the_whole() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from llmcrawler.core.content import PageReader
-from llmcrawler.core.content.cost import is_cheap
+from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.content.page import read_page
 from llmcrawler.core.content.render_features import read_render_features
 from llmcrawler.errors import ContentError

@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 
 from benchmarks.model_arrays import pack_trees, part_words, text_words
-from llmcrawler.core.content.block_columns import BlockArrays
-from llmcrawler.core.content.block_repeats import repeat_columns
 from llmcrawler.core.content.block_trees import LEAVES, BlockTrees
-from llmcrawler.core.content.block_words import WordValues, summary, word_columns
-from llmcrawler.core.content.cues import price_counts
 from llmcrawler.core.content.layout import Layout, layout_of
 from llmcrawler.core.content.markup import parse, tokens
-from llmcrawler.core.content.score_context import context_columns
-from llmcrawler.core.content.scoring import score_blocks
-from llmcrawler.core.content.segmenter import segment
-from llmcrawler.core.content.segments import RawBlock, Segments
+from llmcrawler.core.content.page import price_counts
+from llmcrawler.core.content.scoring import (
+    BlockArrays,
+    WordValues,
+    context_columns,
+    repeat_columns,
+    score_blocks,
+    summary,
+    word_columns,
+)
+from llmcrawler.core.content.segmenter import RawBlock, Segments, segment
 
 Tree = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
-from llmcrawler.core.content.structured import json_ld
+from llmcrawler.core.content.structured_data import json_ld
 from llmcrawler.core.understanding.extraction.selectors import (
     Language,
     Selector,

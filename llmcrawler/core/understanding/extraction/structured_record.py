@@ -14,9 +14,8 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from llmcrawler.core.content.item_markup import microdata, rdfa
 from llmcrawler.core.content.markup import json_ld_scripts, parse
-from llmcrawler.core.content.structured import json_ld
+from llmcrawler.core.content.structured_data import json_ld, microdata, rdfa
 from llmcrawler.core.understanding.extraction.page_subject import (
     PageNames,
     Subject,

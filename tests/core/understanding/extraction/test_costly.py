@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.content.cost import is_cheap
+from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.understanding.extraction import (
     ExtractionRunner,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.core.content.item_markup import microdata, rdfa
+from llmcrawler.core.content.structured_data import microdata, rdfa
 
 
 def items(html: str) -> list[dict[str, Any]]:
