@@ -18,10 +18,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llmcrawler.api.batch_extractor import extract_batch
+    from llmcrawler.api.batch_extractor import extract_batch, ray_extract
     from llmcrawler.api.public_api import Extractor, PageRecord, ReadPage, read_page
     from llmcrawler.api.python_crawl import explore
-    from llmcrawler.api.ray_extraction import ray_extract
     from llmcrawler.core.storage.job_status import read_status, status_summary
 
 __version__ = "0.1.0"
@@ -40,7 +39,7 @@ __all__ = [
 _PLACES = {
     "explore": "llmcrawler.api.python_crawl",
     "extract_batch": "llmcrawler.api.batch_extractor",
-    "ray_extract": "llmcrawler.api.ray_extraction",
+    "ray_extract": "llmcrawler.api.batch_extractor",
     "read_status": "llmcrawler.core.storage.job_status",
     "status_summary": "llmcrawler.core.storage.job_status",
 }

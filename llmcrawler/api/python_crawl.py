@@ -22,12 +22,11 @@ from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from llmcrawler.core.reporting import ExitStatus
 from llmcrawler.core.storage.feeds.tables import Kind, columns_of
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
-from llmcrawler.crawl.crawl_log import CrawlLog, WholeLines
 from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy, install_command
 from llmcrawler.items import Page
 
@@ -36,42 +35,8 @@ if TYPE_CHECKING:
 
     from llmcrawler.crawl.arguments import ExploreOptions
 
-
-def progress_output(asked: bool | Callable[[str], None]) -> Callable[[str], None]:
-    """Return what shows a text: the function that was given, or one for the place where this process runs."""
-    if callable(asked):
-        return asked
-    if not asked:
-        return lambda _text: None
-    return _Cell() if _is_in_notebook() else _print
-
-
-def _is_in_notebook() -> bool:
-    """Tell whether a kernel of Jupyter runs this; IPython in a terminal has none."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
-
-
-def _print(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
-class _Cell:
-    """One output under the cell that runs, whose text is replaced."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    def __call__(self, text: str) -> None:
-        content = {"text/plain": text}
-        if self._handle is None:
-            self._handle = import_module("IPython.display").display(content, raw=True, display_id=True)
-        else:
-            self._handle.update(content, raw=True)
-
-
+_PROGRESS_LOGGER: Final = "llmcrawler.extensions.progress_reports"
+_STATUS_LOGGER: Final = "llmcrawler.commands.crawl"
 _CHILD: Final = "llmcrawler.commands.python_crawl_process"
 _LINES, _LOG = "lines.jsonl", "log"
 _POLL_SECONDS: Final = 0.1
@@ -220,6 +185,63 @@ class RunningCrawl:
         raise CrawlFailed(status, cause or f"the crawl's process ended with {status}, and its log is elsewhere")
 
 
+class WholeLines:
+    """Reads a file that another process writes, line by line; half a line waits for its end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def more(self) -> Iterator[str]:
+        """Yield the lines that have come since the last time."""
+        if self._file is None:
+            with suppress(FileNotFoundError):
+                self._file = self._path.open("rb")
+        while self._file is not None:
+            start = self._file.tell()
+            line = self._file.readline()
+            if not line.endswith(b"\n"):
+                self._file.seek(start)
+                return
+            yield line.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class CrawlLog:
+    """Takes from the crawl's log what its user is to see. `cause` is why it ended as it did, in one line."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = WholeLines(path)
+        self.close = self._lines.close
+        self._last = self._reason = self._error = ""
+
+    @property
+    def cause(self) -> str:
+        return self._error or self._reason or self._last
+
+    def progress(self) -> Iterator[str]:
+        """Yield texts of the progress that have come since the last time; log warnings here."""
+        for text in self._lines.more():
+            try:
+                said = json.loads(text)
+                name, level, message = said["logger"], said["level"], said["message"]
+            except (ValueError, TypeError, KeyError):  # argparse's, or that of a process that died
+                self._last = text.strip().rpartition("error: ")[2] or self._last
+                continue
+            if name == _PROGRESS_LOGGER:
+                yield message
+            elif name == _STATUS_LOGGER and "exit_status" in said:
+                self._reason = message
+            elif level in ("ERROR", "CRITICAL"):
+                self._error = self._error or message.partition("\n")[0]
+                logger.error("%s", message)
+            elif level == "WARNING" and name.startswith("llmcrawler."):
+                logger.warning("%s", message)
+
+
 def _text(value: Any) -> str:
     """Return an argument as the command line has it."""
     if isinstance(value, Mapping):
@@ -285,3 +307,38 @@ def _clean_up(process: subprocess.Popen[bytes], folder: Path, log: CrawlLog) -> 
     _end(process, _STOP_SECONDS)
     log.close()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def progress_output(asked: bool | Callable[[str], None]) -> Callable[[str], None]:
+    """Return what shows a text: the function that was given, or one for the place where this process runs."""
+    if callable(asked):
+        return asked
+    if not asked:
+        return lambda _text: None
+    return _Cell() if _is_in_notebook() else _print
+
+
+def _is_in_notebook() -> bool:
+    """Tell whether a kernel of Jupyter runs this; IPython in a terminal has none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+class _Cell:
+    """One output under the cell that runs, whose text is replaced."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def __call__(self, text: str) -> None:
+        content = {"text/plain": text}
+        if self._handle is None:
+            self._handle = import_module("IPython.display").display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)

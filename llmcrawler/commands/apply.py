@@ -86,7 +86,7 @@ def _application(args: list[str], opts: argparse.Namespace) -> Any:
     from llmcrawler.api.batch_extractor import learned_file
     from llmcrawler.core.storage.feeds.feed_checks import require_format
     from llmcrawler.core.understanding.page_extractor import LineRules
-    from llmcrawler.crawl.archive_lists import ArchiveList
+    from llmcrawler.crawl.task_lists import ArchiveList
 
     if len(args) < 2 or not opts.output:
         raise UsageError(

@@ -202,7 +202,7 @@ def _refused(busy: JobBusy) -> ExitStatus:
 
 def keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
     """Choose a feed where the lines would be kept nowhere."""
-    from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, default_feed, needs_feed
+    from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY, default_feed, needs_feed
 
     if needs_feed(settings, arguments):
         feed = default_feed(spider, options, Path())

@@ -1,17 +1,20 @@
-"""The arguments of the spiders: their types and descriptions, checked before the first request."""
+"""The arguments of the spiders: how their text is read, their descriptions, and what is said of a wrong one."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     FilePath,
@@ -23,33 +26,120 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from llmcrawler.core.understanding.extraction import RequestedSchema
-from llmcrawler.crawl.archive_lists import ArchiveList, list_of
-from llmcrawler.crawl.argument_types import (
-    KEEP,
-    LISTS,
-    MARK,
-    Count,
-    Depth,
-    Duplicates,
-    Expression,
-    Expressions,
-    Names,
-    Render,
-    SiteIndex,
-    Urls,
-    WantedFields,
-    WantedSchema,
-    complaint,
-    split_names,
-)
-from llmcrawler.crawl.list_faults import ListFaults
+from llmcrawler.core.understanding.extraction import RequestedSchema, load_schema, requested_fields
+from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import known_settings, near_name
-from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list
+from llmcrawler.crawl.task_lists import ArchiveList, CaptureIndex, ListedTask, TaskList, list_of, open_list, read_url
 from llmcrawler.errors import ConfigError
 
+_COMPLAINTS: Final = {
+    "int_parsing": "{name}={value!r} is not a whole number",
+    "greater_than_equal": "{name}={value} is too small: at least {ge}",
+    "bool_parsing": "{name}={value!r}: it is 1 or 0",
+    "path_not_file": "{name}={value}: no such file",
+    "literal_error": "{name}={value!r}: it is one of {expected}",
+    "value_error": "{name}={value!r} {error}",
+}
+LISTS: Final = "txt (one a line), csv, jsonl; - for stdin"
+Count = Annotated[int, Field(ge=1)]
+Depth = Annotated[int, Field(ge=0)]
+MARK: Final = "mark"
+DROP: Final = "drop"
+KEEP: Final = "keep"
 NO_LIMIT: Final = sys.maxsize  # of max_pages
+
+
+class ListFaults:
+    """Counts the entries of a list that cannot be fetched; `keeps` them as well."""
+
+    def __init__(self, *, keeps: bool) -> None:
+        self._keeps = keeps
+        self._count = 0
+        self._first = ""
+        self.tasks: list[ListedTask] = []
+
+    def takes(self, task: ListedTask) -> bool:
+        """Count a task if it cannot be fetched."""
+        if task.fault:
+            self._count += 1
+            self._first = self._first or task.fault
+            if self._keeps:
+                self.tasks.append(task)
+        return bool(task.fault)
+
+    def values(self, argument: str, fetched: int) -> dict[str, str]:
+        """Return what is said of them at the start. Raises ConfigError where there is nothing else in the list."""
+        if not fetched:
+            raise ConfigError(f"{argument}: {self._first or 'there is nothing in it to fetch'}")
+        if not self._count:
+            return {}
+        told = f"{argument}: {self._count:,} of {self._count + fetched:,} entries cannot be fetched, and each gets a"
+        return {"list_fault": f"{told} line with its error, as {self._first}"}
+
+
+def _of_text(read: Callable[[str], Any]) -> BeforeValidator:
+    """Read what came as text; values of Python stay as they are."""
+    return BeforeValidator(lambda given: read(given) if isinstance(given, str) else given)
+
+
+def split_names(given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(str.strip, given.split(",")))))
+
+
+def _expression(given: str) -> str:
+    try:
+        re.compile(given)
+    except re.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from error
+    return given
+
+
+def _read_urls(texts: Iterable[str]) -> tuple[str, ...]:
+    try:
+        return tuple(read_url(text, normalise_with_route) for text in texts if text.strip())
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _schema_in(file: str) -> RequestedSchema:
+    if not Path(file).is_file():
+        raise ConfigError(f"schema={file}: no such file")
+    return load_schema(Path(file))
+
+
+Names = Annotated[tuple[str, ...], _of_text(split_names)]
+
+
+Expression = Annotated[str, AfterValidator(_expression)]
+
+
+Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))]
+
+
+Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
+
+
+WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
+
+
+SiteIndex = Annotated[InstanceOf[CaptureIndex], _of_text(CaptureIndex.of)]
+
+
+WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
+
+
+Duplicates = Annotated[Literal["mark", "drop", "keep"], _of_text(str.lower)]
+
+
+Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
+
+
+def complaint(invalid: ValidationError) -> str:
+    """Say what is wrong with the first wrong argument."""
+    error = invalid.errors()[0]
+    said = _COMPLAINTS.get(error["type"], "{name}={value!r}: {msg}")
+    return said.format(name=error["loc"][0], value=error["input"], msg=error["msg"], **error.get("ctx", {}))
 
 
 class ExploreOptions(BaseModel):

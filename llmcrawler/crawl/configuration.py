@@ -5,30 +5,42 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from llmcrawler.core.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
+from llmcrawler.core.politeness.bot_auth import RequestSigner, resolve_signer
 from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
+from llmcrawler.core.politeness.rights import MODES, RESPECT, USES, RightsPolicy, SiteRights
+from llmcrawler.core.politeness.rights import OFF as NO_RIGHTS
+from llmcrawler.core.politeness.robots import PageRobots, product_token
 from llmcrawler.core.processes.cores import usable_cores
+from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.core.understanding.site_reader import WorkerRules
-from llmcrawler.crawl.argument_types import KEEP
-from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.job_spec import JobRules, JobSpec, SessionRules
-from llmcrawler.errors import ConfigError
-from llmcrawler.items import Page
+from llmcrawler.crawl.arguments import KEEP, ExploreOptions, ExtractOptions, MapOptions
+from llmcrawler.crawl.job import JobRules, JobSpec, SessionRules
+from llmcrawler.crawl.setting_checks import near_name
+from llmcrawler.errors import ConfigError, require
+from llmcrawler.items import Page, StageRun
 
-_PROGRESS_MODES = ("auto", "live", "log", "off")
-OFF = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
+_PROGRESS_MODES: Final = ("auto", "live", "log", "off")
+OFF: Final = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
+_EXPORTERS: Final = {
+    "console": "opentelemetry.sdk.trace.export.ConsoleSpanExporter",
+    "otlp": "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter",
+}
 
 
 def number(settings: BaseSettings, name: str, minimum: float, maximum: float = math.inf) -> float:
@@ -219,3 +231,147 @@ def record_types_of(settings: BaseSettings, options: ExploreOptions) -> RecordTy
     if options.wanted is not None and options.wanted.page_types:
         return RecordTypes(False, options.wanted.page_types)
     return RecordTypes.of(str(settings.get("RECORD_PAGE_TYPES") or ""))
+
+
+def own_token(settings: BaseSettings) -> str:
+    """Return the product token by which robots.txt and pages know this crawler."""
+    return product_token(str(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"] or ""))
+
+
+def page_robots_of(settings: BaseSettings) -> PageRobots:
+    """Return the reader of what pages say to this crawler."""
+    return PageRobots(own_token(settings), settings.getbool("ROBOTS_META_OBEY"))
+
+
+def rights_policy(settings: BaseSettings) -> RightsPolicy:
+    """Return what is done with the rights that sites declare."""
+    mode, purpose = (str(settings.get(name) or "").strip().lower() for name in ("RIGHTS_POLICY", "CRAWL_PURPOSE"))
+    mode = NO_RIGHTS if mode in OFF else mode
+    for name, value, known in (("RIGHTS_POLICY", mode, MODES), ("CRAWL_PURPOSE", purpose, ("", *USES))):
+        if value not in known:
+            near = near_name(value, known)
+            meant = f"did you mean {near}? " if near else ""
+            raise ConfigError(f"{name}={settings[name]!r}: {meant}it is one of {', '.join(filter(None, known))}")
+    if mode == RESPECT and not purpose:
+        raise ConfigError(f"RIGHTS_POLICY={RESPECT}: for which use? Say so with CRAWL_PURPOSE: {', '.join(USES)}")
+    return RightsPolicy(mode, purpose or None)
+
+
+def rights_of_sites(settings: BaseSettings, options: ExploreOptions) -> SiteRights:
+    """Return the table of what hosts say of rights. Where it is only recorded, hosts are asked for files by crawls that
+    follow links: three more requests for each single page would be too many. Of what
+    comes from an archive no host is asked. A map's lines have no rights.
+    """
+    policy = RightsPolicy(NO_RIGHTS) if isinstance(options, MapOptions) else rights_policy(settings)
+    is_archive = isinstance(options, ExtractOptions) and options.is_archive
+    is_large = not options.is_list and options.depth != 0 and options.max_pages > 1
+    return SiteRights(
+        policy,
+        own_token(settings),
+        reads_files=not is_archive and (policy.mode == RESPECT or (is_large and not settings.getint(SAMPLE_PAGES))),
+        reads_robots=not settings.getbool("ROBOTSTXT_OBEY"),
+    )
+
+
+def signer_of(settings: BaseSettings) -> RequestSigner | None:
+    """Return who signs the crawl's requests; None where nobody does."""
+    name = "BOT_AUTH_KEY"
+    return resolve_signer(
+        str(settings.get(name) or "").strip(),
+        os.environ.get(name, "").strip(),
+        str(settings.get("BOT_AUTH_AGENT") or "").strip(),
+        as_string=settings.getbool("BOT_AUTH_AGENT_AS_STRING"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsPlace:
+    """The endpoint and the file that metrics go to. `port` 0: no endpoint; `textfile` None: no file; the name of a file
+    has `%(worker)s` where workers share the crawl.
+    """
+
+    port: int
+    host: str
+    textfile: Path | None
+
+    def of(self, worker: str) -> Self:
+        """Return the place of a worker's metrics."""
+        file = self.textfile
+        return self if file is None else replace(self, textfile=file.with_name(file.name.replace("%(worker)s", worker)))
+
+
+def check_monitoring(settings: BaseSettings) -> None:
+    """Raise ConfigError for a wrong setting, a library that is missing, or a port that is in use."""
+    place = metrics_place(settings)
+    if place is not None:
+        require("prometheus_client", "prometheus", "METRICS_PORT or METRICS_TEXTFILE")
+        if place.port:
+            _check_free(place)
+        if place.textfile is not None and settings.get("REDIS_URL") and "%(worker)s" not in place.textfile.name:
+            raise ConfigError(
+                f"METRICS_TEXTFILE={place.textfile}: with REDIS_URL each worker writes a file of its own: name it with "
+                "%(worker)s, as in shop-%(worker)s.prom"
+            )
+        if place.textfile is not None and not place.textfile.parent.is_dir():
+            raise ConfigError(f"METRICS_TEXTFILE={place.textfile}: there is no folder {place.textfile.parent}")
+    span_exporter(settings)
+
+
+def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
+    """Return where metrics go; None where nobody wants them."""
+    given, file = settings.get("METRICS_PORT") or 0, str(settings.get("METRICS_TEXTFILE") or "")
+    try:
+        port = int(given)
+    except (TypeError, ValueError):
+        port = -1
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"METRICS_PORT={given!r} is no port")
+    if not port and not file:
+        return None
+    return MetricsPlace(port, str(settings.get("METRICS_HOST") or ""), Path(file).expanduser() if file else None)
+
+
+def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
+    """Return what makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
+    wanted = str(settings.get("TRACES") or "")
+    if wanted.lower() in OFF:
+        return None
+    require("opentelemetry.sdk.trace", "opentelemetry", "TRACES")
+    if wanted == "otlp":
+        require("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry", "TRACES=otlp")
+    try:
+        made: Callable[[], Any] = load_object(_EXPORTERS.get(wanted, wanted))
+    except (ImportError, NameError, ValueError) as error:
+        names = ", ".join(sorted(_EXPORTERS))
+        raise ConfigError(f"TRACES={wanted!r}: it is {names}, or the path of a SpanExporter: {error}") from error
+    return made
+
+
+def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
+    """Return the label of the crawl's figures, the same every night and at every worker: CRAWL_ID where there is
+    REDIS_URL, the name of the JOBDIR, else the first host.
+    """
+    if settings.get("REDIS_URL"):
+        return str(settings.get("CRAWL_ID"))
+    job = settings.get("JOBDIR")
+    if job:
+        return Path(job).absolute().name
+    return urlsplit(options.urls[0]).netloc if options.urls else ""
+
+
+def runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, StageRun]:
+    """Return the stages that ran since `started`: a page of a resumed crawl has those of earlier runs too."""
+    return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
+
+
+def _check_free(place: MetricsPlace) -> None:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((place.host, place.port))
+    except OSError as error:
+        raise ConfigError(
+            f"METRICS_PORT={place.port} cannot be had on METRICS_HOST={place.host}: {error.strerror or error}; name "
+            "another, or use METRICS_TEXTFILE, which several crawls at a time can do"
+        ) from error

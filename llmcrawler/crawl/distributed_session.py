@@ -18,7 +18,7 @@ from typing import Any, Final
 from llmcrawler.core.frontier import Lease
 from llmcrawler.core.storage import SiteState
 from llmcrawler.core.urls import origin_of, site_name, site_of
-from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
+from llmcrawler.crawl.job import JobSpec, SessionRules, check_same
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.fleet.connection import TIMEOUT_SECONDS, RedisConnection, key_prefix
 from llmcrawler.fleet.crawl_control import CRAWLS

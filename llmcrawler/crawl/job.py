@@ -1,22 +1,32 @@
-"""A job directory (JOBDIR): its lock, and the database with the ledger and frontier of a crawl over all its runs."""
+"""A job directory (JOBDIR): its lock, its ledger and frontier over all runs of a crawl, and how a run resumes it."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
+import math
 import os
+import re
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from scrapy import Spider
+from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier import Admission, Counts, SqliteFrontier
 from llmcrawler.core.storage import (
     PLAN,
+    REQUEUED_RANK,
     SPENT,
+    STAGES,
     Database,
     JobConnection,
     Ledger,
@@ -27,14 +37,91 @@ from llmcrawler.core.storage import (
     read_job_file,
     read_value,
     refusal,
+    return_to_queue,
     write_value,
 )
 from llmcrawler.core.storage.archives.warc_writer import ExchangeStore
-from llmcrawler.core.storage.feed_files import note_feed_file
-from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE, Run, lock_folder, write_run
-from llmcrawler.crawl.job_resume import begin_run, count_by_host, count_pages, is_forced_anew
-from llmcrawler.crawl.job_spec import JobRules, JobSpec, check_arguments, check_bodies
+from llmcrawler.core.storage.body_packer import drop_unreadable
+from llmcrawler.core.storage.feeds import INDEX, sweep
+from llmcrawler.core.storage.job_file import DUPLICATE, JOB_FILE, LOCK_FILE, Run, lock_folder, write_run
+from llmcrawler.core.storage.requeueing import RequeueChoice, park, requeue_in_transaction
 from llmcrawler.errors import ConfigError, StorageFailed
+
+_PLACEHOLDER = re.compile(r"%\(\w+\)[-+ #0]*\d*\w")  # of Scrapy's feed uris
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRules:
+    """Settings of a job directory. Progress of the last `sync_seconds` may be lost to a power cut, none to a kill."""
+
+    sync_seconds: float = 1.0
+    keep_bodies: bool = True
+    lease_seconds: float = 3600.0
+    max_leases: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRules:
+    """Settings of a crawl in Redis that several workers share. A worker that is not heard of for `lease_seconds` is
+    gone, and its sites are others'.
+    """
+
+    url: str
+    crawl_id: str
+    lease_seconds: float = 30.0
+    max_leases: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """The name and arguments of the spider that a crawl is asked for, and what it is to do again.
+
+    `stages` (-a force=...) run again, in their order. `refresh` looks for what has changed since the crawl was
+    finished. `any_arguments` allows arguments that differ from those of earlier runs. `retries` repeats in every run
+    the pages of which anything failed. `keys` name the only tasks of this run, and repeat them where they were done.
+    `feeds` are the URIs that the lines go to.
+    """
+
+    spider: str
+    arguments: Mapping[str, Any]
+    stages: tuple[str, ...] = ()
+    refresh: bool = False
+    any_arguments: bool = False
+    retries: bool = False
+    keys: tuple[str, ...] = ()
+    feeds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeState:
+    """Counts of the pages that a run found in its job directory, by what it has to do with them.
+
+    `done` have their line (dead letters too), `stored` run through their stages again from stored bodies, `again` had
+    a line once and are fetched again, `queued` urls wait. `is_new`: this is the job's first run. `finished`: earlier
+    runs left nothing to do. `unreadable`: stored bodies that damage has taken.
+    """
+
+    is_new: bool
+    finished: bool
+    done: int
+    stored: int
+    again: int
+    queued: int
+    unreadable: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.done} lines go into the feed again"]
+        if self.stored:
+            parts.append(f"{self.stored} pages are gone through from their stored bodies")
+        if self.again:
+            parts.append(f"{self.again} pages are fetched again")
+        if self.unreadable:
+            parts.append(f"{self.unreadable} stored bodies are damaged and gone")
+        if self.finished:
+            return f"This job was finished: {', '.join(parts)}"
+        return f"Going on with a job: {', '.join(parts)}, {self.queued} urls wait"
 
 
 class Job:
@@ -183,3 +270,277 @@ def check_job(folder: Path, spec: JobSpec) -> None:
             connection.close()
     elif spec.stages:
         raise ConfigError(f"force={','.join(spec.stages)}: {folder} holds no crawl whose stages could run again")
+
+
+def open_request_job(crawler: Crawler, end: Callable[[str], None]) -> Job:
+    """Open or create the job that JOBDIR names; `end` is called with a reason when the disk takes no more.
+
+    Raises ConfigError where the job cannot be had.
+    """
+    settings, spider = crawler.settings, crawler.spider
+    assert spider is not None
+
+    def fail(failure: StorageFailed) -> None:
+        logger.error("%s. What was written before is kept: make room and run the same command again", failure)
+        end("storage_failed")
+
+    spec = JobSpec(
+        spider.name,
+        arguments_of(spider),
+        any_arguments=settings.getbool("JOBDIR_FORCE"),
+        feeds=tuple(map(str, settings.getdict("FEEDS"))),
+    )
+    rules = JobRules(
+        sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS", 1.0),
+        keep_bodies=False,
+        lease_seconds=math.inf,  # no other process has the job, so no lease is ever lost while it runs
+    )
+    return Job(Path(settings["JOBDIR"]), spec, rules, on_failure=fail)
+
+
+def arguments_of(spider: Spider) -> dict[str, str]:
+    """Return the arguments of a spider (-a NAME=VALUE), as far as it keeps them as attributes of the same names.
+
+    A spider with a constructor of its own may have any other attributes, so only those that it has parameters for
+    count.
+    """
+    given = {name: value for name, value in vars(spider).items() if isinstance(value, str) and name[0] != "_"}
+    given.pop("name", None)
+    makers = (type(spider).__init__, type(spider).from_crawler)
+    own = [maker for maker in makers if not maker.__module__.startswith("scrapy.")]
+    names = {name for maker in own for name in inspect.signature(maker).parameters}
+    return {name: value for name, value in given.items() if name in names or not own}
+
+
+def check_arguments(connection: JobConnection, folder: Path, spec: JobSpec) -> None:
+    """Raise ConfigError where the job was started by another spider or with other arguments."""
+    spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
+    if spider is not None:
+        check_same(spider, arguments, spec, f"JOBDIR={folder}", ("resume it", "go on"))
+
+
+def check_same(spider: str, arguments: Mapping[str, Any], spec: JobSpec, where: str, verbs: tuple[str, str]) -> None:
+    """Raise ConfigError where what `where` (SETTING=VALUE) holds was started by another spider, or with other arguments
+    than `spec` has and does not allow. `verbs` say what the user is about to do, in both of its ways.
+    """
+    if spec.any_arguments:
+        return
+    setting = where.partition("=")[0]
+    if spider != spec.spider:
+        raise ConfigError(f"{where} belongs to the spider {spider!r}, not {spec.spider!r}: name another {setting}")
+    known, given = arguments, spec.arguments
+    differing = [
+        f"{name} was {_shown(known.get(name))} and is {_shown(given.get(name))}"
+        for name in sorted({*known, *given})
+        if known.get(name) != given.get(name)
+    ]
+    if differing:
+        raise ConfigError(
+            f"{where} was started with other arguments: {'; '.join(differing)}. Give those to {verbs[0]}, "
+            f"name another {setting}, or add --force (or -s JOBDIR_FORCE=1) to {verbs[1]} with the new ones"
+        )
+
+
+def _shown(value: Any) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "not given" if value in (None, [], "") else text[:200]
+
+
+def check_bodies(connection: JobConnection, folder: Path, spec: JobSpec) -> None:
+    """Raise ConfigError where stages are to run again on stored bodies and there are none."""
+    if not spec.stages or "fetch" in spec.stages:
+        return
+    if connection.execute("SELECT 1 FROM bodies WHERE body IS NOT NULL LIMIT 1").fetchone() is None:
+        raise ConfigError(
+            f"force={','.join(spec.stages)}: {folder} has no stored bodies that stages could run on (STORE_BODIES was "
+            "off, or nothing was fetched); force=fetch fetches the pages again"
+        )
+
+
+def is_forced_anew(connection: JobConnection, spec: JobSpec) -> bool:
+    """Tell whether stages or tasks are to run again that an interrupted run was not already busy with."""
+    return bool(_forcing(spec)) and _forcing(spec) != read_value(connection, "forcing", [])
+
+
+def _forcing(spec: JobSpec) -> list[str]:
+    return [*spec.stages, *(f"key={key}" for key in spec.keys)]
+
+
+def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> ResumeState:
+    """Put the job's urls into the state that its next run starts from, in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    unreadable = drop_unreadable(connection)
+    is_new = read_value(connection, "spider") is None
+    finished = read_value(connection, "state") == "finished"
+    is_same = read_value(connection, "arguments") == dict(spec.arguments)
+    refreshes = spec.refresh and finished
+    if refreshes:
+        _refresh(connection)
+    else:
+        truncate_feeds(connection, spec.feeds if finished else None)
+        _take_back_unsafe(connection)
+    _put_first(connection)
+    if is_forced and not spec.keys:
+        _force(connection, spec.stages)
+    if spec.retries:
+        _retry(connection, spec, is_forced=is_forced)
+    if is_forced or not _forcing(spec):
+        write_value(connection, "forcing", _forcing(spec))
+    now, fetched_since = time.time(), read_value(connection, "fetched_since", 0.0)
+    values = {
+        "spider": spec.spider,
+        "arguments": spec.arguments,
+        "state": "running",
+        "started": read_value(connection, "started", now),
+        "run_started": now,
+        "fetched_since": now if is_new or refreshes or (is_forced and "fetch" in spec.stages) else fetched_since,
+        "runs": read_value(connection, "runs", 0) + 1,
+    }
+    for name, value in values.items():
+        write_value(connection, name, value)
+    connection.execute("COMMIT")
+    is_finished = finished and is_same and not refreshes and not spec.retries
+    return ResumeState(is_new, is_finished, *count_pages(connection), unreadable)
+
+
+def _refresh(connection: JobConnection) -> None:
+    """Queue every url once more, known pages first. Lines and bodies stay to compare with, and feeds as they are."""
+    write_value(connection, "generation", read_value(connection, "generation", 0) + 1)
+    write_value(connection, "learned_seq", 0)
+    write_value(connection, SPENT, {})  # a refresh is a crawl of its own, with a budget of its own
+    connection.execute(
+        f"UPDATE urls SET state = ?, attempts = 0, rank = {REQUEUED_RANK} WHERE state IN (?, ?)",  # noqa: S608 - a constant is put in
+        (State.QUEUED, State.DONE, State.DEAD),
+    )
+    connection.execute("UPDATE pages SET seq = NULL")
+    connection.execute("DELETE FROM marks")
+    connection.execute("DELETE FROM stages")
+    connection.execute("DELETE FROM feeds")
+
+
+def _take_back_unsafe(connection: JobConnection) -> None:
+    """Queue the pages that ended after the templates were last saved: a template's name may mean another one in this
+    run. They run through their stages again from their bodies, and keep what the stages found.
+    """
+    learned = read_value(connection, "learned_seq", 0)
+    rows = connection.execute(
+        "SELECT p.url FROM pages p JOIN bodies b ON b.url = p.url JOIN urls u ON u.id = p.url"
+        " WHERE p.seq > ? AND b.body IS NOT NULL AND b.generation = ? AND u.state = ?",
+        (learned, read_value(connection, "generation", 0), State.DONE),
+    )
+    return_to_queue(connection, [url for (url,) in rows])
+
+
+def _put_first(connection: JobConnection) -> None:
+    """Give pages that were under way the best priority: better urls found meanwhile must not take their places among
+    `max_pages`.
+    """
+    connection.execute(
+        f"UPDATE urls SET rank = {REQUEUED_RANK} WHERE state IN (?, ?) AND "  # noqa: S608 - a constant is put in
+        "(EXISTS (SELECT 1 FROM bodies b WHERE b.url = urls.id AND b.body IS NOT NULL AND b.generation = ?)"
+        " OR EXISTS (SELECT 1 FROM pages p WHERE p.url = urls.id AND p.line IS NOT NULL))",
+        (State.QUEUED, State.LEASED, read_value(connection, "generation", 0)),
+    )
+
+
+def _retry(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> None:
+    if spec.keys and is_forced:
+        requeue_in_transaction(
+            connection, RequeueChoice(stages=spec.stages or ("fetch",), keys=spec.keys, is_forced=True)
+        )
+    else:
+        requeue_in_transaction(connection, RequeueChoice(keys=spec.keys, dead=True, failed=True))
+    park(connection, spec.keys)
+
+
+def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
+    first = "fetch" if "fetch" in stages else stages[0]
+    query = "SELECT p.url FROM pages p WHERE p.seq IS NOT NULL"
+    if first != "fetch":
+        query += " AND EXISTS (SELECT 1 FROM bodies b WHERE b.url = p.url AND b.body IS NOT NULL)"
+    urls = [url for (url,) in connection.execute(query)]
+    after = [name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages")]
+    known = [*STAGES, *(name for name in after if name not in STAGES)]
+    return_to_queue(connection, urls, forget_stages=known[known.index(first) :] if first in known else stages)
+    if first == "fetch":
+        connection.execute("DELETE FROM bodies")
+
+
+def count_by_host(connection: JobConnection) -> dict[str, tuple[Counts, int]]:
+    """Return for each host the counts of its urls, and how many pages that earlier runs had are queued again."""
+    query = (
+        "SELECT h.name, sum(u.state = 2), sum(u.state = 3),"
+        " sum(u.state = 2 AND p.error_stage IS NULL AND p.page_type = ?),"
+        " sum(u.state IN (0, 1) AND (p.line IS NOT NULL OR b.url IS NOT NULL))"
+        " FROM urls u JOIN hosts h ON h.id = u.host"
+        " LEFT JOIN pages p ON p.url = u.id LEFT JOIN bodies b ON b.url = u.id AND b.body IS NOT NULL"
+        " AND b.generation = ? GROUP BY u.host"
+    )
+    rows = connection.execute(query, (DUPLICATE, read_value(connection, "generation", 0)))
+    return {
+        host: (Counts(done=done, dead=dead, duplicates=duplicates or 0), repeats)
+        for host, done, dead, duplicates, repeats in rows
+    }
+
+
+def count_pages(connection: JobConnection) -> tuple[int, int, int, int]:
+    """Return `done`, `stored`, `again` and `queued` as ResumeState has them."""
+    counts = dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+    generation = read_value(connection, "generation", 0)
+    # 0 and 1: State.QUEUED and State.LEASED.
+    (stored,) = connection.execute(
+        "SELECT count(*) FROM urls u JOIN bodies b ON b.url = u.id WHERE u.state IN (0, 1) AND b.body IS NOT NULL"
+        " AND b.generation = ?",
+        (generation,),
+    ).fetchone()
+    (known,) = connection.execute(
+        "SELECT count(*) FROM urls u JOIN pages p ON p.url = u.id WHERE u.state IN (0, 1) AND p.line IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL AND b.generation = ?)",
+        (generation,),
+    ).fetchone()
+    waiting = counts.get(State.QUEUED, 0) + counts.get(State.LEASED, 0)
+    return counts.get(State.DONE, 0) + counts.get(State.DEAD, 0), stored, known, waiting - stored - known
+
+
+def note_feed_file(connection: sqlite3.Connection, path: Path, offset: int, place: os.stat_result) -> None:
+    """Note that a feed's file was opened, with `offset` bytes in it that are not of this job."""
+    connection.execute(
+        "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?, ?)", (str(path), offset, place.st_dev, place.st_ino)
+    )
+
+
+def truncate_feeds(connection: sqlite3.Connection, feeds: Iterable[str] | None = None) -> None:
+    """Cut the files back to what they held before the job, but leave alone those that have been replaced since.
+    `feeds`: cut only files that these uris may name.
+    """
+    wanted = None if feeds is None else [_pattern_of(uri) for uri in feeds]
+    for name, offset, device, inode in connection.execute("SELECT path, offset, device, inode FROM feeds").fetchall():
+        path = Path(name)
+        feed = str(path.parent if path.name == INDEX else path)
+        if wanted is not None and not any(pattern.fullmatch(feed) for pattern in wanted):
+            continue
+        try:
+            place = path.stat()
+            if (place.st_dev, place.st_ino) == (device, inode) and place.st_size >= offset:
+                _cut(path, offset)
+                if path.name == INDEX:
+                    sweep(path.parent)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            logger.warning("%s cannot be cut back to what it held before this job: %s", path, error)
+    connection.execute("DELETE FROM feeds")
+
+
+def _pattern_of(uri: str) -> re.Pattern[str]:
+    """Return the pattern of the absolute paths that a feed uri with placeholders may name."""
+    parts = urlsplit(uri)
+    path = Path(unquote(parts.path) if parts.scheme == "file" else uri).absolute()
+    return re.compile(".*".join(map(re.escape, _PLACEHOLDER.split(str(path)))), re.DOTALL)
+
+
+def _cut(path: Path, offset: int) -> None:
+    if offset:
+        os.truncate(path, offset)
+    else:
+        path.unlink()

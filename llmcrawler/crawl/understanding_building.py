@@ -36,8 +36,7 @@ from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates import Changes
 from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, DuplicateFinder
-from llmcrawler.crawl.argument_types import KEEP
-from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.arguments import KEEP, ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
     page_types_of,

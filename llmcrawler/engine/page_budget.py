@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from llmcrawler.core.frontier import Counts, Frontier, Lease, MemoryFrontier, SqliteFrontier
 from llmcrawler.core.reporting.account import FAILED_PER_PAGE
-from llmcrawler.crawl.job_resume import ResumeState
+from llmcrawler.crawl.job import ResumeState
 
 
 class PageBudget:

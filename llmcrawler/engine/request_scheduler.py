@@ -23,7 +23,7 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler.core.frontier import Lease, UrlTask
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.crawl.request_job import open_request_job
+from llmcrawler.crawl.job import open_request_job
 from llmcrawler.engine.compat import close_spider_soon, end_with_failure, wake_engine
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.kept_requests import pack_request, unpack_request

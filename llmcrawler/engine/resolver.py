@@ -15,8 +15,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
 from twisted.python.threadpool import ThreadPool
 
-from llmcrawler.crawl.context import find_crawl
-from llmcrawler.crawl.reachable_hosts import ReachableHosts
+from llmcrawler.crawl.context import ReachableHosts, find_crawl
 
 _THREADS: Final = 10
 

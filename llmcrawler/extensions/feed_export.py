@@ -20,7 +20,7 @@ from scrapy.extensions.feedexport import FeedSlot, ItemFilter, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
 from llmcrawler.core.reporting import WrittenFeed
-from llmcrawler.crawl.argument_types import DROP
+from llmcrawler.crawl.arguments import DROP
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.compat import close_spider_soon
 from llmcrawler.engine.compat.components import FeedExporterBase

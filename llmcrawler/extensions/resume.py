@@ -21,8 +21,8 @@ from llmcrawler.core.storage import replace_file
 from llmcrawler.core.understanding.site_reader import FetchedPage, SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.feed_settings import wants_exchanges
 from llmcrawler.crawl.job import Job
+from llmcrawler.crawl.start_checks import wants_exchanges
 from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions import connect_handlers

@@ -18,7 +18,7 @@ from llmcrawler.core.llm import resolve_provider
 from llmcrawler.core.reporting.text import fold, plain
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import progress_mode
-from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, has_own_pipeline
+from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY, has_own_pipeline
 from llmcrawler.errors import install_command
 from llmcrawler.extensions import connect_handlers
 

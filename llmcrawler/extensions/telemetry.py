@@ -28,9 +28,15 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.core.llm import CallReport
 from llmcrawler.core.reporting import Metric, ending_of, metrics_of
-from llmcrawler.crawl.configuration import errors_share
+from llmcrawler.crawl.configuration import (
+    MetricsPlace,
+    crawl_name,
+    errors_share,
+    metrics_place,
+    runs_since,
+    span_exporter,
+)
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since, span_exporter
 from llmcrawler.crawl.signals import llm_called
 from llmcrawler.engine.downloader import download_failed
 from llmcrawler.engine.request_context import LATENCY, RETRY_TIMES, context_of

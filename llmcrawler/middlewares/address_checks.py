@@ -9,8 +9,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, NotConfigured
 from scrapy.utils.httpobj import urlparse_cached
 
-from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.reachable_hosts import ReachableHosts
+from llmcrawler.crawl.context import ReachableHosts, crawl_of
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 

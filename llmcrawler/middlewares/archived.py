@@ -11,9 +11,9 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
-from llmcrawler.crawl.archive_lists import place_of, read_place
 from llmcrawler.crawl.arguments import ExtractOptions
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.task_lists import place_of, read_place
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.stored_bodies import response_of

@@ -14,7 +14,7 @@ from scrapy.http import Headers, Response
 
 from llmcrawler.core.storage.archives.warc_writer import Exchange, ExchangeStore, Pairs
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.feed_settings import wants_exchanges
+from llmcrawler.crawl.start_checks import wants_exchanges
 from llmcrawler.engine.request_context import RENDERED, context_of, response_context, update_context
 from llmcrawler.engine.stored_bodies import NOT_STORED_COOKIES
 from llmcrawler.items import Page

@@ -9,7 +9,7 @@ from scrapy.robotstxt import RobotParser
 from scrapy.utils.python import to_unicode
 
 from llmcrawler.core.politeness.robots import Robots, parse_robots
-from llmcrawler.crawl.manners import own_token
+from llmcrawler.crawl.configuration import own_token
 
 FORBIDS_ALL: Final = b"User-agent: *\nDisallow: /"
 

@@ -17,7 +17,7 @@ from scrapy.statscollectors import StatsCollector
 from llmcrawler.core.storage import Ledger
 from llmcrawler.core.storage.feeds import clean_text
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.stopping import CrawlStop
+from llmcrawler.crawl.engine_state import CrawlStop
 from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageError, StageRun
 

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 from scrapy import Request
 
 from llmcrawler.core.frontier import Lease, UrlTask
-from llmcrawler.crawl.archive_lists import place_of
 from llmcrawler.crawl.arguments import ExtractOptions
-from llmcrawler.crawl.task_lists import ListedTask
+from llmcrawler.crawl.task_lists import ListedTask, place_of
 from llmcrawler.engine.compat import is_closing
 from llmcrawler.items import Link
 from llmcrawler.spiders.base import faulty_task

@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 from llmcrawler.core.reporting.text import many
 from llmcrawler.core.storage.archives.archived_pages import IndexEntry, entries_in, entries_of_file
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
-from llmcrawler.crawl.archive_lists import CaptureIndex
+from llmcrawler.crawl.task_lists import CaptureIndex
 from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind
 

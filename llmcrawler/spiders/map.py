@@ -21,8 +21,8 @@ from twisted.python.failure import Failure
 from llmcrawler.core.content import Outline, read_outline
 from llmcrawler.core.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
-from llmcrawler.crawl.archive_lists import CaptureIndex
 from llmcrawler.crawl.arguments import MapOptions
+from llmcrawler.crawl.task_lists import CaptureIndex
 from llmcrawler.engine.compat import close_spider_soon, is_closing
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.failures import response_fault

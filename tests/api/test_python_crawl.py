@@ -11,8 +11,7 @@ import pytest
 
 import llmcrawler
 from llmcrawler.api import python_crawl
-from llmcrawler.api.python_crawl import progress_output
-from llmcrawler.crawl.crawl_log import WholeLines
+from llmcrawler.api.python_crawl import WholeLines, progress_output
 from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy
 
 pytestmark = pytest.mark.server

@@ -14,8 +14,10 @@ from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from llmcrawler import settings as project_settings
+from llmcrawler.core.urls import AddressGuard
+from llmcrawler.crawl import context as reachable_hosts
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.context import build_crawl, crawl_of, find_crawl
+from llmcrawler.crawl.context import ReachableHosts, build_crawl, crawl_of, find_crawl
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.middlewares.address_checks import AddressMiddleware
 from llmcrawler.pipelines.classify import ClassifyPipeline
@@ -84,3 +86,22 @@ def test_a_crawl_goes_with_its_crawler() -> None:
     crawl = weakref.ref(crawl_of(crawler_of()))
     gc.collect()
     assert crawl() is None
+
+
+def hosts() -> ReachableHosts:
+    return ReachableHosts(AddressGuard(("https://example.com/",)), None, checks_names=True)
+
+
+def test_a_proxy_that_a_request_was_given_is_known_however_it_is_written() -> None:
+    reachable = hosts()
+    for address in ("http://me:secret@one.example:80", "two.example:8080", "http://[broken"):
+        reachable.add_proxy(address)
+    assert [reachable.is_proxy(name) for name in ("one.example", "two.example", "example.com")] == [True, True, False]
+
+
+def test_of_the_refused_names_the_latest_are_kept(monkeypatch) -> None:
+    monkeypatch.setattr(reachable_hosts, "_MAX_REFUSED_NAMES", 2)
+    reachable = hosts()
+    for name in ("a.example", "b.example", "c.example"):
+        reachable.add_refused_name(name, "private")
+    assert list(reachable.refused_names) == ["b.example", "c.example"]

@@ -11,7 +11,7 @@ import pytest
 
 from llmcrawler.core.frontier import UrlTask
 from llmcrawler.crawl.distributed_session import DistributedSession
-from llmcrawler.crawl.job_spec import JobSpec, SessionRules
+from llmcrawler.crawl.job import JobSpec, SessionRules
 from llmcrawler.errors import StorageFailed
 from tests.servers.redis_server import RedisServer
 

@@ -17,8 +17,7 @@ from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.urls import AddressGuard, Scope, TrapGuard
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
-from llmcrawler.crawl.job import Job
-from llmcrawler.crawl.job_spec import JobRules, JobSpec
+from llmcrawler.crawl.job import Job, JobRules, JobSpec
 from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import StageRun

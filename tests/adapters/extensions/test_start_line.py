@@ -12,7 +12,7 @@ import pytest
 from scrapy.settings import Settings
 
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
-from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY
+from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY
 from llmcrawler.engine import log_setup
 from llmcrawler.extensions.start_line import say, start_line
 

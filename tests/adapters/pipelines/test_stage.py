@@ -7,7 +7,7 @@ from scrapy.exceptions import DropItem
 from scrapy.statscollectors import DummyStatsCollector
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.crawl.stopping import CrawlStop
+from llmcrawler.crawl.engine_state import CrawlStop
 from llmcrawler.errors import STOPPED, WorkGivenBack
 from llmcrawler.items import Page, PageContent, PageError
 from llmcrawler.pipelines.own import RUNNING, OwnStage

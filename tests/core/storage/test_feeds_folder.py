@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from llmcrawler.core.storage.feed_files import note_feed_file, truncate_feeds
 from llmcrawler.core.storage.feeds.markdown_files import (
     CONTENTS,
     INDEX,
@@ -17,6 +16,7 @@ from llmcrawler.core.storage.feeds.markdown_files import (
     sweep,
 )
 from llmcrawler.core.storage.job_file import open_job_file
+from llmcrawler.crawl.job import note_feed_file, truncate_feeds
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, PageError
 

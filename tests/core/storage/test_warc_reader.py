@@ -25,7 +25,7 @@ from llmcrawler.core.storage.archives.archived_pages import (
 )
 from llmcrawler.core.storage.archives.warc_reader import WarcFault, part_starts
 from llmcrawler.core.storage.archives.warc_writer import Exchange, WarcWriter
-from llmcrawler.crawl.archive_lists import archive_files
+from llmcrawler.crawl.task_lists import archive_files
 from llmcrawler.errors import ConfigError
 
 HTML = (("Content-Type", "text/html; charset=utf-8"),)
