@@ -21,10 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llmcrawler.core.frontier import UrlTask
-from llmcrawler.fleet.connection import RedisConnection
-from llmcrawler.fleet.membership import WorkerHeartbeats, WorkerReport
-from llmcrawler.fleet.queue_structure import COMMON
+from llmcrawler.fleet.connection import RedisConnection, lua
 from llmcrawler.fleet.redis_frontier import RedisFrontier
+from llmcrawler.fleet.session import WorkerHeartbeats, WorkerReport
 from tests.servers.redis_server import RedisServer
 
 LINKS = 20
@@ -54,7 +53,7 @@ async def fill(frontier: RedisFrontier, options: argparse.Namespace) -> None:
 
 # seed, how many
 _SEE = (
-    COMMON
+    lua("common")
     + """
 math.randomseed(ARGV[1])
 local function number() return math.random(0, 2^25 - 1) end
@@ -66,7 +65,7 @@ for _ = 1, ARGV[2] do is_new(number() % 2^14, string.format('%.0f', number() * 2
 async def see(frontier: RedisFrontier, count: int) -> None:
     at_once = 20_000
     for start in range(0, count, at_once):
-        await frontier.connection.run(_SEE, start, at_once)
+        await frontier.connection.evaluate(_SEE, start, at_once)
     size = await size_of_seen(frontier)
     print(f"{count:,} urls that were seen before: {size / count:.1f} bytes each, {size / 1e6:.0f} MB")
 

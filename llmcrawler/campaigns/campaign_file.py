@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from llmcrawler.campaigns.bundles import Bundle, places_of
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.campaigns.sites_file import Bundle, SiteRow, places_of
 from llmcrawler.errors import ConfigError
 
 CAMPAIGN_FILE: Final = "campaign.sqlite"

@@ -1,26 +1,29 @@
-"""Crawls bundles on the machines of a cluster: a place on each, which the campaign's process asks turn by turn.
+"""Crawls bundles on the machines of a cluster: a pool on each, which the campaign's process asks turn by turn.
 
-In a turn a place carries out orders, waits for a moment, and tells what has happened. Lines are put into the data set
-in a turn only: a place that is cut off does not do so any more, and what it says later is not listened to. The jobs
+In a turn a pool carries out orders, waits for a moment, and tells what has happened. Lines are put into the data set
+in a turn only: a pool that is cut off does not do so any more, and what it says later is not listened to. The jobs
 that it saves by itself do not replace those of others that are further.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, Protocol
 
-from llmcrawler.campaigns.bundle_crawls import CrawlEnded, CrawlEvent, CrawlLost, Crawls, LinesTaken
 from llmcrawler.campaigns.campaign_file import StoredBundle
-from llmcrawler.campaigns.place import KILLED
-from llmcrawler.errors import ConfigError
+from llmcrawler.campaigns.machine_crawls import KILLED, CrawlEnded, CrawlEvent, CrawlLost, Crawls, LinesTaken
+from llmcrawler.errors import ConfigError, require
 
 _TURN_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 1.0  # between two looks at which machines there are
-_DOUBT_SECONDS: Final = 30.0  # after which a machine whose place has died, and that is still there, is not to blame
+_DOUBT_SECONDS: Final = 30.0  # after which a machine whose pool has died, and that is still there, is not to blame
 _CLOSE_SECONDS: Final = 10.0
 
 Need = tuple[bool, bool]  # of a crawl: needs_browser, may_need_browser
@@ -29,30 +32,30 @@ Order = tuple[str, tuple[Any, ...]]  # a method of the crawls, and what it gets
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a place tells of a turn; `room` is for what was asked about, `told` are lines for people."""
+    """What a pool tells of a turn; `room` is for what was asked about, `told` are lines for people."""
 
     events: tuple[CrawlEvent, ...]
     room: Mapping[Need, bool]
     told: tuple[str, ...] = ()
 
 
-class PlaceLost(Exception):
-    """A place has died, or cannot be reached."""
+class PoolLost(Exception):
+    """A pool has died, or cannot be reached."""
 
 
 class Cluster(Protocol):
-    """Machines, by their names, and the places on them. A call is any object that tells it from others."""
+    """Machines, by their names, and the pools on them. A call is any object that tells it from others."""
 
     def machines(self) -> Mapping[str, int]:
         """Return the cores of each machine that is there and has some."""
         ...
 
     def open(self, machine: str, cores: int) -> Any:
-        """Begin to make a place on a machine; return what stands for it."""
+        """Begin to make a pool on a machine; return what stands for it."""
         ...
 
-    def ask(self, place: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
-        """Begin a turn of a place; return the call."""
+    def ask(self, pool: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
+        """Begin a turn of a pool; return the call."""
         ...
 
     def answered(self, calls: Sequence[Any], seconds: float) -> Sequence[Any]:
@@ -60,17 +63,17 @@ class Cluster(Protocol):
         ...
 
     def answer(self, call: Any) -> Turn:
-        """Return the answer to a call. Raises PlaceLost, and what the turn has raised."""
+        """Return the answer to a call. Raises PoolLost, and what the turn has raised."""
         ...
 
-    def end(self, place: Any) -> None:
-        """End a place at once, if it can be reached, and with it its crawls."""
+    def end(self, pool: Any) -> None:
+        """End a pool at once, if it can be reached, and with it its crawls."""
         ...
 
     def close(self) -> None: ...
 
 
-class NodePlace:
+class MachinePool:
     """The crawls of one machine of a cluster, in a process there. `make` gets what takes lines for people."""
 
     def __init__(self, make: Callable[[Callable[[str], None]], Crawls]) -> None:
@@ -90,12 +93,12 @@ class NodePlace:
 
 @dataclass
 class _Member:
-    """A machine's place: the call of the turn that it is in, orders for the next one, and starts of bundles by their
+    """A machine's pool: the call of the turn that it is in, orders for the next one, and starts of bundles by their
     numbers.
     """
 
     name: str
-    place: Any
+    pool: Any
     call: Any = None
     orders: list[Order] = field(default_factory=list)
     starts: dict[int, int] = field(default_factory=dict)
@@ -115,16 +118,14 @@ class ClusterCrawls:
     tell: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     _members: dict[str, _Member] = field(default_factory=dict)
-    _doubted: list[tuple[float, _Member]] = field(default_factory=list)  # dead places, and since when
-    _faulty: set[str] = field(default_factory=set)  # machines on which no place could be made
-    _orphans: list[tuple[StoredBundle, str]] = field(
-        default_factory=list
-    )  # given up, for any place to take their lines
+    _doubted: list[tuple[float, _Member]] = field(default_factory=list)  # dead pools, and since when
+    _faulty: set[str] = field(default_factory=set)  # machines on which no pool could be made
+    _orphans: list[tuple[StoredBundle, str]] = field(default_factory=list)  # given up, for any pool to take their lines
     _needs: set[Need] = field(default_factory=set)
     _looked: float | None = None
 
     def has_room(self, *, needs_browser: bool, may_need_browser: bool) -> bool:
-        """Tell whether a place has said so, and nothing was started there since."""
+        """Tell whether a pool has said so, and nothing was started there since."""
         need = (needs_browser, may_need_browser)
         self._needs.add(need)
         return self._with_room(need) is not None
@@ -170,7 +171,7 @@ class ClusterCrawls:
             member.order("kill")
 
     def close(self) -> None:
-        """End all places: orderly where they answer."""
+        """End all pools: orderly where they answer."""
         deadline = self.clock() + _CLOSE_SECONDS
         waited = [member for member in self._members.values() if member.has_answered]
         for member in waited:
@@ -182,13 +183,13 @@ class ClusterCrawls:
                 member.call = None
             waited = [member for member in waited if member.call is not None or member.orders]
         for member in self._members.values():
-            self.cluster.end(member.place)
+            self.cluster.end(member.pool)
         self.cluster.close()
 
     def _ask(self, member: _Member) -> None:
         """Begin a turn, if there is none."""
         if member.call is None:
-            member.call = self.cluster.ask(member.place, member.orders, sorted(self._needs))
+            member.call = self.cluster.ask(member.pool, member.orders, sorted(self._needs))
             member.orders = []
 
     def _answered(self, seconds: float) -> list[_Member]:
@@ -196,19 +197,19 @@ class ClusterCrawls:
         return [calls[call] for call in self.cluster.answered([*calls], seconds)]
 
     def _with_room(self, need: Need) -> _Member | None:
-        """Return the place with the fewest bundles of those that have room."""
+        """Return the pool with the fewest bundles of those that have room."""
         found = [member for member in self._members.values() if member.room.get(need)]
         return min(found, key=lambda member: len(member.starts), default=None)
 
     def _look(self) -> list[CrawlEvent]:
-        """Make places on new machines; tell what was lost on those that have gone."""
+        """Make pools on new machines; tell what was lost on those that have gone."""
         now = self.clock()
         if self._looked is not None and now - self._looked < _LOOK_SECONDS:
             return []
         self._looked = now
         machines = self.cluster.machines()
         if not machines and self._members:
-            self.tell("The cluster has no machine left with a processor for crawls: one that comes gets a place")
+            self.tell("The cluster has no machine left with a processor for crawls: one that comes gets a pool")
         events: list[CrawlEvent] = []
         for member in [*self._members.values()]:
             if member.name not in machines:
@@ -217,7 +218,7 @@ class ClusterCrawls:
             if member.name not in machines:
                 events += [CrawlLost(number, start) for number, start in member.starts.items()]
             elif now - since > _DOUBT_SECONDS or not member.starts:
-                reason = "the process of its place has ended"
+                reason = "the process of its pool has ended"
                 events += [CrawlEnded(number, start, KILLED, reason) for number, start in member.starts.items()]
             else:
                 continue
@@ -232,8 +233,8 @@ class ClusterCrawls:
         call, member.call = member.call, None
         try:
             turn = self.cluster.answer(call)
-        except PlaceLost as error:
-            self._lose(member, f"has lost its place: {error}")
+        except PoolLost as error:
+            self._lose(member, f"has lost its pool: {error}")
             if not member.has_answered:
                 self._give_up(member, error)
             return []
@@ -250,14 +251,81 @@ class ClusterCrawls:
         return [*turn.events]
 
     def _lose(self, member: _Member, why: str) -> None:
-        """Listen no more to a place. What it crawled is told of when it is known whether its machine has gone."""
+        """Listen no more to a pool. What it crawled is told of when it is known whether its machine has gone."""
         del self._members[member.name]
         self._doubted.append((self.clock(), member))
-        self.cluster.end(member.place)
+        self.cluster.end(member.pool)
         self.tell(f"Machine {member.name} {why}")
 
-    def _give_up(self, member: _Member, error: PlaceLost) -> None:
+    def _give_up(self, member: _Member, error: PoolLost) -> None:
         if member.name in self.cluster.machines():
             self._faulty.add(member.name)
             if not self._members:
                 raise ConfigError(f"no machine of the cluster can crawl: {error}")
+
+
+_MAX_REASON: Final = 300
+
+
+class RayCluster:
+    """A Cluster. `make` is called on each machine, with its name, its cores, and what takes lines for people; it can be
+    pickled. Raises ConfigError where there is no cluster at `address`, as `ray.init` takes it.
+    """
+
+    def __init__(self, address: str, make: Callable[[str, int, Callable[[str], None]], Crawls]) -> None:
+        if address.startswith("ray://"):
+            raise ConfigError(
+                f"--ray {address}: start the campaign on a machine of the cluster, or by `ray job submit`"
+            )
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        require("ray", "ray", "--ray")
+        import ray  # noqa: PLC0415 - only those who have a cluster have it
+
+        try:
+            ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False)
+        except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is the usual one
+            hint = "by its address, a cluster that `ray start` has given a token wants RAY_AUTH_MODE=token"
+            raise ConfigError(f"--ray {address}: there is no cluster to be reached: {error} ({hint})") from error
+        self._ray: Any = ray
+        self._make = make
+
+    def machines(self) -> Mapping[str, int]:
+        found = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]}
+        return {name: cores for name, cores in found.items() if cores}
+
+    def open(self, machine: str, cores: int) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 - as above
+
+        there = NodeAffinitySchedulingStrategy(node_id=machine, soft=False)
+        # It is not restarted by itself: its crawls end with it, and what they were is known here.
+        actor = self._ray.remote(MachinePool).options(num_cpus=cores, max_restarts=0, scheduling_strategy=there)
+        return actor.remote(partial(self._make, machine, cores))
+
+    def ask(self, pool: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
+        return pool.turn.remote(orders, needs)
+
+    def answered(self, calls: Sequence[Any], seconds: float) -> Sequence[Any]:
+        if not calls:
+            time.sleep(seconds)
+            return ()
+        self._ray.wait(calls, timeout=seconds)
+        ready, _ = self._ray.wait(calls, num_returns=len(calls), timeout=0)
+        return tuple(ready)
+
+    def answer(self, call: Any) -> Turn:
+        errors = self._ray.exceptions
+        try:
+            turn: Turn = self._ray.get(call)
+        except errors.RayTaskError as error:
+            raise error.cause from error
+        except errors.RayError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+            raise PoolLost(f"{lines[0]} {lines[-1]}"[:_MAX_REASON] if lines[1:] else lines[0][:_MAX_REASON]) from error
+        return turn
+
+    def end(self, pool: Any) -> None:
+        with suppress(self._ray.exceptions.RayError):
+            self._ray.kill(pool)
+
+    def close(self) -> None:
+        self._ray.shutdown()

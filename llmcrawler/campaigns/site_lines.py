@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 from urllib.parse import quote
 
-from llmcrawler.campaigns.bundles import Bundle
 from llmcrawler.campaigns.campaign_file import SiteOutcome
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.sites_file import Bundle
 from llmcrawler.core.storage import SPENT, State, read_value
 from llmcrawler.core.storage.body_packer import unpack
 from llmcrawler.core.storage.feeds import clean

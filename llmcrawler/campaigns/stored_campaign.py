@@ -28,7 +28,7 @@ import platformdirs
 from llmcrawler.campaigns.campaign_file import CAMPAIGN_FILE
 from llmcrawler.campaigns.campaign_status import MANIFEST, campaign_status
 from llmcrawler.campaigns.campaign_storage import CampaignStorage, FolderStorage
-from llmcrawler.core.processes.bounded_processes import is_alive
+from llmcrawler.core.processes.forking import is_alive
 from llmcrawler.core.storage import replace_file
 from llmcrawler.core.storage.shared_file import delete_database
 from llmcrawler.errors import ConfigError, JobBusy

@@ -97,8 +97,7 @@ class Command(Offline, ScrapyCommand):
         from contextlib import nullcontext
 
         from llmcrawler.campaigns.campaign_file import CampaignFile
-        from llmcrawler.campaigns.campaign_run import CampaignRun
-        from llmcrawler.campaigns.campaign_start import prepare, retry
+        from llmcrawler.campaigns.campaign_run import CampaignRun, prepare, retry
         from llmcrawler.campaigns.campaign_status import lock_campaign
         from llmcrawler.campaigns.stored_campaign import StoredCampaign, read_owner
         from llmcrawler.errors import ConfigError, JobBusy
@@ -148,9 +147,8 @@ class Command(Offline, ScrapyCommand):
         """Return what the campaign is crawled by, and how many cores that has."""
         from functools import partial
 
-        from llmcrawler.campaigns.cluster_crawls import ClusterCrawls
+        from llmcrawler.campaigns.cluster_crawls import ClusterCrawls, RayCluster
         from llmcrawler.campaigns.machine_crawls import crawls_of_machine
-        from llmcrawler.campaigns.ray_cluster import RayCluster
         from llmcrawler.campaigns.stored_campaign import BUDGET_FILE
         from llmcrawler.crawl.model_settings import check_budget_of_many
 
@@ -173,7 +171,7 @@ class Command(Offline, ScrapyCommand):
             cluster = RayCluster(opts.ray, partial(make, opts.work))
             return ClusterCrawls(cluster, _tell), sum(cluster.machines().values()) or 1
         crawls = make(folder, "", 0, _tell)
-        return crawls, crawls.place.cores
+        return crawls, crawls.pool.cores
 
     def _check(self, options: Any) -> None:
         from llmcrawler.crawl.start_checks import check
@@ -185,8 +183,8 @@ class Command(Offline, ScrapyCommand):
 
     def _show_status(self, place: str, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
         """Show how far it is: on a terminal, while it runs, again and again."""
+        from llmcrawler.campaigns.campaign_status import campaign_tables
         from llmcrawler.campaigns.campaign_storage import CampaignStorage
-        from llmcrawler.campaigns.campaign_tables import campaign_tables
         from llmcrawler.campaigns.stored_campaign import status_at
 
         with config_errors_as_usage():
@@ -201,7 +199,7 @@ class Command(Offline, ScrapyCommand):
 
     def _write_page(self, target: Path, status: dict[str, Any]) -> None:
         from llmcrawler import __version__
-        from llmcrawler.campaigns.campaign_tables import campaign_view
+        from llmcrawler.campaigns.campaign_status import campaign_view
         from llmcrawler.core.reporting.html.render import render_campaign
 
         try:
@@ -220,7 +218,7 @@ def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     from rich.console import Group
     from rich.live import Live
 
-    from llmcrawler.campaigns.campaign_tables import campaign_tables
+    from llmcrawler.campaigns.campaign_status import campaign_tables
 
     with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
         while (status := read())["is_running"]:

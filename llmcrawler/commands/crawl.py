@@ -64,7 +64,7 @@ class Command(WithLog, CrawlCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         assert self.crawler_process is not None
-        from llmcrawler.core.processes.own_processes import fork_early
+        from llmcrawler.core.processes.forking import fork_early
         from llmcrawler.core.reporting import ExitStatus
         from llmcrawler.engine.compat import ignore_echo
 

@@ -21,7 +21,7 @@ def main() -> None:
         if not got:
             return
         line += got
-    # Named as own_processes.py knows it, which would take half a second to load here.
+    # Named as core/processes/forking.py knows it, which would take half a second to load here.
     threading.Thread(target=_stop_with_parent, name="only-waits", daemon=True).start()
     from llmcrawler.commands import console
 

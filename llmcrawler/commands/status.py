@@ -51,9 +51,9 @@ def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     require("redis", "redis", "the status of a shared crawl")
-    from llmcrawler.fleet.crawl_status import crawl_summaries, distributed_status
+    from llmcrawler.fleet.connection import shown
+    from llmcrawler.fleet.crawl_control import crawl_summaries, distributed_status
     from llmcrawler.fleet.fleet_tables import crawls_table, session_status_tables
-    from llmcrawler.fleet.redis_address import shown
 
     if len(args) == 1:
         crawls = crawl_summaries(args[0])

@@ -47,7 +47,7 @@ class Command(Offline, ScrapyCommand):
         with config_errors_as_usage():
             require("redis", "redis", "scrapy workers")
             from llmcrawler.fleet import crawl_control
-            from llmcrawler.fleet.redis_address import shown
+            from llmcrawler.fleet.connection import shown
 
             if action == "delete":
                 told = _deleted(crawl_control.delete(url, crawl_id, is_forced=opts.force))

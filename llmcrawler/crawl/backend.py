@@ -17,12 +17,11 @@ from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import distributed_rules, job_rules, job_spec_of, memory_frontier
 from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.crawl.job import Job
-from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.errors import StorageFailed
+from llmcrawler.fleet.safe_lines import SafeLines
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
-    from llmcrawler.fleet.site_ownership import KeptSite
+    from llmcrawler.fleet.session import DistributedSession, KeptSite
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +76,7 @@ def _session(
     lines: SafeLines,
     take_site: Callable[[str, KeptSite], None],
 ) -> DistributedSession:
-    from llmcrawler.crawl.distributed_session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
+    from llmcrawler.fleet.session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
 
     return DistributedSession(
         distributed_rules(crawler.settings),

@@ -26,11 +26,11 @@ from llmcrawler.core.politeness.robots import PageRobots, product_token
 from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
+from llmcrawler.core.storage.job_spec import JobRules, JobSpec, SessionRules
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.core.understanding.site_reader import WorkerRules
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions, ExtractOptions, MapOptions
-from llmcrawler.crawl.job import JobRules, JobSpec, SessionRules
 from llmcrawler.crawl.setting_checks import near_name
 from llmcrawler.errors import ConfigError, require
 from llmcrawler.items import Page, StageRun

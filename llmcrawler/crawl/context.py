@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from scrapy.crawler import Crawler
@@ -41,7 +41,9 @@ from llmcrawler.crawl.engine_state import CrawlStop, EngineWatch, SpiderSwitch, 
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.understanding_building import Understanding, build_understanding
-from llmcrawler.fleet.site_ownership import KeptSite
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.session import KeptSite
 
 _MAX_REFUSED_NAMES: Final = 10_000
 

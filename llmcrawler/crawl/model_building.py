@@ -23,9 +23,6 @@ from llmcrawler.crawl.model_settings import (
     common_limits,
     model_of,
 )
-from llmcrawler.fleet.shared_answers import SharedAnswers
-from llmcrawler.fleet.shared_budget import SharedBudget
-from llmcrawler.fleet.shared_rate import SharedRate
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +54,12 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         if model is not None and job is not None:
             model.budget.go_on(job.spent, job.ledger)
         return model, None if model is None else answer_cache_of(settings)
+    from llmcrawler.fleet.model_limits import (  # noqa: PLC0415 - redis takes 0.14 s to load
+        SharedAnswers,
+        SharedBudget,
+        SharedRate,
+    )
+
     model = model_of(settings, rate=SharedRate(session.connection, *_per_minute(settings)), on_call=on_call)
     if model is None:
         return None, None

@@ -35,7 +35,7 @@ from llmcrawler.crawl.configuration import OFF, local_file, number
 from llmcrawler.errors import ConfigError, require
 
 if TYPE_CHECKING:
-    from llmcrawler.fleet.common_limits import CommonLimits
+    from llmcrawler.fleet.model_limits import CommonLimits
 
 
 def model_of(
@@ -103,7 +103,7 @@ def common_limits(settings: BaseSettings) -> CommonLimits | None:
     if not url:
         return None
     require("redis", "redis", "LLM_BUDGET_URL")
-    from llmcrawler.fleet.common_limits import CommonLimits  # noqa: PLC0415 - only they need redis
+    from llmcrawler.fleet.model_limits import CommonLimits  # noqa: PLC0415 - only they need redis
 
     return CommonLimits(url)
 

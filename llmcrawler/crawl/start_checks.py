@@ -19,6 +19,7 @@ from llmcrawler.core.llm.embedded import explicit_model
 from llmcrawler.core.storage.feeds import RIGHTS, RIGHTS_COLUMNS
 from llmcrawler.core.storage.feeds.feed_checks import RECORDS, WARC, check_feed, is_folder, page_types_of_feed
 from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.understanding import template_store
 from llmcrawler.core.understanding.classification import SiteVerdicts
 from llmcrawler.core.understanding.extraction import RecordValidator, read_learners
@@ -39,7 +40,7 @@ from llmcrawler.crawl.configuration import (
     templates_file,
     worker_rules,
 )
-from llmcrawler.crawl.job import JobSpec, check_job
+from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.model_settings import check_shared_budget, model_of
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values, near_name
@@ -141,7 +142,7 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
                 f"FEEDS {uri}: with REDIS_URL each worker writes a feed of its own: name it with %(worker)s, as in "
                 "-O pages-%(worker)s.jsonl"
             )
-    from llmcrawler.crawl.distributed_session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
+    from llmcrawler.fleet.session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
 
     check_session(distributed_rules(settings), spec)
 

@@ -32,7 +32,7 @@ from llmcrawler.engine.request_context import context_of
 from llmcrawler.errors import ConfigError, StorageFailed
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.fleet.session import DistributedSession
 
 _Result = TypeVar("_Result")
 _CANCELLED = (asyncio.CancelledError, CancelledError)

@@ -16,7 +16,6 @@ from llmcrawler.core.frontier import Counts
 from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
-from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.crawl.understanding_building import Understanding
 from llmcrawler.engine.compat import is_closing
 from llmcrawler.engine.own_schedulers import check_scheduler, running_scheduler
@@ -24,10 +23,11 @@ from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions import connect_handlers
 from llmcrawler.extensions.throttle import AdaptiveThrottle
+from llmcrawler.fleet.safe_lines import SafeLines
 from llmcrawler.items import Page
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.fleet.session import DistributedSession
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from heapq import nlargest
 from time import monotonic
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -51,7 +51,9 @@ from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind
 from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions import connect_handlers
-from llmcrawler.fleet.site_ownership import KeptSite
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.session import KeptSite
 
 logger = logging.getLogger("llmcrawler.extensions.throttle")  # people look for its decisions under that name
 

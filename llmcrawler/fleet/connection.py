@@ -7,16 +7,129 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
 from hashlib import sha1
+from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+import redis
+from redis import asyncio as aioredis
 from redis import exceptions as faults
+from redis.asyncio.connection import parse_url
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.asyncio.sentinel import Sentinel as AsyncSentinel
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import MasterNotFoundError, Sentinel
 
-from llmcrawler.errors import StorageFailed
-from llmcrawler.fleet.redis_address import close_client, redis_address, shown
+from llmcrawler.errors import ConfigError, StorageFailed
+
+SERVER, SENTINEL = "server", "sentinel"
+ONE_REDIS: Final = "a crawl is kept in one Redis; split the sites over several crawls where one does not hold them"
+_SENTINEL_PORT: Final = 26379
+_NEXT_ADDRESS: Final = re.compile(r",\s*(?=[a-z+]+://)")  # hosts of one address are parted by commas, too
+_SENTINEL: Final = re.compile(r"(rediss?)\+sentinel\Z")
+_CLUSTER: Final = re.compile(r"rediss?\+cluster\Z")
+
+
+def shown(url: str) -> str:
+    """Return what REDIS_URL has, without passwords."""
+    return ",".join(map(_shown, _NEXT_ADDRESS.split(url)))
+
+
+def _shown(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+@dataclass(frozen=True, slots=True)
+class RedisAddress:
+    """What REDIS_URL names. `options` are those of redis-py for a connection, without hosts."""
+
+    url: str
+    kind: str
+    hosts: tuple[tuple[str, int], ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    service: str = ""
+
+    def async_client(self, timeout_seconds: float) -> Any:
+        """Make a client to await, which does not try again on its own, for `close_client`."""
+        limits: dict[str, Any] = {"socket_timeout": timeout_seconds, "socket_connect_timeout": timeout_seconds}
+        if self.kind == SERVER:
+            return aioredis.Redis.from_url(self.url, retry=AsyncRetry(NoBackoff(), 0), **limits)
+        return self._master(AsyncSentinel, limits, AsyncRetry(NoBackoff(), 0))
+
+    def client(self, timeout_seconds: float, **options: Any) -> Any:
+        """Make a client that waits; the caller closes it."""
+        limits = {"socket_timeout": timeout_seconds, "socket_connect_timeout": timeout_seconds, **options}
+        if self.kind == SERVER:
+            return redis.Redis.from_url(self.url, **limits)
+        return self._master(Sentinel, limits, Retry(NoBackoff(), 0))
+
+    def _master(self, sentinel: Any, limits: Mapping[str, Any], retry: object) -> Any:
+        """Make a client that asks the Sentinels who is the master, at each connection."""
+        to_sentinel = {name: value for name, value in limits.items() if name.startswith("socket")}
+        to_sentinel |= {name: value for name, value in self.options if name.startswith("ssl")}
+        watching = sentinel(self.hosts, sentinel_kwargs=to_sentinel, **limits)
+        return watching.master_for(self.service, retry=retry, **dict(self.options))
+
+
+async def close_client(client: Any) -> None:
+    """Close what `async_client` gave, with its own connections to Sentinels."""
+    await client.aclose()
+    manager = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
+    for watching in () if manager is None else manager.sentinels:
+        await watching.aclose()
+
+
+def redis_address(url: str) -> RedisAddress:
+    """Return what REDIS_URL names. Raises ConfigError for what is no address, several addresses, or a Cluster."""
+    scheme, _, rest = url.partition("://")
+    if _CLUSTER.match(scheme):
+        raise ConfigError(f"REDIS_URL={shown(url)}: it names a Redis Cluster: {ONE_REDIS}")
+    special = _SENTINEL.match(scheme)
+    try:
+        if len(_NEXT_ADDRESS.split(url)) > 1 or (special is None and "," in (urlsplit(url).hostname or "")):
+            raise ConfigError(f"REDIS_URL={shown(url)}: it names several addresses: {ONE_REDIS}")
+        if special is None:
+            parse_url(url)
+            return RedisAddress(url, SERVER, ())
+        return _watched(url, f"{special[1]}://{rest}")
+    except ValueError as error:
+        raise ConfigError(f"REDIS_URL={shown(url)}: {error}") from error
+
+
+def _watched(url: str, plain: str) -> RedisAddress:
+    parts = urlsplit(plain)
+    given, _, hosts = parts.netloc.rpartition("@")
+    found = tuple(_host(host) for host in hosts.split(","))
+    service, _, database = parts.path.strip("/").partition("/")
+    if not service:
+        raise ValueError("after the Sentinels name what they watch: redis+sentinel://host:26379,host2:26379/mymaster")
+    at = f"{given}@localhost" if given else "localhost"
+    options: dict[str, Any] = dict(parse_url(parts._replace(netloc=at, path=f"/{database or 0}").geturl()))
+    for name in ("host", "port", "connection_class"):
+        options.pop(name, None)
+    if parts.scheme == "rediss":
+        options["ssl"] = True
+    return RedisAddress(url, SENTINEL, found, tuple(options.items()), service)
+
+
+def _host(text: str) -> tuple[str, int]:
+    parts = urlsplit(f"//{text.strip()}")
+    if not parts.hostname:
+        raise ValueError(f"{text!r} is no host with its port")
+    return parts.hostname, parts.port or _SENTINEL_PORT
+
 
 logger = logging.getLogger(__name__)
 
+FORMAT: Final = 1  # of the keys: another number where workers of an older version would not do with them
+BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen (lua/common.lua)
+CRAWLS: Final = "llmcrawler:crawls"  # set: the names of the crawls that this Redis has
 TIMEOUT_SECONDS: Final = 5.0
 _PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
 # Errors of a server that starts, fails over, is busy or has no room left: the same command will work a while later.
@@ -32,25 +145,15 @@ _AWAY: Final = (
 _AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
 _FAULTS: Final = (faults.RedisError, OSError)
 
-# KEYS[2] tells this crawl from another of its name, which may have begun in a server that came back empty: the prefix,
-# a colon and the crawl's identity, if it is known.
-_GONE: Final = "NOCRAWL"
-_GUARD: Final = f"""
-if #KEYS[2] > #KEYS[1] + 1 and redis.call('HGET', KEYS[1] .. ':meta', 'id') ~= string.sub(KEYS[2], #KEYS[1] + 2) then
-  return redis.error_reply('{_GONE} it is not here any more')
-end
-"""
+_GONE: Final = "NOCRAWL"  # what lua/guard.lua says
+_INCLUDE: Final = re.compile(r"^-- include (\w+)$", re.MULTILINE)
 
-# Grants a grace period after an absence of the server, in which no lease and no worker expires.
-_GRANT_GRACE = """
-if redis.call('EXISTS', KEYS[1] .. ':meta') == 0 then return 0 end
-local time = redis.call('TIME')
-redis.call('SET', KEYS[1] .. ':grace_until', time[1] + ARGV[1], 'EX', math.ceil(ARGV[1]) + 1)
-return 1
-"""
 
-# name of a hash, then its fields and their values
-_PUT: Final = "redis.call('HSET', KEYS[1] .. ':' .. ARGV[1], unpack(ARGV, 2))"
+@cache
+def lua(name: str) -> str:
+    """Return the script lua/NAME.lua, with the files that its lines `-- include NAME` name in their places."""
+    text = files(__package__).joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda found: lua(found[1]), text)
 
 
 def key_prefix(crawl_id: str) -> str:
@@ -59,8 +162,9 @@ def key_prefix(crawl_id: str) -> str:
 
 
 class RedisConnection:
-    """Runs Lua scripts, with the prefix of the crawl's keys as KEYS[1]. A script may run twice where a connection
-    broke, so each has to be harmless then. `on_failure` is called when the server came back without the crawl.
+    """Runs the scripts of fleet/lua, with the prefix of the crawl's keys as KEYS[1]. A script may run twice where a
+    connection broke, so each has to be harmless then. `on_failure` is called when the server came back without the
+    crawl.
     """
 
     def __init__(
@@ -92,13 +196,17 @@ class RedisConnection:
 
     async def put(self, name: str, values: Mapping[str, str | bytes]) -> None:
         """Set fields of a hash of the crawl."""
-        await self.run(_PUT, name, *(part for pair in values.items() for part in pair))
+        await self.run("put", name, *(part for pair in values.items() for part in pair))
 
     async def run(self, script: str, *arguments: str | bytes | float) -> Any:
-        """Run a script, and wait for a server that is away. Raises StorageFailed where it came back without the
+        """Run lua/SCRIPT.lua, and wait for a server that is away. Raises StorageFailed where it came back without the
         crawl.
         """
-        return await self.call(lambda: self._evaluate(script, arguments))
+        return await self.evaluate(lua(script), *arguments)
+
+    async def evaluate(self, text: str, *arguments: str | bytes | float) -> Any:
+        """Run Lua; wait, try again and raise as `run` does."""
+        return await self.call(lambda: self._evaluate(text, arguments))
 
     async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """Await any work with a client; wait, try again and raise as `run` does."""
@@ -138,15 +246,15 @@ class RedisConnection:
             self._return.cancel()
         await close_client(self.client)
 
-    async def _evaluate(self, script: str, arguments: tuple[str | bytes | float, ...]) -> Any:
-        digest = self._digests.get(script)
+    async def _evaluate(self, text: str, arguments: tuple[str | bytes | float, ...]) -> Any:
+        guarded, keys = lua("guard") + text, (self.prefix, f"{self.prefix}:{self.identity}")
+        digest = self._digests.get(text)
         if digest is None:
-            digest = self._digests[script] = sha1((_GUARD + script).encode(), usedforsecurity=False).hexdigest()
-        keys = self.prefix, f"{self.prefix}:{self.identity}"
+            digest = self._digests[text] = sha1(guarded.encode(), usedforsecurity=False).hexdigest()
         try:
             return await self.client.evalsha(digest, 2, *keys, *arguments)
         except faults.NoScriptError:
-            return await self.client.eval(_GUARD + script, 2, *keys, *arguments)
+            return await self.client.eval(guarded, 2, *keys, *arguments)
 
     async def _outlast(self, error: Exception) -> None:
         if self._return is None:
@@ -182,7 +290,7 @@ class RedisConnection:
 
     async def _is_back(self) -> bool:
         try:
-            if await self._evaluate(_GRANT_GRACE, (self._grace_seconds,)):
+            if await self._evaluate(lua("grant_grace"), (self._grace_seconds,)):
                 return True
         except _FAULTS as error:
             if _is_away(error):
@@ -215,3 +323,64 @@ def _is_gone(error: Exception) -> bool:
 def said_by(error: Exception) -> str:
     """Return the text of an error, to be part of a message."""
     return str(error).strip().rstrip(".") or type(error).__name__
+
+
+OLDEST: Final = (6, 2)
+_CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")
+_MODES: Final = {
+    "cluster": f"it is in Redis Cluster mode: {ONE_REDIS}",
+    "sentinel": "it is a Sentinel, which keeps nothing itself: name it with what it watches, as "
+    "redis+sentinel://HOST:PORT,HOST:PORT/SERVICE",
+}
+
+
+def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
+    """Raise ConfigError where no crawl could be kept at the url, or without `to_write` not even be read."""
+    if not _CRAWL_ID.match(crawl_id):
+        raise ConfigError(
+            f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
+        )
+    where = f"REDIS_URL={shown(url)}"
+    try:
+        with closing(redis_address(url).client(TIMEOUT_SECONDS)) as client:
+            check_server(url, client.info("server"))
+            if to_write:
+                _check_memory(url, client.info("memory"))
+                client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
+    except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
+        raise ConfigError(f"{where}: it refuses the user or the password ({said_by(error)})") from error
+    except MasterNotFoundError as error:
+        raise ConfigError(f"{where}: no Sentinel there names a master ({said_by(error)})") from error
+    except faults.ResponseError as error:
+        raise ConfigError(f"{where}: no crawl can be kept there ({said_by(error)})") from error
+    except (faults.RedisError, OSError) as error:
+        raise ConfigError(f"{where}: no Redis answers there ({said_by(error)})") from error
+
+
+def check_server(url: str, said: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a server that will not do, by the section `server` of its INFO."""
+    version = str(said.get("valkey_version") or said.get("redis_version") or "0")
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
+        raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
+    mode = str(said.get("server_mode") or said.get("redis_mode"))
+    if mode in _MODES:
+        raise ConfigError(f"REDIS_URL={shown(url)}: {_MODES[mode]}")
+
+
+def _check_memory(url: str, said: Mapping[str, Any]) -> None:
+    policy = str(said.get("maxmemory_policy"))
+    if said.get("maxmemory") and policy.startswith("allkeys"):
+        raise ConfigError(
+            f"REDIS_URL={shown(url)}: with maxmemory-policy {policy} it throws urls away when it is full; "
+            "a crawl needs noeviction"
+        )
+
+
+def check_format(crawl_id: str, found: str | None) -> None:
+    """Raise ConfigError where the keys of a crawl have another format (None: there is no number)."""
+    if found != str(FORMAT):
+        raise ConfigError(
+            f"CRAWL_ID={crawl_id}: another version of llmcrawler has begun it; its keys in Redis are of format "
+            f"{found or 'unknown'}, those of this version are of format {FORMAT}. Let that version finish it, name "
+            f"another CRAWL_ID, or delete it: scrapy workers delete --force REDIS_URL {crawl_id}"
+        )

@@ -19,7 +19,7 @@ from llmcrawler.core.reporting.terminal_tables import (
     table_part,
 )
 from llmcrawler.core.reporting.text import duration, many, plain
-from llmcrawler.fleet.crawl_status import CrawlSummary, DistributedStatus, WorkerStatus
+from llmcrawler.fleet.crawl_control import CrawlSummary, DistributedStatus, WorkerStatus
 
 _NAMES = 3  # of the sites that a worker owns
 

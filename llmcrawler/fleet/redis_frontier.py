@@ -5,19 +5,122 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
+import zlib
+from asyncio import Future
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.core.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.core.storage import Outcome, url_key
 from llmcrawler.core.urls import site_name, site_of
 from llmcrawler.errors import StorageFailed
-from llmcrawler.fleet import redis_scripts as scripts
-from llmcrawler.fleet.queue_structure import BUCKETS
-from llmcrawler.fleet.redis_values import EndedLease, Parts, RecentAdditions, pack, unpack
+from llmcrawler.fleet.connection import BUCKETS
+from llmcrawler.items import UrlSource
 
 if TYPE_CHECKING:
     from llmcrawler.fleet.connection import RedisConnection
+
+
+_SCHEMES = ("https", "http")
+_DEFAULTS: tuple[Any, ...] = ("", 0, None, None, None)
+
+
+def pack(task: UrlTask) -> str:
+    """Return a task as JSON, without host, group and priority, which its queue has. New fields go to the end."""
+    found = None if task.found is None else [task.found.source, task.found.lastmod, task.found.title]
+    fields = [_short(task.url, task.host), task.depth, _short(task.referer, task.host), task.payload, found]
+    while fields[-1] in (None, 0):
+        fields.pop()
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def unpack(text: str, host: str, group: str, priority: int) -> UrlTask:
+    given: list[Any] = json.loads(text)
+    url, depth, referer, payload, found = [*given, *_DEFAULTS[len(given) :]]
+    return UrlTask(
+        _long(url, host),
+        host,
+        depth,
+        None if referer is None else _long(referer, host),
+        priority,
+        group,
+        payload,
+        None if found is None else UrlSource(*found),
+    )
+
+
+def _short(url: str | None, host: str) -> str | None:
+    """Cut off the host: most urls of a queue are on it."""
+    for scheme in _SCHEMES:
+        start = f"{scheme}://{host}/"
+        if url is not None and url.startswith(start):
+            return f"{scheme[4:]}/{url[len(start) :]}"
+    return url
+
+
+def _long(url: str, host: str) -> str:
+    if url.startswith("s/"):
+        return f"https://{host}{url[1:]}"
+    return f"http://{host}{url}" if url.startswith("/") else url
+
+
+@dataclass(frozen=True, slots=True)
+class EndedLease:
+    """A lease that waits to be acknowledged. `lease` is its name in Redis; `losses` are those of its worker when it
+    ended.
+    """
+
+    lease: str
+    url: str
+    outcome: Outcome | None
+    losses: int
+    was_held: Future[bool]
+
+    def parts(self, *, with_line: bool) -> tuple[str | int | bytes, ...]:
+        """Return what the script that acknowledges it wants to know (lua/ack.lua)."""
+        outcome = self.outcome
+        line = None if outcome is None else outcome.line
+        error = (line or {}).get("error")
+        return (
+            self.lease,
+            0 if outcome is None else 1 if outcome.is_dead else 2 * outcome.is_duplicate,
+            f"{error['stage']}/{error.get('kind', '')}" if error else "",
+            zlib.compress(json.dumps(line).encode(), 1) if with_line and line is not None else "",
+            self.url,
+        )
+
+
+_KEPT_SECONDS: Final = 60.0  # replicas are behind by less than one
+_MAX_PARTS: Final = 100_000  # five of a url: some 6 MB
+
+Parts = Sequence[str | int]
+
+
+class RecentAdditions:
+    """Remembers the latest additions of this worker, to repeat those that a failover has lost.
+
+    Numbers additions. Redis keeps the `number` of the last one beside it, so that both are lost together."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._added: deque[tuple[int, float, Parts]] = deque()  # number, moment, parts
+        self._part_count = 0
+
+    def note(self, parts: Parts) -> None:
+        """Note what Redis has confirmed."""
+        self.number += 1
+        self._added.append((self.number, time.monotonic(), parts))
+        self._part_count += len(parts)
+        while self._part_count > _MAX_PARTS or self._added[0][1] < time.monotonic() - _KEPT_SECONDS:
+            self._part_count -= len(self._added.popleft()[2])
+
+    def since(self, number: int) -> list[Parts]:
+        """Return the additions after that number, as far as they are kept."""
+        return [parts for added, _at, parts in self._added if added > number]
+
 
 logger = logging.getLogger(__name__)
 
@@ -73,13 +176,13 @@ class RedisFrontier:
 
     async def open(self) -> None:
         capacity = max(1_000_000, 20 * (self.max_pages or 0))
-        chosen, is_new = await self.connection.run(scripts.CHOOSE_FILTER, _BLOOM_ERROR, capacity)
+        chosen, is_new = await self.connection.run("choose_filter", _BLOOM_ERROR, capacity)
         logger.info("Urls are told apart by %s%s", _FILTERS[chosen.decode()], "" if is_new else ", as before")
         await self.refresh()
 
     async def refresh(self) -> Counts:
         """Ask Redis for the counts of this moment, and add again what it has lost of this worker's additions."""
-        await self.take_counts(*await self.connection.run(scripts.COUNTS, self.connection.worker))
+        await self.take_counts(*await self.connection.run("counts", self.connection.worker))
         return self._counts
 
     async def take_counts(self, counts: Sequence[int], last_added: int) -> None:
@@ -98,13 +201,13 @@ class RedisFrontier:
         return new
 
     async def _add(self, number: int, parts: Parts) -> int:
-        counts, added = await self.connection.run(scripts.ADD, self.connection.worker, number, *parts)
+        counts, added = await self.connection.run("add", self.connection.worker, number, *parts)
         self._note(counts)
         return int(added)
 
     async def _last_known(self) -> int:
         """Return the number of the last addition of this worker that Redis has."""
-        counts, number = await self.connection.run(scripts.COUNTS, self.connection.worker)
+        counts, number = await self.connection.run("counts", self.connection.worker)
         self._note(counts)
         return int(number)
 
@@ -119,7 +222,7 @@ class RedisFrontier:
 
     async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         if priorities:
-            await self.connection.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
+            await self.connection.run("set_priorities", *(part for pair in priorities.items() for part in pair))
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         self._asking += 1
@@ -132,7 +235,7 @@ class RedisFrontier:
         self._leased += 1
         number, losses = self._leased, self._losses
         counts, rows = await self.connection.run(
-            scripts.LEASE,
+            "lease",
             self.connection.worker,
             number,
             limit,
@@ -148,7 +251,7 @@ class RedisFrontier:
             if losses == self._losses:
                 await self._take_up(lease.task)
         if losses != self._losses:  # they may have been leased since
-            await self.connection.run(scripts.RELEASE, self.connection.worker, *names)
+            await self.connection.run("release", self.connection.worker, *names)
             return []
         self._held |= {lease.url: name for lease, name in zip(leases, names, strict=True)}
         return leases
@@ -176,13 +279,11 @@ class RedisFrontier:
 
     async def start(self, url: str) -> None:
         if url in self._held:
-            await self.connection.run(scripts.START, self.connection.worker, self._held[url], 1)
+            await self.connection.run("start", self.connection.worker, self._held[url], 1)
 
     def mark_survived(self, url: str) -> None:
         if url in self._held:
-            self.connection.post(
-                self.connection.run(scripts.START, self.connection.worker, self._held[url], 0), self._posted
-            )
+            self.connection.post(self.connection.run("start", self.connection.worker, self._held[url], 0), self._posted)
 
     async def renew(self, urls: Iterable[str]) -> None:
         """Do nothing: the leases of a worker last as long as its heartbeats come."""
@@ -206,13 +307,13 @@ class RedisFrontier:
         leases = [lease for url in urls if (lease := self._held.pop(url, None)) is not None]
         released = 0
         for some in _chunks(leases, _ADDED_AT_ONCE):
-            counts, were_held = await self.connection.run(scripts.RELEASE, self.connection.worker, *some)
+            counts, were_held = await self.connection.run("release", self.connection.worker, *some)
             self._note(counts)
             released += sum(were_held)
         return released
 
     async def reserve_target(self, url: str, by: str) -> bool:
-        return bool(await self.connection.run(scripts.RESERVE, *_bucket_and_key(url), url_key(by)))
+        return bool(await self.connection.run("reserve_target", *_bucket_and_key(url), url_key(by)))
 
     def counts(self) -> Counts:
         return self._counts
@@ -254,7 +355,7 @@ class RedisFrontier:
         unsafe = self._make_safe([one.url for one in ended])
         parts = [part for one in ended for part in one.parts(with_line=one.url in unsafe)]
         # A page is acknowledged only when the links that it has are queued.
-        while (answer := await self.connection.run(scripts.ACK, self.connection.worker, self._added.number, *parts))[
+        while (answer := await self.connection.run("ack", self.connection.worker, self._added.number, *parts))[
             1
         ] is None:
             await self._add_again()

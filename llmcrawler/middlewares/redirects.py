@@ -20,7 +20,7 @@ from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.fleet.session import DistributedSession
 
 
 class _InsideTheCrawl(RedirectHooks):

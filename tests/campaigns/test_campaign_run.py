@@ -10,17 +10,14 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns import bundle_crawls, campaign_run
-from llmcrawler.campaigns.bundle_crawls import BundleCrawls
-from llmcrawler.campaigns.bundles import make_bundles
+from llmcrawler.campaigns import campaign_run, machine_crawls
 from llmcrawler.campaigns.campaign_file import CampaignFile
-from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun
-from llmcrawler.campaigns.campaign_start import prepare
+from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun, prepare
 from llmcrawler.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
-from llmcrawler.campaigns.place import Ended
+from llmcrawler.campaigns.machine_crawls import BundleCrawls, Ended
 from llmcrawler.campaigns.site_lines import file_of
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.campaigns.sites_file import SiteRow, make_bundles
 from llmcrawler.errors import ConfigError
 
 
@@ -168,7 +165,7 @@ def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monk
     place: Any = Place({2: deque([3])})
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        monkeypatch.setattr(bundle_crawls, "take_lines", full)
+        monkeypatch.setattr(machine_crawls, "take_lines", full)
         with pytest.raises(OSError, match="the disk is full"):
             CampaignRun(
                 tmp_path,

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns.bundle_crawls import CrawlEnded, CrawlEvent, LinesTaken
-from llmcrawler.campaigns.bundles import make_bundles
 from llmcrawler.campaigns.campaign_file import CampaignFile, SiteOutcome, StoredBundle
 from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun
 from llmcrawler.campaigns.campaign_status import campaign_status
-from llmcrawler.campaigns.cluster_crawls import ClusterCrawls, Need, NodePlace, Order, PlaceLost, Turn
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.campaigns.cluster_crawls import ClusterCrawls, MachinePool, Need, Order, PoolLost, Turn
+from llmcrawler.campaigns.machine_crawls import CrawlEnded, CrawlEvent, LinesTaken
+from llmcrawler.campaigns.sites_file import SiteRow, make_bundles
 from llmcrawler.errors import ConfigError
 
 CRAWL_SECONDS = 10.0
@@ -78,7 +77,7 @@ class MadeUpCluster:
     finished: list[tuple[str, int, int]] = field(default_factory=list)
     told: list[tuple[str, str]] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
-    calls: dict[int, tuple[str, NodePlace, Sequence[Order], Sequence[Need]]] = field(default_factory=dict)
+    calls: dict[int, tuple[str, MachinePool, Sequence[Order], Sequence[Need]]] = field(default_factory=dict)
     turns: dict[int, Turn] = field(default_factory=dict)
     _last: int = 0
 
@@ -86,7 +85,7 @@ class MadeUpCluster:
         return self.alive
 
     def open(self, machine: str, cores: int) -> Any:
-        return machine, NodePlace(lambda _tell: Machine(self, machine))
+        return machine, MachinePool(lambda _tell: Machine(self, machine))
 
     def ask(self, place: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
         self._last += 1
@@ -107,7 +106,7 @@ class MadeUpCluster:
     def answer(self, call: Any) -> Turn:
         del self.calls[call]
         if call not in self.turns:
-            raise PlaceLost("the actor has died")
+            raise PoolLost("the actor has died")
         return self.turns.pop(call)
 
     def end(self, place: Any) -> None:

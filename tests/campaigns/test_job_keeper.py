@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from llmcrawler.campaigns.campaign_status import bundle_folder, bundle_log
-from llmcrawler.campaigns.job_keeper import JobKeeper
+from llmcrawler.campaigns.campaign_storage import JobKeeper
 from llmcrawler.core.storage import open_job_file, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE
 from tests.crawl.jobs import make_job
@@ -23,7 +23,7 @@ class Clock:
 @pytest.fixture
 def keep(storage, tmp_path, monkeypatch):
     """Makes keepers of a machine each, with its name as the folder, whose threads leave all to the test."""
-    monkeypatch.setattr("llmcrawler.campaigns.job_keeper._LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("llmcrawler.campaigns.campaign_storage._LOOK_SECONDS", 3600.0)
     made = []
 
     def make(name: str) -> tuple[JobKeeper, Clock, list[str]]:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns.bundles import Bundle
 from llmcrawler.campaigns.campaign_file import SiteOutcome
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.campaigns.site_lines import file_of, take_lines
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.campaigns.sites_file import Bundle, SiteRow
 from llmcrawler.core.frontier import SqliteFrontier, UrlTask
 from llmcrawler.core.storage import SPENT, Ledger, Outcome, open_job_file, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.campaigns import stored_campaign
-from llmcrawler.campaigns.bundles import make_bundles
 from llmcrawler.campaigns.campaign_file import CampaignFile
 from llmcrawler.campaigns.campaign_status import lock_campaign, write_manifest
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.campaigns.sites_file import SiteRow, make_bundles
 from llmcrawler.campaigns.stored_campaign import StoredCampaign, read_owner, status_at, work_folder
 from llmcrawler.errors import ConfigError, JobBusy
 

@@ -11,8 +11,9 @@ import pytest
 from llmcrawler.core.frontier import UrlTask
 from llmcrawler.core.storage import Outcome, StoredBody, open_job_file, read_job_file
 from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.job_spec import JobRules, JobSpec
 from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
-from llmcrawler.crawl.job import Job, JobRules, JobSpec, check_job, note_feed_file
+from llmcrawler.crawl.job import Job, check_job, note_feed_file
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import StageRun
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.campaigns.campaign_status import campaign_status
-from llmcrawler.campaigns.campaign_storage import CampaignStorage
-from llmcrawler.campaigns.saved_jobs import restore_job
+from llmcrawler.campaigns.campaign_storage import CampaignStorage, restore_job
 from llmcrawler.core.storage import State
 from llmcrawler.core.storage.job_status import open_snapshot
 from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of, wait_for

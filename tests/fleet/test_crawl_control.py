@@ -10,16 +10,10 @@ import pytest
 
 from llmcrawler.core.storage import Outcome
 from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.fleet import redis_scripts
-from llmcrawler.fleet.connection import RedisConnection, key_prefix
-from llmcrawler.fleet.crawl_control import CRAWLS, delete, pause, resume
-from llmcrawler.fleet.crawl_status import crawl_summaries, distributed_status
-from llmcrawler.fleet.membership import WorkerHeartbeats, WorkerReport
-from llmcrawler.fleet.queue_structure import FORMAT
-from llmcrawler.fleet.shared_answers import SharedAnswers
-from llmcrawler.fleet.shared_budget import SharedBudget
-from llmcrawler.fleet.shared_rate import SharedRate
-from llmcrawler.fleet.site_ownership import SiteOwnership
+from llmcrawler.fleet.connection import CRAWLS, FORMAT, RedisConnection, key_prefix
+from llmcrawler.fleet.crawl_control import crawl_summaries, delete, distributed_status, pause, resume
+from llmcrawler.fleet.model_limits import SharedAnswers, SharedBudget, SharedRate
+from llmcrawler.fleet.session import SiteOwnership, WorkerHeartbeats, WorkerReport
 from tests.core.frontier.test_frontier import MANY, redis, task
 from tests.servers.redis_server import RedisServer
 
@@ -54,7 +48,7 @@ async def fill(server: RedisServer, folder: Path) -> None:
     await frontier.open()
     await frontier.add([task("/1"), task("/2", priority=3), task("/3", host="b.example"), task("/4", host="c.example")])
     full = [part for key in range(600) for part in (7, key, "d.example\ngroup", 0, "{}")]
-    await connection.run(redis_scripts.ADD, "w1", 9, *full)  # more than a bucket of `seen` holds
+    await connection.run("add", "w1", 9, *full)  # more than a bucket of `seen` holds
     await frontier.set_priorities({"group": 1})
     leases = await frontier.lease(MANY, {}, 1)
     await frontier.start(leases[0].url)
@@ -70,7 +64,7 @@ async def fill(server: RedisServer, folder: Path) -> None:
     await SharedBudget(connection, 100, 0).take(1, 0.1)
     rate = SharedRate(connection, 10, 10)
     await rate.admit(1)
-    await connection.run("redis.call('SET', KEYS[1] .. ':llm:paused_until', 1)")
+    await connection.evaluate("redis.call('SET', KEYS[1] .. ':llm:paused_until', 1)")
     await frontier.close()
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from rich.console import Console, RenderableType
 
 from llmcrawler.core.storage import RightsCounts
-from llmcrawler.fleet.crawl_status import CrawlSummary, DistributedStatus, WorkerStatus
+from llmcrawler.fleet.crawl_control import CrawlSummary, DistributedStatus, WorkerStatus
 from llmcrawler.fleet.fleet_tables import crawls_table, session_status_tables
-from llmcrawler.fleet.membership import WorkerReport
+from llmcrawler.fleet.session import WorkerReport
 
 URLS = {"queued": 1_200, "leased": 3, "done": 40, "dead": 1, "duplicates": 2}
 

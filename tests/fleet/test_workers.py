@@ -14,18 +14,11 @@ from llmcrawler.core.frontier import Counts
 from llmcrawler.core.llm import Budget, BudgetLimits, Tokens
 from llmcrawler.core.storage import Outcome, RightsCounts, SiteState
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed
-from llmcrawler.fleet.connection import RedisConnection
-from llmcrawler.fleet.crawl_status import distributed_status
-from llmcrawler.fleet.guest_turns import GuestTurns
-from llmcrawler.fleet.membership import WorkerHeartbeats, WorkerReport
-from llmcrawler.fleet.queue_structure import FORMAT
-from llmcrawler.fleet.redis_address import shown
-from llmcrawler.fleet.redis_checks import check_redis, check_server
+from llmcrawler.fleet.connection import FORMAT, RedisConnection, check_redis, check_server, shown
+from llmcrawler.fleet.crawl_control import distributed_status
+from llmcrawler.fleet.model_limits import SharedAnswers, SharedBudget, SharedRate
 from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.shared_answers import SharedAnswers
-from llmcrawler.fleet.shared_budget import SharedBudget
-from llmcrawler.fleet.shared_rate import SharedRate
-from llmcrawler.fleet.site_ownership import SiteOwnership
+from llmcrawler.fleet.session import GuestTurns, SiteOwnership, WorkerHeartbeats, WorkerReport
 from tests.core.frontier.test_frontier import MANY, redis, task
 from tests.servers.redis_server import RedisServer
 
@@ -288,12 +281,12 @@ async def test_a_redis_that_cannot_write_for_now_is_waited_for(connections, word
     connection = connections[0]
     await connection.put("meta", {"spec": "{}"})
     once = "if redis.call('INCR', KEYS[1] .. ':asked') == 1 then return redis.error_reply(ARGV[1]) end return 'done'"
-    assert await connection.run(once, words) == b"done"
+    assert await connection.evaluate(once, words) == b"done"
 
 
 async def test_a_mistake_of_ours_is_not_waited_for(connections):
     with pytest.raises(ResponseError, match="WRONGTYPE"):
-        await connections[0].run("redis.call('SET', KEYS[1], 1) return redis.call('HGET', KEYS[1], 'a')")
+        await connections[0].evaluate("redis.call('SET', KEYS[1], 1) return redis.call('HGET', KEYS[1], 'a')")
 
 
 async def test_a_worker_that_ends_does_not_wait_long_for_a_redis_that_is_away(tmp_path):
@@ -302,7 +295,7 @@ async def test_a_worker_that_ends_does_not_wait_long_for_a_redis_that_is_away(tm
         connection = RedisConnection(server.url, "crawl", "w1", on_failure=failures.append)
         await connection.put("meta", {"spec": "{}"})
         server.stop()
-        waiting = asyncio.ensure_future(connection.run("return 1"))
+        waiting = asyncio.ensure_future(connection.evaluate("return 1"))
         _, pending = await asyncio.wait([waiting], timeout=0.3)
         assert pending
         connection.stop_waiting(0.2)
@@ -359,7 +352,7 @@ async def test_a_redis_that_comes_back_without_the_crawl_ends_it(tmp_path):
         server.stop()
         server.start()
         with pytest.raises(StorageFailed, match="appendonly"):
-            await connection.run("return 1")
+            await connection.evaluate("return 1")
         assert len(failures) == 1
         await connection.close()
 
@@ -367,9 +360,9 @@ async def test_a_redis_that_comes_back_without_the_crawl_ends_it(tmp_path):
 async def test_a_crawl_of_the_same_name_that_began_anew_is_another_one(connections):
     await connections[0].put("meta", {"spec": "{}", "id": "new"})
     connections[0].identity, connections[1].identity = "new", "old"
-    assert await connections[0].run("return 1") == 1
+    assert await connections[0].evaluate("return 1") == 1
     with pytest.raises(StorageFailed, match="without the crawl"):
-        await connections[1].run("return 1")
+        await connections[1].evaluate("return 1")
     assert connections[1].failure is not None
 
 

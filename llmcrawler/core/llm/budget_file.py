@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from llmcrawler.core.llm.call_limits import WINDOW_SECONDS, CallLimits, Clock, may_start
-from llmcrawler.core.processes.bounded_processes import is_alive
+from llmcrawler.core.processes.forking import is_alive
 from llmcrawler.core.storage.shared_file import SharedFile
 from llmcrawler.errors import LLMFailed, StorageFailed
 

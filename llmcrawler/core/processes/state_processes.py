@@ -7,17 +7,364 @@ which does its calls in the order in which they were made.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import mmap
+import os
+import pickle
+import signal
 import socket
 import threading
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any, Final, NamedTuple, Protocol, cast
 
-from llmcrawler.core.processes.bounded_processes import ENDING
-from llmcrawler.core.processes.own_processes import fork_python
-from llmcrawler.core.processes.state_link import BoundState, StateCall, StateOwner, StateWorker
-from llmcrawler.core.processes.state_worker import fork_workers
+from llmcrawler.core.processes.bounded_processes import (
+    DIED,
+    DONE,
+    ENDING,
+    RAISED,
+    answer_of,
+    end_now,
+    fault_words,
+    is_worn,
+    limit_memory,
+    limit_time,
+    resident_bytes,
+)
+from llmcrawler.core.processes.forking import fork_python
 from llmcrawler.errors import ContentError, ReadingStopped
+
+# The number of the message in which a worker says that a fresh one is to go on.
+WORN: Final = 0
+# Results are sent when the first of them is so old, or nothing else is left to do: a message for each would cost the
+# crawl a turn of its loop each.
+_HELD_SECONDS: Final = 0.005
+# A state goes back to the crawl after so many calls, at first more often, and less often if it is large.
+_FIRST_CALLS, _MOST_CALLS = 8, 32
+_BYTES_A_CALL: Final = 2_000
+_NUMBER_BYTES: Final = 8
+_READ_BYTES: Final = 65_536
+
+
+class WorkerCall(NamedTuple):
+    """A call on its way. `state` is the pickled state of that name, None where the worker has it. Without a `function`
+    the worker is to give the state back.
+    """
+
+    number: int
+    name: str
+    state: bytes | None
+    seconds: float
+    function: Callable[..., Any] | None
+    arguments: tuple[Any, ...]
+
+
+class WorkerAnswer(NamedTuple):
+    """What a call gave, as `answer_of` has it, and the state where it is time for it to be kept elsewhere too. The
+    states of a worker that is WORN come by their names.
+    """
+
+    number: int
+    result: bytes
+    state: bytes | dict[str, bytes] | None = None
+
+
+@dataclass(slots=True)
+class _Kept:
+    state: Any
+    calls: int = 0
+    next_copy: int = _FIRST_CALLS
+    is_copied: bool = True
+
+    def copy_if_due(self) -> bytes | None:
+        self.calls += 1
+        self.is_copied = False
+        if self.calls < self.next_copy:
+            return None
+        return self.copy()
+
+    def copy(self) -> bytes:
+        packed = pickle.dumps(self.state, pickle.HIGHEST_PROTOCOL)
+        self.is_copied = True
+        self.next_copy = self.calls + max(min(self.calls, _MOST_CALLS), len(packed) // _BYTES_A_CALL, 1)
+        return packed
+
+
+def fork_workers(descriptor: int, memory_bytes: int, result_bytes: int) -> None:
+    """Fork a worker for each socket that comes, and tell on demand how one has ended: its exit status as the system
+    has it, and the number of the call that it was at (0: none). Ends when the crawl has closed the socket.
+    """
+    at_call: dict[int, mmap.mmap] = {}  # by the worker's process id
+    # OSError: the crawl has ended meanwhile.
+    with socket.socket(fileno=descriptor) as control, contextlib.suppress(OSError):
+        while True:
+            request, descriptors, _, _ = socket.recv_fds(control, 64, 1)
+            if not request:
+                return
+            if not descriptors:
+                process = int(request)
+                _, status = os.waitpid(process, 0)
+                with at_call.pop(process) as number:
+                    control.sendall(b"%d %d" % (status, int.from_bytes(number[:_NUMBER_BYTES])))
+                continue
+            number = mmap.mmap(-1, _NUMBER_BYTES)  # shared with the worker, and still here when that is gone
+            process = os.fork()
+            if process == 0:
+                control.close()
+                end_now(_work(Connection(descriptors[0]), number, memory_bytes, result_bytes))
+            os.close(descriptors[0])
+            at_call[process] = number
+            control.sendall(b"%d" % process)
+
+
+def _work(connection: Connection, number: mmap.mmap, memory_bytes: int, result_bytes: int) -> int:
+    """Answer calls until the crawl has gone; return the exit status."""
+    limit_memory(memory_bytes)
+    fresh_bytes = resident_bytes()
+    kept: dict[str, _Kept] = {}
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            _answer_all(pickle.loads(connection.recv_bytes()), connection, kept, number, result_bytes)  # noqa: S301 - from the crawl
+            if is_worn(fresh_bytes):
+                states = {name: one.copy() for name, one in kept.items() if not one.is_copied}
+                _send(connection, [WorkerAnswer(WORN, b"", states)])
+                _hear_out(connection)
+                break
+    return 0
+
+
+def _hear_out(connection: Connection) -> None:
+    """Read until the crawl has closed the connection: were it closed here, a call that is just being sent would fail,
+    and with it the connection, before the last answers are read there.
+    """
+    while os.read(connection.fileno(), _READ_BYTES):
+        pass
+
+
+def _answer_all(
+    calls: Sequence[WorkerCall], connection: Connection, kept: dict[str, _Kept], number: mmap.mmap, result_bytes: int
+) -> None:
+    answers: list[WorkerAnswer] = []
+    began = time.monotonic()
+    for call in calls:
+        number[:] = call.number.to_bytes(_NUMBER_BYTES)
+        answers.append(_answer(call, kept, result_bytes))
+        number[:] = bytes(_NUMBER_BYTES)
+        if time.monotonic() - began >= _HELD_SECONDS:
+            _send(connection, answers)
+            answers = []
+            began = time.monotonic()
+    if answers:
+        _send(connection, answers)
+
+
+def _send(connection: Connection, answers: Sequence[WorkerAnswer]) -> None:
+    connection.send_bytes(pickle.dumps(answers, pickle.HIGHEST_PROTOCOL))
+
+
+def _answer(call: WorkerCall, kept: dict[str, _Kept], result_bytes: int) -> WorkerAnswer:
+    if call.state is not None:
+        kept[call.name] = _Kept(pickle.loads(call.state))  # noqa: S301 - from the crawl
+    if call.function is None:
+        return WorkerAnswer(call.number, b"", kept.pop(call.name).copy())
+    function, one = call.function, kept[call.name]
+
+    def run() -> Any:
+        limit_time(call.seconds)
+        return function(one.state, *call.arguments)
+
+    result = answer_of(run, result_bytes)
+    return WorkerAnswer(call.number, result, one.copy_if_due())
+
+
+# A worker has so many calls before it that it never waits for the crawl's loop; later ones are sent together.
+_AHEAD, _BATCH = 4, 8
+
+
+class StateOwner(Protocol):
+    """Keeps a state for as long as no worker does."""
+
+    @property
+    def name(self) -> str: ...
+
+    def pack(self) -> bytes:
+        """Return the state, pickled."""
+        ...
+
+    def keep(self, state: bytes) -> None:
+        """Take a state back."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class BoundState:
+    """A name that a worker has calls of. `copy`: its state as it was at some call; `is_there`: the worker has a later
+    one. `left` is set while the state comes back.
+    """
+
+    owner: StateOwner
+    copy: bytes
+    calls: int = 0  # that are under way
+    is_there: bool = False
+    left: asyncio.Future[None] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class StateCall:
+    bound: BoundState
+    seconds: float
+    function: Callable[..., Any] | None
+    arguments: tuple[Any, ...]
+    result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class StateWorker(asyncio.Protocol):
+    """A worker as it is seen from here: its socket, what waits for it, and the names that are bound to it."""
+
+    def __init__(self, on_lost: Callable[[StateWorker], None], memory_bytes: int) -> None:
+        self.process = 0
+        self.bound: OrderedDict[str, BoundState] = OrderedDict()
+        self.deaths = 0
+        self._on_lost = on_lost
+        self._memory_bytes = memory_bytes
+        self._waiting: deque[StateCall] = deque()
+        self._sent: dict[int, StateCall] = {}
+        self._last = WORN
+        self._received = bytearray()
+        self._transport: asyncio.WriteTransport | None = None
+        self._is_due = False
+
+    @property
+    def load(self) -> int:
+        """Calls that are before this worker."""
+        return len(self._waiting) + len(self._sent)
+
+    def put(self, call: StateCall) -> None:
+        call.bound.calls += 1
+        self._waiting.append(call)
+        if not self._is_due:  # calls of one turn of the loop go out together
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._send)
+
+    def _send(self) -> None:
+        self._is_due = False
+        if self._transport is None or len(self._sent) >= _AHEAD:
+            return
+        calls: list[WorkerCall] = []
+        while self._waiting and len(calls) < _BATCH:
+            call = self._waiting.popleft()
+            bound = call.bound
+            if call.result.done():  # nobody waits for it any more
+                bound.calls -= 1
+                continue
+            self._last += 1
+            self._sent[self._last] = call
+            state = None if bound.is_there else bound.copy
+            bound.is_there = True
+            calls.append(WorkerCall(self._last, bound.owner.name, state, call.seconds, call.function, call.arguments))
+        if calls:
+            message = pickle.dumps(calls, pickle.HIGHEST_PROTOCOL)
+            self._transport.writelines((_head(len(message)), message))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is of no class of asyncio's
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while (end := _end_of_message(self._received)) is not None:
+            start, stop = end
+            answers = pickle.loads(memoryview(self._received)[start:stop])  # noqa: S301 - from a process of ours
+            del self._received[:stop]
+            for answer in answers:
+                self._take(answer)
+        self._send()
+
+    def _take(self, answer: WorkerAnswer) -> None:
+        self.deaths = 0
+        if answer.number == WORN:
+            assert isinstance(answer.state, dict)
+            for name, state in answer.state.items():
+                self.bound[name].copy = state
+            self.close()
+            self._transport = None
+            return
+        call = self._sent.pop(answer.number)
+        call.bound.calls -= 1
+        if isinstance(answer.state, bytes):
+            call.bound.copy = answer.state
+        if call.function is None:
+            call.bound.is_there = False
+        if call.result.done():
+            return
+        kind, rest = answer.result[:1], memoryview(answer.result)[1:]
+        if call.function is None:
+            call.result.set_result(None)
+        elif kind == DONE:
+            call.result.set_result(pickle.loads(rest))  # noqa: S301 - see above
+        elif kind == RAISED:
+            call.result.set_exception(pickle.loads(rest))  # noqa: S301 - see above
+        else:
+            words = fault_words(kind, bytes(rest).decode(errors="replace"), call.seconds, self._memory_bytes)
+            call.result.set_exception(ContentError(words))
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._transport = None
+        self._received.clear()
+        self._on_lost(self)
+
+    def lose(self, status: int, number: int) -> None:
+        """Take back what a worker that has ended was at; the call of that `number` is its fault."""
+        self.deaths += 1
+        guilty = self._sent.pop(number, None)
+        if guilty is not None:
+            guilty.bound.calls -= 1
+            if not guilty.result.done():
+                detail = signal.Signals(status & 127).name if status & 127 else "exit"
+                guilty.result.set_exception(ContentError(fault_words(DIED, detail, guilty.seconds, self._memory_bytes)))
+        self._waiting.extendleft(self._sent[key] for key in sorted(self._sent, reverse=True))
+        self._sent.clear()
+        for bound in self.bound.values():
+            bound.is_there = False
+
+    def go_on(self, process: int) -> None:
+        """Send what waits to the worker that has taken the place of another."""
+        self.process = process
+        self._send()
+
+    def give_up(self, error: Exception) -> None:
+        """Give the states back, and `error` to all calls."""
+        for bound in self.bound.values():
+            bound.owner.keep(bound.copy)
+        self.bound.clear()
+        for call in [*self._sent.values(), *self._waiting]:
+            if not call.result.done():
+                call.result.set_exception(error)
+        self._sent.clear()
+        self._waiting.clear()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _head(length: int) -> bytes:
+    """Return what `multiprocessing.connection.Connection` sends before a message."""
+    return length.to_bytes(4) if length <= 0x7FFFFFFF else b"\xff\xff\xff\xff" + length.to_bytes(8)
+
+
+def _end_of_message(received: bytearray) -> tuple[int, int] | None:
+    """Return where the first message begins and ends; None where it has not come whole."""
+    if len(received) < 4:
+        return None
+    start, length = 4, int.from_bytes(received[:4])
+    if length == 0xFFFFFFFF:
+        start, length = 12, int.from_bytes(received[4:12])
+    return (start, start + length) if len(received) >= start + length and len(received) >= start else None
+
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +379,7 @@ class WorkersGone(Exception):
     """No worker could be started any more: their owners have their states again, and the call is to be made here."""
 
 
-class _Forker:
+class _WorkerForker:
     """The process that forks workers. Its methods block, so they are called in threads."""
 
     def __init__(self, modules: Sequence[str], memory_bytes: int) -> None:
@@ -71,7 +418,7 @@ class StateProcesses:
         self._count = count
         self._memory_bytes = memory_bytes
         self._modules = modules
-        self._forker: _Forker | None = None
+        self._forker: _WorkerForker | None = None
         self._workers: list[StateWorker] = []
         self._homes: dict[str, StateWorker] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,7 +436,7 @@ class StateProcesses:
         self._growing = True
         try:
             if self._forker is None:
-                self._forker = _Forker(self._modules, self._memory_bytes)
+                self._forker = _WorkerForker(self._modules, self._memory_bytes)
             for _ in range(min(count, self._count) - len(self._workers)):
                 worker = StateWorker(self._lost, self._memory_bytes)
                 await self._fork_for(worker)

@@ -13,11 +13,12 @@ import pytest
 
 from llmcrawler.core.frontier import Admission, Lease, UrlTask
 from llmcrawler.core.storage import Outcome, StoredBody
+from llmcrawler.core.storage.job_spec import JobRules, JobSpec
 from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.urls import AddressGuard, Scope, TrapGuard
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
-from llmcrawler.crawl.job import Job, JobRules, JobSpec
+from llmcrawler.crawl.job import Job
 from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import StageRun

@@ -12,11 +12,9 @@ from llmcrawler.core.frontier import FIRST, Counts, Frontier, MemoryFrontier, Sq
 from llmcrawler.core.storage import Database, Ledger, Outcome, SiteState, open_job_file, url_key
 from llmcrawler.core.storage import job_file as keys
 from llmcrawler.fleet import redis_frontier as redis_module
-from llmcrawler.fleet import redis_scripts
 from llmcrawler.fleet.connection import RedisConnection
-from llmcrawler.fleet.membership import WorkerHeartbeats
 from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.site_ownership import KeptSite, SiteOwnership
+from llmcrawler.fleet.session import KeptSite, SiteOwnership, WorkerHeartbeats
 from llmcrawler.items import StageRun, UrlSource
 from tests.servers.redis_server import RedisServer, carried_server
 
@@ -417,7 +415,7 @@ async def test_a_reply_that_was_lost_comes_again_and_a_request_that_was_overtake
 
     first.connection.run = noted
     leases = [await first.lease(2, {}, MANY) for _ in range(2)]
-    early, late = [one for one in requests if one[0] is redis_scripts.LEASE]
+    early, late = [one for one in requests if one[0] == "lease"]
     again = (await run(*late))[1]
     assert [f"{row} 2" for row in again[::5]] == [first._held[lease.url] for lease in leases[1]]
     assert (await run(*early))[1] == []
@@ -432,7 +430,7 @@ async def test_a_release_that_was_long_on_its_way_does_not_bring_back_what_was_l
     run = first.connection.run
 
     async def noted(script, *arguments):
-        if script is redis_scripts.RELEASE:
+        if script == "release":
             releases.append(arguments)
         return await run(script, *arguments)
 
@@ -440,7 +438,7 @@ async def test_a_release_that_was_long_on_its_way_does_not_bring_back_what_was_l
     await first.lease(1, {}, MANY)
     assert await first.release("https://a.example/1")
     assert await leased_paths(first) == ["/1"]
-    assert (await run(redis_scripts.RELEASE, *releases[0]))[1] == [0]
+    assert (await run("release", *releases[0]))[1] == [0]
     assert await first.ack("https://a.example/1")
     assert await first.refresh() == Counts(done=1)
 

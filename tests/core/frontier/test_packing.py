@@ -3,7 +3,7 @@
 import pytest
 
 from llmcrawler.core.frontier import UrlTask
-from llmcrawler.fleet.redis_values import pack, unpack
+from llmcrawler.fleet.redis_frontier import pack, unpack
 
 
 @pytest.mark.parametrize(

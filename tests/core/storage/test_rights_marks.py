@@ -7,9 +7,10 @@ import pytest
 
 from llmcrawler.core.storage import RightsCounts, marks_of, open_job_file
 from llmcrawler.core.storage.job_file import JOB_FILE
+from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.storage.job_status import job_status
 from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
-from llmcrawler.crawl.job import JobSpec, begin_run
+from llmcrawler.crawl.job import begin_run
 from tests.crawl.jobs import ALL_WELL, STARTED, Made, make_job
 
 SIGNAL = {"name": "content-signal", "where": "https://a.example/robots.txt", "uses": {"ai-train": "no"}, "value": "…"}

@@ -7,8 +7,9 @@ from filelock import FileLock
 
 from llmcrawler.core.storage import open_job_file
 from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
+from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.storage.job_status import job_status
-from llmcrawler.crawl.job import JobSpec, check_job
+from llmcrawler.crawl.job import check_job
 from llmcrawler.errors import ConfigError
 from tests.crawl.jobs import ALL_WELL, STARTED, Made, as_json, make_job, task, with_frontier
 

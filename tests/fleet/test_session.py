@@ -1,0 +1,136 @@
+"""When a worker may ask a host, against a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from llmcrawler.core.frontier import UrlTask
+from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
+from llmcrawler.errors import StorageFailed
+from llmcrawler.fleet.session import DistributedSession, OwnershipLog
+from tests.servers.redis_server import RedisServer
+
+pytestmark = pytest.mark.server
+GAP_SECONDS = 0.2
+HOST = "a.example"
+URL = f"http://{HOST}/"
+
+
+@pytest.fixture
+def server(tmp_path):
+    with RedisServer(tmp_path) as server:
+        yield server
+
+
+def session(server: RedisServer, lease_seconds: float, **callbacks: Any) -> DistributedSession:
+    given = {"unsafe_of": lambda _urls: (), "on_kept": _ignore, "take_site": _ignore, "widen": _ignore} | callbacks
+    rules = SessionRules(server.url, "crawl", lease_seconds)
+    return DistributedSession(rules, JobSpec("explore", {}), 100, on_failure=_ignore, **given)
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+@pytest.fixture
+async def both(server) -> AsyncIterator[tuple[DistributedSession, DistributedSession]]:
+    owner, other = session(server, 20), session(server, 20)
+    for one in (owner, other):
+        await one.open()
+    await owner.frontier.add([UrlTask(URL, HOST)])
+    assert len(await owner.frontier.lease(1, {}, 1)) == 1
+    yield owner, other
+    for one in (owner, other):
+        await one.close("shutdown")
+
+
+async def test_a_worker_asks_the_host_of_another_one_once_that_knows_and_both_keep_the_gap(both):
+    owner, other = both
+    assert owner.frontier.holds(URL)
+    asking = asyncio.ensure_future(other.may_start(HOST, None, GAP_SECONDS))
+    await asyncio.wait([asking], timeout=0.5)
+    assert not asking.done()
+    for one in both:
+        await one.beat()
+    assert await asyncio.wait_for(asking, 20)
+    asked = time.monotonic()
+    assert await owner.may_start(HOST, None, GAP_SECONDS)
+    assert await other.may_start(HOST, None, GAP_SECONDS)
+    assert time.monotonic() - asked >= GAP_SECONDS - 0.001  # Redis counts milliseconds
+
+
+async def test_a_site_is_settled_when_what_was_acknowledged_is_so_in_redis(both):
+    owner, other = both
+    acking = asyncio.ensure_future(owner.frontier.ack(f"http://{HOST}/"))
+    await asyncio.sleep(0)
+    assert owner.frontier.has_of(HOST)
+    assert await acking
+    assert not owner.frontier.has_of(HOST)
+    await owner.give_up(HOST)
+    assert await other.frontier.lease(1, {}, 1) == []
+
+
+async def test_a_start_url_that_is_redirected_widens_the_scope_of_all(both, server):
+    widened: list[str] = []
+    await both[0].widen("http://b.example/")
+    third = session(server, 20, widen=widened.append)
+    await third.open()
+    assert widened == ["http://b.example/"]
+    await third.close("shutdown")
+
+
+async def test_who_waits_to_know_whether_it_was_taken_for_gone_hears_that_redis_is_lost(server):
+    lone = session(server, 0.2)
+    await lone.open()
+    await asyncio.sleep(0.3)  # longer than a lease
+    asking = asyncio.ensure_future(lone.may_start(HOST, None, 0))
+    server.stop()
+    beating = asyncio.ensure_future(lone.beat())
+    await asyncio.wait([asking], timeout=0.3)
+    assert not asking.done()
+    lone.leave()
+    lone.connection._patience = (0.0, 0.0)
+    for waiting in (asking, beating):
+        with pytest.raises(StorageFailed):
+            await asyncio.wait_for(waiting, 20)
+    await lone.connection.close()
+
+
+def test_what_becomes_of_many_sites_is_a_line_of_each_kind(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log = OwnershipLog("me", lambda: 0.0)
+    for number in range(7):
+        log.note_taken(f"{number}.example", "", is_known=False)
+    log.note_taken("a.example", "w1", is_known=True)
+    log.note_taken("b.example", "w2", is_known=False)
+    log.note_taken("mine.example", "me", is_known=True)
+    log.note_given_up("c.example")
+    log.write()
+    assert caplog.messages == [
+        "This worker took 0.example, 1.example, 2.example, 3.example, 4.example and 3 more",
+        "This worker took over a.example from w1 with what was learned of it, b.example from w2",
+        "This worker gave up c.example: another one has less to do",
+    ]
+    assert log.counts == {"taken": 10, "taken_over": 2, "given_up": 1}
+
+
+def test_lines_are_some_seconds_apart_and_nothing_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    times = iter((0.0, 5.0, 10.0, 11.0))
+    log = OwnershipLog("me", lambda: next(times))
+    for site in ("a", "b"):
+        log.note_taken(site, "", is_known=False)
+        log.write()
+    assert caplog.messages == ["This worker took a"]
+    log.note_taken("c", "", is_known=False)
+    log.write()
+    assert caplog.messages[1:] == ["This worker took b, c"]
+    log.note_taken("d", "", is_known=False)
+    log.write(at_end=True)
+    assert caplog.messages[2:] == ["This worker took d"]
