@@ -179,7 +179,7 @@ _VALUE: Final = r"""(?:"[^"]*+"|'[^']*+'|[^\t\n\f\r >"'][^\t\n\f\r >]{0,500}+)""
 _COSTLY_ATTRIBUTE: Final = (
     rf"[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]{{0,100}}+(?:{_BLANK}*+={_BLANK}*+{_VALUE}?+)?+"
 )
-_HUGE_TAG: Final = re.compile(rf"<[A-Za-z][^\t\n\f\r />]{{0,100}}+(?:{_ATTRIBUTE}){{128}}")
+_HUGE_TAG: Final = re.compile(rf"<[A-Za-z][^\t\n\f\r />]{{0,100}}+(?:{_COSTLY_ATTRIBUTE}){{128}}")
 
 
 def is_cheap(html: str) -> bool:

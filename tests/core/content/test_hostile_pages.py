@@ -147,3 +147,9 @@ def test_data_nested_deeper_than_python_walks_is_cut():
 def test_one_text_in_many_nested_properties_is_not_repeated_without_end():
     html = "<div itemscope>" + "<div itemprop=a>" * 1500 + "x" * 100_000
     assert len(str(read_page(html, URL).structured_data)) < 600_000
+
+
+def test_a_tag_of_very_many_attributes_is_not_cheap() -> None:
+    tags = ["<p " + "".join(f"{name}{number}=1 " for number in range(200)) + ">" for name in ("a", "data-")]
+    assert [is_cheap(tag) for tag in tags] == [False, False]
+    assert is_cheap("<p a=1 b=2>" * 100)
