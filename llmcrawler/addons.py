@@ -55,8 +55,8 @@ class Proxies:
         _add(
             settings,
             "DOWNLOADER_MIDDLEWARES",
-            "llmcrawler.middlewares.response_validation.ValidationMiddleware",
-            "llmcrawler.middlewares.proxy_choice.ProxyMiddleware",
+            "llmcrawler.middlewares.proxies.ValidationMiddleware",
+            "llmcrawler.middlewares.proxies.ProxyMiddleware",
         )
 
 

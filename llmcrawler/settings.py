@@ -10,7 +10,7 @@ COMMANDS_MODULE = "llmcrawler.commands"
 # -- Politeness: a stranger's site, every night ------------------------------------------------------------------------
 USER_AGENT = "llmcrawler/0.1 (+https://github.com/llmcrawler/llmcrawler)"  # put your own url here
 ROBOTSTXT_OBEY = True
-ROBOTSTXT_PARSER = "llmcrawler.middlewares.robot_parser.GroupRobotParser"  # RFC 9309
+ROBOTSTXT_PARSER = "llmcrawler.middlewares.robots_txt.GroupRobotParser"  # RFC 9309
 # ROBOTSTXT_USER_AGENT: the name whose rules are ours; empty: that in USER_AGENT, up to its "/"
 ROBOTS_META_OBEY = True  # keep the rules of X-Robots-Tag and robots meta elements; False: they are recorded only
 RIGHTS_POLICY = "record"  # what sites say of rights is written into `rights`; respect: obeyed, for CRAWL_PURPOSE; off
@@ -84,10 +84,10 @@ DOWNLOAD_HANDLERS = {
     "http": "llmcrawler.engine.http_downloads.PageDownloadHandler",
     "https": "llmcrawler.engine.http_downloads.PageDownloadHandler",
 }
-TWISTED_DNS_RESOLVER = "llmcrawler.engine.resolver.GuardedResolver"
+TWISTED_DNS_RESOLVER = "llmcrawler.middlewares.addresses.GuardedResolver"
 SPIDER_MIDDLEWARES = {
     "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out
-    "llmcrawler.middlewares.exchange_recorder.ExchangeMiddleware": 20,
+    "llmcrawler.middlewares.stored.ExchangeMiddleware": 20,
     # Scope and frontier do the work of these, and each costs a layer of generators for every page.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
@@ -95,35 +95,35 @@ SPIDER_MIDDLEWARES = {
 }
 DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.stored.StoredPageMiddleware": 5,  # before all that could refuse or wait
-    "llmcrawler.middlewares.archived.ArchivedPageMiddleware": 6,  # likewise; what the job has goes first
-    "llmcrawler.middlewares.address_checks.AddressMiddleware": 10,
+    "llmcrawler.middlewares.stored.ArchivedPageMiddleware": 6,  # likewise; what the job has goes first
+    "llmcrawler.middlewares.addresses.AddressMiddleware": 10,
     "llmcrawler.middlewares.backoff.GivenUpMiddleware": 20,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "llmcrawler.middlewares.robots_txt.RobotsMiddleware": 100,
-    "llmcrawler.middlewares.host_rights.RightsMiddleware": 110,  # robots.txt is known by then
+    "llmcrawler.engine.page_rights.RightsMiddleware": 110,  # robots.txt is known by then
     "llmcrawler.middlewares.backoff.BackoffMiddleware": 560,  # it sees a 429 before RetryMiddleware at 550
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
-    "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
-    "llmcrawler.middlewares.response_validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
+    "llmcrawler.middlewares.addresses.CrawlMetaRefreshMiddleware": 580,
+    "llmcrawler.middlewares.proxies.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
     "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
     "llmcrawler.middlewares.cookies.CrawlCookiesMiddleware": 700,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "llmcrawler.middlewares.encodings.EncodingMiddleware": 588,  # before all that looks into bodies
-    "llmcrawler.middlewares.compression.CompressionMiddleware": 590,
+    "llmcrawler.middlewares.bodies.EncodingMiddleware": 588,  # before all that looks into bodies
+    "llmcrawler.middlewares.bodies.CompressionMiddleware": 590,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-    "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
-    "llmcrawler.middlewares.exchange_recorder.ExchangeMiddleware": 940,  # it sees answers as they came, and redirects
+    "llmcrawler.middlewares.addresses.CrawlRedirectMiddleware": 600,
+    "llmcrawler.middlewares.stored.ExchangeMiddleware": 940,  # it sees answers as they came, and redirects
     # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.
-    "llmcrawler.middlewares.proxy_choice.ProxyMiddleware": 950,
-    "llmcrawler.middlewares.address_checks.NameMiddleware": 1000,  # behind all that may choose a proxy
+    "llmcrawler.middlewares.proxies.ProxyMiddleware": 950,
+    "llmcrawler.middlewares.addresses.NameMiddleware": 1000,  # behind all that may choose a proxy
 }
 ITEM_PIPELINES = {
-    "llmcrawler.pipelines.page_content.ContentPipeline": 100,
-    "llmcrawler.pipelines.classify.ClassifyPipeline": 300,
-    "llmcrawler.pipelines.record.RecordPipeline": 500,
-    "llmcrawler.pipelines.own.OwnStages": 700,
-    "llmcrawler.pipelines.feed.FeedPipeline": 900,
+    "llmcrawler.pipelines.stages.ContentPipeline": 100,
+    "llmcrawler.pipelines.stages.ClassifyPipeline": 300,
+    "llmcrawler.pipelines.stages.RecordPipeline": 500,
+    "llmcrawler.pipelines.stages.OwnStages": 700,
+    "llmcrawler.pipelines.stages.FeedPipeline": 900,
 }
 # Scrapy imports what stands in EXTENSIONS_BASE even when it is off: the telnet console and the remote control, which a
 # crawler of strangers' sites does not need, take 0.17 s of every start. AutoThrottle and LogStats have successors here.
@@ -157,7 +157,7 @@ REMOTE_CONTROL_ENABLED = False
 # -- Logs and progress -------------------------------------------------------------------------------------------------
 LOG_LEVEL = "INFO"
 # LOG_FORMAT: Scrapy's; `json` makes each log line of `scrapy crawl`, `shell` and `parse` a JSON object
-LOG_FORMATTER = "llmcrawler.engine.logformatter.ShortLogFormatter"
+LOG_FORMATTER = "llmcrawler.engine.log_setup.ShortLogFormatter"
 STATS_DUMP = False  # True: Scrapy's stats stand in the log before the summary
 PROGRESS = "auto"  # live (on a terminal), log, off; auto chooses
 PROGRESS_LOG_SECONDS = 60.0  # between two progress lines where there is no terminal

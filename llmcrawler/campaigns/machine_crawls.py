@@ -63,9 +63,9 @@ _MODULES: Final = (
     "llmcrawler.core.content.api_client",
     "llmcrawler.crawl.start_checks",
     "llmcrawler.engine.http_downloads",
-    "llmcrawler.engine.logformatter",
+    "llmcrawler.engine.log_setup",
     "llmcrawler.engine.request_scheduler",
-    "llmcrawler.engine.resolver",
+    "llmcrawler.middlewares.addresses",
     "llmcrawler.engine.scheduler",
 )
 _ENTRY: Final = "llmcrawler.commands.python_crawl_process"

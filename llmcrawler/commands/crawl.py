@@ -93,7 +93,7 @@ class Command(WithLog, CrawlCommand):
         from llmcrawler.crawl.configuration import errors_share
         from llmcrawler.crawl.setting_checks import check_names, check_values, near_name
         from llmcrawler.crawl.start_checks import check
-        from llmcrawler.engine.compat.components import create_crawler
+        from llmcrawler.engine.compat import create_crawler
 
         assert self.crawler_process is not None
         if len(args) != 1:

@@ -55,7 +55,7 @@ class Command(WithLog, ParseCommand):
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
         from llmcrawler.core.frontier import Lease, UrlTask
         from llmcrawler.crawl.context import crawl_of
-        from llmcrawler.engine.compat.components import PARSE_DEPTH
+        from llmcrawler.engine.compat import PARSE_DEPTH
         from llmcrawler.engine.request_context import update_context
         from llmcrawler.items import Page
 

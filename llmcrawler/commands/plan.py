@@ -27,10 +27,10 @@ _SPIDER = "explore"
 # Seconds from one word of progress to the next: on a terminal, where they take each other's place, and elsewhere.
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 5.0
 _LOOK_ONLY: dict[str, Any] = {
-    "SCHEDULER": "llmcrawler.engine.sampling_scheduler.SamplingScheduler",
+    "SCHEDULER": "llmcrawler.pipelines.plan_sampling.SamplingScheduler",
     "ITEM_PIPELINES": {
         "llmcrawler.pipelines.plan_sampling.SampledLinks": 50,
-        "llmcrawler.pipelines.page_content.ContentPipeline": 100,
+        "llmcrawler.pipelines.stages.ContentPipeline": 100,
         "llmcrawler.pipelines.plan_sampling.SamplingPipeline": 300,
     },
     "LLM_PROVIDER": "none",

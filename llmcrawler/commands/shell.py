@@ -53,7 +53,7 @@ class Command(WithLog, ShellCommand):
 
 def _functions(extractor: OfflineExtractor, variables: dict[str, Any]) -> dict[str, Any]:
     """Return the functions that the shell has; each takes a response, or takes the one that the shell has now."""
-    from llmcrawler.engine.response_text import page_text
+    from llmcrawler.engine.responses import page_text
 
     def page(response: Any) -> tuple[str, str]:
         chosen = variables.get("response") if response is None else response

@@ -1,19 +1,63 @@
-"""Tells the `kind` and message of a page's error from what went wrong with its request."""
+"""Names what went wrong with a request: as the `kind` and message of a page's error, as the refusal of a request, and
+as the feed item of a url that gave no content.
+"""
 
 from __future__ import annotations
 
 import zlib
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 from scrapy import exceptions
 from scrapy.core.downloader.handlers.http11 import TunnelError
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
 from twisted.internet import error as network
 
 from llmcrawler.core.content import is_binary
-from llmcrawler.engine.refusals import RequestRefused
-from llmcrawler.engine.request_context import response_context
+from llmcrawler.engine.request_context import attempts_of, response_context
 from llmcrawler.errors import ProtocolFault
+from llmcrawler.items import Page, PageError
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from llmcrawler.core.frontier import Lease
+    from llmcrawler.items import FeedItem
+
+
+# Answers of a host that has no time now.
+OVERLOAD_STATUSES: Final = frozenset({429, 503})
+
+
+class RefusalKind(StrEnum):
+    """Reason why a request is refused; `error.kind` in the feed's line of its url."""
+
+    ROBOTS = "robots"
+    ROBOTS_UNREACHABLE = "robots_unreachable"
+    RIGHTS = "rights"
+    REDIRECT_LOOP = "redirect_loop"
+    REDIRECT_OFFSITE = "redirect_offsite"
+    REDIRECT_SEEN = "redirect_seen"
+    PRIVATE_ADDRESS = "private_address"
+    HOST_DOWN = "host_down"
+    NO_PROXY = "no_proxy"
+    PROXY = "proxy"
+    VALIDATION = "validation"
+    BODY = "body"
+
+
+class RequestRefused(IgnoreRequest):
+    """Raised for a request that the crawler refuses itself. `url` is where a redirect led to."""
+
+    def __init__(self, kind: RefusalKind, message: str, url: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind.value
+        self.url = url
+
 
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (exceptions.CannotResolveHostError, "dns"),
@@ -73,3 +117,28 @@ def response_fault(response: Response) -> tuple[str, str] | None:
         content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]
         return "not_html", f"not a web page: {content_type}"
     return None
+
+
+def error_page(
+    lease: Lease, kind: str, message: str, response: Response | None = None, request: Request | None = None
+) -> Page:
+    """Return the item of a leased url that ended with an error of stage `fetch`."""
+    tried = request or (response.request if response is not None else None)
+    page = lease.task.page()
+    page.status = response.status if response is not None else None
+    page.error = PageError("fetch", kind, message, attempts_of(tried))
+    return page
+
+
+def unasked_line(crawler: Crawler, lease: Lease) -> FeedItem:
+    """Return the line of a url that is not fetched: it is none, or it took down the crawl too often."""
+    lost = f"the crawl was taken down {lease.attempts - 1} times while it was read"
+    error = ("lost", lost) if lease.is_lost else ("url", lease.task.fault)
+    return spider_line(crawler, lease, error_page(lease, *error))
+
+
+def spider_line(crawler: Crawler, lease: Lease, page: Page) -> FeedItem:
+    """Return the line of a page that `error_page` made, for a spider whose lines may be no pages."""
+    line_of_fault = getattr(crawler.spider, "line_of_fault", None)
+    line: FeedItem = page if line_of_fault is None else line_of_fault(lease, page)
+    return line

@@ -1,7 +1,7 @@
-"""Sets up the log: each line is a JSON object when LOG_FORMAT=json, and Scrapy's lines about its own parts are left out
-unless LOG_LEVEL is DEBUG.
+"""Sets up the log: each line is a JSON object when LOG_FORMAT=json, Scrapy's lines about its own parts are left out
+unless LOG_LEVEL is DEBUG, and lines about items are short.
 
-Scrapy makes the formatter of its log handler from LOG_FORMAT for each crawler. So another handler takes its place, with
+Scrapy makes the formatter of its log handler from LOG_FORMAT for each crawl. So another handler takes its place, with
 the same settings.
 """
 
@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from scrapy import Spider
+from scrapy.http import Response
+from scrapy.logformatter import LogFormatter, LogFormatterResult
 from scrapy.settings import BaseSettings
 from scrapy.utils.log import TopLevelFormatter
+from twisted.python.failure import Failure
+
+from llmcrawler.items import Page, Template, Url
 
 START_LINE: Final = "llmcrawler.extensions.start_line.StartLine"
 
@@ -101,3 +106,22 @@ def _handler(settings: BaseSettings) -> logging.Handler:
         mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
         return logging.FileHandler(Path(file), mode=mode, encoding=settings.get("LOG_ENCODING"))
     return logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()
+
+
+class ShortLogFormatter(LogFormatter):
+    def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult:
+        if isinstance(item, Page):
+            outcome = (
+                f"{item.error.kind} ({item.error.stage})" if item.error else f"{item.page_type} by {item.decided_by}"
+            )
+            return _line("Page %(url)s: %(outcome)s", {"url": item.url, "outcome": outcome})
+        if isinstance(item, Template):
+            return _line("Template %(name)s: %(pages)d pages", {"name": item.template, "pages": item.page_count})
+        if isinstance(item, Url):
+            # A map has tens of thousands of them, and the feed has them too; Scrapy logs nothing for None.
+            return None  # type: ignore[return-value]
+        return super().scraped(item, response, spider)
+
+
+def _line(message: str, values: dict[str, Any]) -> LogFormatterResult:
+    return {"level": logging.DEBUG, "msg": message, "args": values}

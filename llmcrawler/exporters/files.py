@@ -15,8 +15,8 @@ from twisted.internet.defer import Deferred
 from llmcrawler.core.storage.feeds.feed_checks import check_addable, is_folder
 from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_scheduler import RequestScheduler
+from llmcrawler.engine.scheduler import running_scheduler
 
 
 class _CrawlFileStorage(FileFeedStorage):

@@ -18,8 +18,7 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.understanding_building import Understanding
 from llmcrawler.engine.compat import is_closing
-from llmcrawler.engine.own_schedulers import check_scheduler, running_scheduler
-from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.engine.scheduler import FrontierScheduler, check_scheduler, running_scheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions import connect_handlers
 from llmcrawler.extensions.throttle import AdaptiveThrottle

@@ -22,8 +22,7 @@ from scrapy.utils.defer import ensure_awaitable
 from llmcrawler.core.reporting import WrittenFeed
 from llmcrawler.crawl.arguments import DROP
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.engine.compat import close_spider_soon
-from llmcrawler.engine.compat.components import FeedExporterBase
+from llmcrawler.engine.compat import FeedExporterBase, close_spider_soon
 from llmcrawler.errors import ConfigError
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import on_stop
 from llmcrawler.engine.downloader import PoliteDownloader
-from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
-from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.engine.scheduler import FrontierScheduler, has_scheduler, running_scheduler
 from llmcrawler.extensions import connect_handlers
 
 logger = logging.getLogger(__name__)

@@ -45,7 +45,7 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.signals import job_closing
 from llmcrawler.engine import log_setup
-from llmcrawler.engine.refusals import OVERLOAD_STATUSES
+from llmcrawler.engine.failures import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions import connect_handlers

@@ -23,7 +23,7 @@ from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.start_checks import wants_exchanges
-from llmcrawler.engine.stored_bodies import text_of
+from llmcrawler.engine.responses import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions import connect_handlers
 from llmcrawler.items import Page, feed_item_of

@@ -17,7 +17,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.crawl.context import build_crawl
 from llmcrawler.crawl.start_checks import check, check_numbers
 from llmcrawler.engine.compat import SpiderControl
-from llmcrawler.engine.own_schedulers import check_scheduler
+from llmcrawler.engine.scheduler import check_scheduler
 
 
 class CrawlSetup:

@@ -40,14 +40,13 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable, site_taken
 from llmcrawler.engine.downloader import (
     PoliteDownloader,
+    PoliteSlot,
     check_downloader,
     download_failed,
     request_started,
     slot_made,
 )
-from llmcrawler.engine.failures import failure_kind
-from llmcrawler.engine.polite_slot import PoliteSlot
-from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind
+from llmcrawler.engine.failures import OVERLOAD_STATUSES, RefusalKind, failure_kind
 from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions import connect_handlers

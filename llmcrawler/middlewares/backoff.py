@@ -11,7 +11,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
-from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RequestRefused
+from llmcrawler.engine.failures import OVERLOAD_STATUSES, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 
 # The host rests after a refusal. A page that is refused again and again waits by itself on top of that.

@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from tldextract import TLDExtract
 
-from llmcrawler.engine.compat.components import CookiesBase, use_public_suffixes
+from llmcrawler.engine.compat import CookiesBase, use_public_suffixes
 
 # As browsers have them (RFC 6265, 6.1, asks for 50 cookies of 4096 bytes at least).
 _MAX_COOKIE_CHARACTERS = 4096

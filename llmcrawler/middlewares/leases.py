@@ -13,10 +13,9 @@ from scrapy.http import Response
 
 from llmcrawler.core.frontier import Lease
 from llmcrawler.engine.compat import process_item
-from llmcrawler.engine.error_pages import error_page, spider_line
-from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
+from llmcrawler.engine.failures import error_page, spider_line
 from llmcrawler.engine.request_context import context_of, response_context, update_context
-from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.engine.scheduler import FrontierScheduler, has_scheduler, running_scheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.items import FeedItem
 

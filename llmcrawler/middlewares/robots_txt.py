@@ -18,18 +18,69 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.python import to_unicode
 from scrapy.utils.response import response_status_message
 
 from llmcrawler.core.content import is_binary
-from llmcrawler.core.politeness.robots import MAX_BYTES, MAX_REDIRECTS, RobotsAnswer, RobotsCache, robots_answer
+from llmcrawler.core.politeness.robots import (
+    MAX_BYTES,
+    MAX_REDIRECTS,
+    Robots,
+    RobotsAnswer,
+    RobotsCache,
+    parse_robots,
+    robots_answer,
+)
 from llmcrawler.core.urls import with_plain_origin
+from llmcrawler.crawl.configuration import own_token
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
-from llmcrawler.engine.failures import failure_kind
-from llmcrawler.engine.refusals import RefusalKind, RequestRefused
-from llmcrawler.middlewares.compression import WHOLE_BODY
-from llmcrawler.middlewares.robot_parser import FORBIDS_ALL, UnreachableRobots
+from llmcrawler.engine.failures import RefusalKind, RequestRefused, failure_kind
+from llmcrawler.middlewares.bodies import WHOLE_BODY
+
+FORBIDS_ALL: Final = b"User-agent: *\nDisallow: /"
+
+
+class GroupRobotParser(RobotParser):
+    """Applies the rules for the crawl's own name (ROBOTSTXT_USER_AGENT, USER_AGENT), and ignores the agent that Scrapy
+    names with each question.
+    """
+
+    def __init__(self, robots: Robots) -> None:
+        self.robots = robots
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
+        return cls(parse_robots(robotstxt_body, own_token(crawler.settings)))
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:  # noqa: ARG002 (Scrapy's)
+        return self.robots.allows(to_unicode(url))
+
+    def crawl_delay(self, user_agent: str | bytes) -> float | None:  # noqa: ARG002 (Scrapy's)
+        """Return the longest gap in seconds between requests that the file asks for (Crawl-delay, Request-rate)."""
+        return self.robots.gap_seconds
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        return self.robots.sitemaps
+
+    @property
+    def size_bytes(self) -> int:
+        return self.robots.size_bytes
+
+
+class UnreachableRobots(GroupRobotParser):
+    """Stands for a robots.txt that cannot be had: everything is forbidden until it can (RFC 9309, 2.3.1.4).
+
+    `is_final`: its pages do not wait for it.
+    """
+
+    def __init__(self, reason: str, *, is_final: bool) -> None:
+        super().__init__(parse_robots(FORBIDS_ALL, ""))
+        self.reason = reason
+        self.is_final = is_final
+
 
 # More is fetched than is read (RFC 9309, 2.5), so that a file which is too long is cut and not lost.
 _MAX_FETCHED_BYTES: Final = 20 * 2**20

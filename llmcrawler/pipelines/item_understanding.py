@@ -17,10 +17,7 @@ from llmcrawler.core.understanding.site_reader import FetchedPage
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.items import Page, PageError
-from llmcrawler.pipelines.classify import ClassifyPipeline
-from llmcrawler.pipelines.page_content import ContentPipeline
-from llmcrawler.pipelines.record import RecordPipeline
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stages import ClassifyPipeline, ContentPipeline, RecordPipeline, StageRules
 
 # What an item may be told of its page: names of the lines of our feed.
 RESULTS: Final = (  # in their order

@@ -1,24 +1,28 @@
-"""Classifies the sampled pages of a plan as far as that is free, and counts what a model would be shown of them."""
+"""Fetches a sample of a site for `scrapy plan`, classifies its pages as far as that is free, and counts what a model
+would be shown of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.frontier import UrlTask
 from llmcrawler.core.llm import estimate_tokens
-from llmcrawler.core.reporting.planning.site_sample import SampledPage, Sampler
+from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Draw, SampledPage, Sampler
 from llmcrawler.core.understanding.classification import STRUCTURED_DATA, PageTypeRules, describe_page, tokens_of
 from llmcrawler.core.understanding.extraction import RecordTypes, listed_to_show, shown_blocks
 from llmcrawler.core.urls import url_pattern
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import Page, PageError
-from llmcrawler.pipelines.classify import ClassifyPipeline
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stages import ClassifyPipeline, StageRules
 
 
 @dataclass(eq=False)
@@ -109,3 +113,26 @@ class SamplingPipeline(ClassifyPipeline):
 def _block_tokens(html: str, url: str, budget_tokens: int) -> int:
     blocks = shown_blocks(listed_to_show(html, url, budget_tokens), (), budget_tokens)
     return estimate_tokens(json.dumps([asdict(block) for block in blocks], ensure_ascii=False))
+
+
+class SamplingScheduler(FrontierScheduler):
+    """Tells the sampler of all urls that are found, and ends after PLAN_SAMPLE_PAGES pages."""
+
+    sampler: Sampler
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._draw = Draw()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        scheduler, sampler = super().from_crawler(crawler), crawl_of(crawler).sampler
+        assert sampler is not None
+        scheduler.sampler = sampler
+        scheduler.budget.max_pages = min(scheduler.budget.max_pages, crawler.settings.getint(SAMPLE_PAGES))
+        return scheduler
+
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        tasks = list(tasks)
+        self.sampler.add_urls(tasks)
+        return await super().add(map(self._draw, tasks))

@@ -1,11 +1,17 @@
-"""Explores a site, and gives one line for each url that was tried."""
+"""Explores a site, and gives one line for each url that was tried: builds the page of a response, as it enters its
+stages, and sends pages that come as empty shells to the browser.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable
-from functools import cached_property
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from scrapy import Request
@@ -13,18 +19,46 @@ from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
-from llmcrawler.core.frontier import Lease
+from llmcrawler.core.content import PageReader
+from llmcrawler.core.content.render_features import (
+    THIN_WORDS,
+    RenderFeatures,
+    may_need_browser,
+    read_render_features,
+)
+from llmcrawler.core.frontier import Frontier, Lease
 from llmcrawler.core.frontier.site_views import block_facts
-from llmcrawler.core.urls import Sitemap, UrlRefusalKind, in_turns, route_of
-from llmcrawler.engine.error_pages import error_page
-from llmcrawler.engine.failures import response_fault
-from llmcrawler.engine.request_context import lease_of, response_context
-from llmcrawler.engine.rights_files import RightsFiles
-from llmcrawler.items import Link, Page
+from llmcrawler.core.politeness.robots import PageRobots
+from llmcrawler.core.storage import STAGES, Ledger, StoredPage, body_hash
+from llmcrawler.core.understanding.extraction import Records
+from llmcrawler.core.understanding.site_reader import FetchedPage, PageReading, SiteReader, may_withhold
+from llmcrawler.core.understanding.sites import SiteRegistry
+from llmcrawler.core.urls import Sitemap, UrlRefusalKind, canonical_link, in_turns, route_of
+from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
+from llmcrawler.crawl.render_choice import NEVER, RenderChoice
+from llmcrawler.engine.failures import error_page, response_fault
+from llmcrawler.engine.page_rights import PageRights, RightsFiles
+from llmcrawler.engine.request_context import (
+    LATENCY,
+    RENDER,
+    RENDERED,
+    attempts_of,
+    context_of,
+    lease_of,
+    response_context,
+)
+from llmcrawler.engine.responses import (
+    LINKS_HEADER,
+    ROBOTS_HEADER,
+    body_of,
+    names_of,
+    page_text,
+    robots_tags_of,
+    text_of,
+)
+from llmcrawler.errors import ContentError, TooCostly
+from llmcrawler.items import Link, Page, PageError, StageRun
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
-from llmcrawler.spiders.browser_pages import BrowserPages
-from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
-from llmcrawler.spiders.page_rights import PageRights
 
 logger = logging.getLogger(__name__)
 
@@ -158,3 +192,366 @@ class ExploreSpider(FrontierSpider):
             await self._scheduler().add(tasks)
         if of is not None:
             (focused or views).note_links(of, found)
+
+
+NOT_MODIFIED = 304
+# A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
+# faster than that, they wait as bodies.
+_READ_AT_ONCE = 4
+# Pages that are read in another process have places of their own, so that they are not in the way of the others.
+_COSTLY_AT_ONCE = 16
+_LARGE_AT_ONCE = 4
+_LARGE_BYTES = 256 * 2**10
+# A longer page is not kept for its record: it may wait long for a verdict, and beside many others.
+_KEPT_CHARS = 2_000_000
+
+
+@dataclass(eq=False)
+class PageBuilder:
+    """Makes pages of responses. `ledger` is None without a job. `refreshes`: pages are compared with the last
+    crawl's. `withholds`: the content of pages is not taken whose `robots` say so. `may_refuse`: that of others neither,
+    by what is said of their rights.
+    """
+
+    reader: SiteReader
+    frontier: Frontier
+    sites: SiteRegistry
+    records: Records
+    robots: PageRobots
+    ledger: Ledger | None = None
+    refreshes: bool = False
+    withholds: bool = True
+    may_refuse: bool = False
+
+    def __post_init__(self) -> None:
+        self._places = asyncio.Semaphore(_READ_AT_ONCE * (1 + self.reader.most_workers))
+        self._costly_places = asyncio.Semaphore(_COSTLY_AT_ONCE)
+        self._large_places = asyncio.Semaphore(_LARGE_AT_ONCE)
+
+    @asynccontextmanager
+    async def html_of(self, response: TextResponse) -> AsyncIterator[str]:
+        """Wait for a place among the pages that are read, and yield the page's text. Large pages have fewer places."""
+        if len(response.body) > _LARGE_BYTES:
+            async with self._large_places:
+                yield await asyncio.to_thread(page_text, response)
+            return
+        html = page_text(response)
+        places = self._places if self.reader.pages.is_cheap(html) else self._costly_places
+        async with places:
+            yield html
+
+    async def page_of(
+        self, lease: Lease, response: TextResponse, html: str, content: PageReading | ContentError | None = None
+    ) -> Page:
+        """Return the page. Its content is None where the stages have nothing to do: it cannot be read, or has not
+        changed. With a JOBDIR the body is safe from here on. `content` is given where it has been read in passing, or
+        why it could not be.
+        """
+        before = response_context(response).stored
+        is_restored = before is not None and before.body is not None and lease.is_stored
+        is_new = before is None or before.body is None
+        page = _restored(lease, before) if before is not None and is_restored else lease.task.page()
+        if not is_restored:
+            add_facts(page, response)
+        page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
+        if is_new:
+            self._keep_body(page, response, NEW if self.refreshes else None)
+        if content is not None:
+            self._take(page, response, html, content)
+        elif before is None or is_new or is_restored:
+            self._take(page, response, html, await self.read(lease, response, html))
+        else:
+            page = await self._compared(lease, page, response, html, before)
+        return page
+
+    def not_modified(self, lease: Lease, response: Response) -> Page | None:
+        """Return the page as it was before where the server answers that it has not changed; else None."""
+        before = response_context(response).stored
+        if response.status != NOT_MODIFIED or before is None or before.line is None:
+            return None
+        page = lease.task.page()
+        page.fetched_at = now()
+        # What a 304 leaves out still holds (RFC 9110, 15.4.5).
+        return self._unchanged(page, before.line, [*(before.line.get("robots") or ()), *robots_tags_of(response)])
+
+    def note_robots(self, page: Page, response: Response) -> None:
+        """Put into the page what it says to robots, in its headers and its content; withhold it where they say so."""
+        metas = page.content.robots if page.content is not None else {}
+        self._mark(page, self.robots.directives(datetime.now(UTC), robots_tags_of(response), metas))
+
+    def change_of_fault(self, page: Page, request: Request) -> str | None:
+        """Return what has changed with a page that could not be fetched, where the crawl looks for changes."""
+        if not self.refreshes or page.error is None:
+            return None
+        before = context_of(request).stored
+        if before is None or before.line is None:
+            return NEW
+        earlier = before.line.get("error")
+        if earlier is not None and earlier["kind"] == page.error.kind:
+            return UNCHANGED
+        return GONE if page.status in GONE_STATUSES else None
+
+    async def keep_unchanged(self, page: Page) -> None:
+        """Note in the ledger that the stored body is this crawl's too."""
+        assert self.ledger is not None
+        await self.ledger.note_unchanged(page.id)
+
+    async def _compared(self, lease: Lease, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
+        """Compare a page with what the last crawl has kept of it."""
+        assert before.body is not None
+        was_fine = before.line is not None and before.line.get("error") is None
+        if before.line is not None and before.line.get("duplicate_of") is not None:  # what it repeats may be gone
+            page.duplicate_of, was_fine = before.line["duplicate_of"], False
+        is_same = before.body.digest == await _hash_of(response.body)
+        if is_same and was_fine and self._says_the_same_to_robots(response, before):
+            assert before.line is not None
+            page = self._unchanged(page, before.line, before.line["robots"])
+            await self.keep_unchanged(page)
+            return page
+        self._take(page, response, html, await self.read(lease, response, html))
+        said = (before.line or {}).get("robots", page.robots)
+        same = page.content is not None and page.robots == said and await self._says_the_same(page, before)
+        page.change = UNCHANGED if same else CHANGED
+        if before.line is not None and before.line["status"] in GONE_STATUSES:  # it has come back
+            page.change = NEW
+        self._keep_body(page, response, page.change)
+        if same and was_fine:
+            assert before.line is not None
+            return self._unchanged(page, before.line, page.robots or ())
+        return page
+
+    def _says_the_same_to_robots(self, response: Response, before: StoredPage) -> bool:
+        """Return whether headers say what they said, and no date that they named is over now."""
+        if before.line is None or before.body is None or "robots" not in before.line:
+            return False
+        headers = [value for name, value in before.body.headers if name.lower() == ROBOTS_HEADER.lower()]
+        said = before.line["robots"]
+        return headers == robots_tags_of(response) and said == self.robots.directives(datetime.now(UTC), said or ())
+
+    def _mark(self, page: Page, robots: list[str] | None) -> None:
+        page.robots = robots
+        if self.withholds and self.robots.withholds(robots):
+            page.withhold()  # an earlier crawl may have read it
+
+    def _unchanged(self, page: Page, line: dict[str, Any], robots: Iterable[str] | None) -> Page:
+        """Return the page of the last crawl, with the times of this one and what it says to robots now. Its stages have
+        nothing to do.
+        """
+        known = Page.of_line(line)
+        known.id = page.id
+        self._mark(known, self.robots.directives(datetime.now(UTC), robots or ()))
+        known.change = UNCHANGED if known.robots == line.get("robots", known.robots) else CHANGED
+        known.fetched_at, known.latency_seconds = page.fetched_at, page.latency_seconds or known.latency_seconds
+        fetch = page.stages.get("fetch") or StageRun("success", None, 1, time.time(), known.latency_seconds or 0.0)
+        skipped = StageRun("skipped", None, 0, time.time(), 0.0)
+        known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
+        if self.sites.duplicates is not None:
+            self.sites.duplicates.keep_unchanged(known)
+        if known.template is not None:
+            grouper = self.sites.of(known.url).grouper
+            known.template = grouper.count_earlier(known.id, known.template)
+        return known
+
+    async def _says_the_same(self, page: Page, before: StoredPage) -> bool:
+        assert page.content is not None
+        assert before.body is not None
+        line = before.line or {}
+        site, template, page_type = self.sites.of(page.url), line.get("template"), line.get("page_type")
+        if before.body.body is None:  # STORE_BODIES is off: what is left to compare with
+            return bool(line.get("content_hash") == await self.reader.main_hash(site, page.content))
+        try:
+            html = await asyncio.to_thread(text_of, before.body)
+            fetched = FetchedPage(html, before.body.url, page.url)
+            read = self.reader.read(site, fetched, with_features=False, with_main=False)
+            old = PageVersion(html, (await read).content)
+        except ContentError:
+            return False
+        learner = self.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
+
+        async def record_of(version: PageVersion) -> dict[str, Any] | None:
+            if learner is None:
+                return None
+            url = page.final_url or page.url
+            return await self.records.record_by(learner, version.html, url, version.content.lang)
+
+        try:
+            new = PageVersion(page.html or "", page.content)
+            return await says_the_same(old, new, partial(self.reader.texts_differ, site), record_of)
+        except TooCostly:
+            return False
+
+    def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
+        page.change = change
+        if self.ledger is None:
+            return
+        assert page.fetched_at is not None
+        attempts = attempts_of(response.request)
+        seconds = page.latency_seconds or 0.0
+        page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
+        body = replace(body_of(response, page.fetched_at), change=change)
+        self.ledger.keep_body(page.id, body, page.stages["fetch"])
+
+    def _take(self, page: Page, response: Response, html: str, found: PageReading | ContentError) -> None:
+        if isinstance(found, ContentError):
+            page.error = PageError("content", found.kind, str(found))
+            page.duplicate_of = None  # whatever it was before
+        else:
+            content, page.main, page.block_facts = found.content, found.main, found.facts
+            header = b", ".join(response.headers.getlist("Link")).decode("latin-1")
+            if header and "canonical" not in content.metadata and (named := canonical_link(header, response.url)):
+                content = replace(content, metadata={**content.metadata, "canonical": named})
+            page.content = content
+            page.html = html if len(html) <= _KEPT_CHARS else None
+            self.sites.of(page.url).note_platform(html, names_of(response))
+        self.note_robots(page, response)
+
+    async def read(
+        self, lease: Lease, response: TextResponse, html: str, *, with_features: bool = False
+    ) -> PageReading | ContentError:
+        """Read a page, or tell why it cannot be read."""
+        url = lease.task.page().url
+        # Else headers, the last crawl or the page's rights decide whether, and with what, the site learns from it.
+        with_main = not (
+            self.may_refuse
+            or response_context(response).stored is not None
+            or RENDERED in response.flags
+            or may_withhold(robots_tags_of(response))
+            or b"canonical" in b" ".join(response.headers.getlist("Link"))
+        )
+        await self.frontier.start(lease.url)
+        try:
+            fetched = FetchedPage(html, response.url, url)
+            site = self.sites.of(url)
+            return await self.reader.read(site, fetched, with_features=with_features, with_main=with_main)
+        except ContentError as error:
+            return error
+        finally:
+            self.frontier.mark_survived(lease.url)
+
+
+def add_facts(page: Page, response: Response) -> None:
+    page.final_url = response.url if response.url != page.url else None
+    page.latency_seconds = round(response.meta.get(LATENCY, 0.0), 4)
+    page.fetched_at = response_context(response).archived_at or now()
+
+
+async def _hash_of(body: bytes) -> bytes:
+    return body_hash(body) if len(body) <= _LARGE_BYTES else await asyncio.to_thread(body_hash, body)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _restored(lease: Lease, before: StoredPage) -> Page:
+    assert before.body is not None
+    fresh = lease.task.page()
+    page = Page.of_line({**(before.line or fresh.as_line()), "error": None})
+    page.id = fresh.id
+    page.stages = before.stages
+    page.final_url = before.body.url if before.body.url != page.url else None
+    page.fetched_at, page.latency_seconds = before.body.fetched_at, before.body.latency_seconds
+    page.change = before.body.change
+    return page
+
+
+# In Scrapy's HTTP cache a page and what the browser makes of it would be one.
+_BY_BROWSER = {RENDER: True, "dont_cache": True}
+_RAW = "raw_page_features"  # in a request's meta: what came over plain HTTP
+
+_OF_THE_RESPONSE = (LATENCY,)
+
+
+@dataclass(frozen=True, slots=True)
+class PageLook:
+    """Result of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
+    it was read in passing, or the error for which it could not be read.
+    """
+
+    again: Request | None = None
+    content: PageReading | ContentError | None = None
+
+
+@dataclass(eq=False)
+class BrowserPages:
+    """Decides which pages go to the browser, and says of pages that stay empty that they are."""
+
+    choice: RenderChoice
+    reader: PageReader
+    pages: PageBuilder
+
+    def meta_of(self, lease: Lease) -> dict[str, Any]:
+        """Return the meta of a request that is made for a lease."""
+        goes_straight = not lease.is_stored and _is_get(lease) and self.choice.goes_straight(lease.task.address)
+        return dict(_BY_BROWSER) if goes_straight else {}
+
+    async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> PageLook:
+        """Tell whether a page needs the browser. `reads`: if it does not, its content is wanted."""
+        assert response.request is not None
+        if self.choice.mode == NEVER or lease.is_stored or not _is_get(lease):
+            return PageLook()
+        raw: RenderFeatures | None = response.meta.get(_RAW)
+        if RENDERED in response.flags:
+            if raw is not None:
+                self.choice.note(lease.task.address, raw, await self._features(html, response.url, is_rendered=True))
+            return PageLook()
+        if RENDER in response.meta:  # there is no browser
+            return PageLook()
+        content, features = await self._content_and_features(lease, response, html, reads=reads)
+        if not self.choice.wants(lease.task.address, features):
+            return PageLook(content=content)
+        # A page does not refer to itself.
+        kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
+        meta = {**kept, **_BY_BROWSER, _RAW: features, "referrer_policy": "no-referrer"}
+        return PageLook(response.request.replace(url=response.url, meta=meta, dont_filter=True))
+
+    def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
+        """Return the links that the browser has found and the body does not show."""
+        if RENDERED not in response.flags and not lease.is_stored:
+            return []
+        return [Link(url) for url in (response.headers.get(LINKS_HEADER) or b"").decode("latin-1").split()]
+
+    async def refuse_shell(self, page: Page, response: Response, html: str) -> None:
+        """Give a page that holds nothing but scripts an error, so that it is not classified."""
+        assert page.content is not None
+        if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
+            return
+        is_rendered = RENDERED in response.flags
+        features = await self._features(html, response.url, is_rendered=is_rendered)
+        if features.is_blank if is_rendered else features.is_shell:
+            page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
+            page.title, page.lang = page.content.title or None, page.content.lang or None
+            page.content = None
+
+    async def _content_and_features(
+        self, lease: Lease, response: TextResponse, html: str, *, reads: bool
+    ) -> tuple[PageReading | ContentError | None, RenderFeatures]:
+        if not may_need_browser(html):
+            return None, RenderFeatures()
+        if not reads:
+            return None, await self._features(html, response.url)
+        found = await self.pages.read(lease, response, html, with_features=True)
+        features = None if isinstance(found, ContentError) else found.features
+        return found, features or RenderFeatures()
+
+    async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
+        """Read the features of a page by which a browser is chosen; none where it cannot be read, which its content
+        will tell.
+        """
+        if not may_need_browser(html, is_rendered=is_rendered):
+            return RenderFeatures()
+        try:
+            return await self.reader.apply(read_render_features, html, is_rendered, url=url)
+        except ContentError:
+            return RenderFeatures()
+
+    def _why(self, *, is_rendered: bool) -> str:
+        if is_rendered:
+            return "the page stayed empty in the browser as well"
+        if self.choice.mode == NEVER:
+            return "the page is made by scripts: -a render=auto would render it"
+        return "the page is made by scripts and not rendered: see the log, or pages like it stayed empty in the browser"
+
+
+def _is_get(lease: Lease) -> bool:
+    return bool(lease.task.details().get("method", "GET") == "GET")

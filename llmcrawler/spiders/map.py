@@ -1,17 +1,23 @@
-"""Maps a site: gives one line for each of its urls, most of them without fetching the page."""
+"""Maps a site: gives one line for each of its urls, most of them without fetching the page.
+
+The urls come from pages that are looked through, from lists of the site, or from an index of web archives.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlencode, urlsplit
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings
@@ -19,32 +25,196 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.python.failure import Failure
 
 from llmcrawler.core.content import Outline, read_outline
-from llmcrawler.core.frontier import Lease, MapAdmission, UrlTask
+from llmcrawler.core.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, Lease, MapAdmission, UrlTask
+from llmcrawler.core.reporting.text import many
+from llmcrawler.core.storage import Outcome
+from llmcrawler.core.storage.archives.archived_pages import IndexEntry, entries_in, entries_of_file
+from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.arguments import MapOptions
 from llmcrawler.crawl.task_lists import CaptureIndex
-from llmcrawler.engine.compat import close_spider_soon, is_closing
-from llmcrawler.engine.error_pages import error_page
-from llmcrawler.engine.failures import response_fault
-from llmcrawler.engine.map_scheduler import MapScheduler, line_of_task
-from llmcrawler.engine.own_schedulers import running_scheduler
+from llmcrawler.engine.compat import close_spider_soon, is_closing, settle_scraper, wake_engine
+from llmcrawler.engine.failures import OVERLOAD_STATUSES, RefusalKind, error_page, failure_kind, response_fault
 from llmcrawler.engine.request_context import LATENCY, lease_of
-from llmcrawler.engine.response_text import head_of, page_text, robots_tags_of
-from llmcrawler.items import CDX, Page, Url
-from llmcrawler.spiders.base import FrontierSpider, faulty_task
-from llmcrawler.spiders.index_reader import IndexFault, IndexReader
-from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
+from llmcrawler.engine.responses import head_of, page_text, robots_tags_of
+from llmcrawler.engine.scheduler import FrontierScheduler, running_scheduler
+from llmcrawler.items import CDX, Page, PageError, Url
+from llmcrawler.spiders.base import FEED, LLMS_TXT, FrontierSpider, ListLimits, faulty_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy import Spider
+    from scrapy.core.engine import ExecutionEngine
+
 
 logger = logging.getLogger(__name__)
 
+_LINES_AT_ONCE = 100
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _INLINE_BYTES = 256 * 2**10
-_OWN_STAGES = (
-    "page_content.ContentPipeline",
-    "classify.ClassifyPipeline",
-    "record.RecordPipeline",
-    "feed.FeedPipeline",
-)
+_OWN_STAGES = ("ContentPipeline", "ClassifyPipeline", "RecordPipeline", "FeedPipeline")
+
+
+class MapScheduler(FrontierScheduler):
+    """Leases pages to be looked through; when those are enough, it gives the lines of the urls that wait as they are.
+
+    Each url is acknowledged with its line like any other, so a map that was killed goes on where it was.
+    """
+
+    _aside: tuple[Lease, ...] = ()  # leased to be listed
+    _early: tuple[Lease, ...] = ()  # leased, and to go back
+    _only_tests_wait = False
+
+    def has_pending_requests(self) -> bool:
+        return bool(super().has_pending_requests() or self._aside or self.frontier.counts().queued)
+
+    async def pass_over(self, lease: Lease) -> None:
+        """Acknowledge a url that was looked through and is not listed."""
+        if self._leases.pop(lease.url, None) is not None:
+            await self.frontier.ack(lease.url, Outcome(None, {}))
+            self._count()
+
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        new = await super().add(tasks)
+        self._only_tests_wait = self._only_tests_wait and not new
+        return new
+
+    @property
+    def _admission(self) -> MapAdmission:
+        assert isinstance(self.admission, MapAdmission)
+        return self.admission
+
+    @property
+    def _engine(self) -> ExecutionEngine:
+        assert self.crawler.engine is not None
+        return self.crawler.engine
+
+    def _new_leases_left(self) -> int:
+        return 0 if self._admission.reason_to_end is not None else super()._new_leases_left()
+
+    async def _open(self) -> None:
+        await super()._open()
+        self.budget.refunds = 0  # a page that could not be had has cost a request too
+        if self.backend.job is not None:
+            self.budget.spent = await self.backend.job.ledger.tried_count()
+
+    def _resume_budget(self) -> None:
+        """Do nothing: most lines of earlier runs were no pages, and `_open` counts those that were."""
+
+    async def _fill(self) -> None:
+        if self._reads_lists():  # which tell what the pages are worth
+            return
+        if not self.may_lease():
+            self._note_end()
+            await self._list_all()
+        elif not (self._only_tests_wait and self._has_better()):
+            await super()._fill()
+            for lease in self._early:
+                await self.frontier.release(lease.url)
+            self._early = ()
+            await self._list(self._aside)
+
+    def _reads_lists(self) -> bool:
+        spider: MapSpider = self.crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
+        scraper = self._engine.scraper.slot
+        is_quiet = not self._waiting and not self._delayed and not self._engine.downloader.active
+        # A request that was dropped without a word is no reason to wait.
+        return spider.reads_lists and not (is_quiet and (scraper is None or scraper.is_idle()))
+
+    def _has_better(self) -> bool:
+        """Return whether pages that no list has are on their way: they may lead to more of their kind."""
+        return any(lease.task.priority < TEST_PRIORITY for lease in self._leases.values())
+
+    def _take(self, leases: Iterable[Lease]) -> None:
+        wanted = list(leases)
+        super()._take(lease for lease in wanted if lease.task.priority < TEST_PRIORITY)
+        tests = tuple(lease for lease in wanted if TEST_PRIORITY <= lease.task.priority < LISTED_ONLY_PRIORITY)
+        if self._has_better():
+            self._early, self._only_tests_wait = tests, bool(tests)
+        else:
+            super()._take(tests)
+        self._aside = tuple(lease for lease in wanted if lease.task.priority >= LISTED_ONLY_PRIORITY)
+        if self._aside:
+            self._refill.set()  # they leave room for others
+
+    async def _list_all(self) -> None:
+        self._aside = tuple(self._buffer.drain())
+        self.budget.spent -= len(self._aside)
+        while self._aside or self.frontier.counts().queued:
+            await self._list(self._aside)
+            if is_closing(self.crawler):
+                break
+            self._is_leasing = True
+            try:
+                self._aside = tuple(await self.frontier.lease(_LINES_AT_ONCE, {}, _LINES_AT_ONCE))
+            finally:
+                self._is_leasing = False
+        wake_engine(self.crawler)
+
+    async def _list(self, leases: tuple[Lease, ...]) -> None:
+        """Send the lines of these urls through the pipelines, as those of pages."""
+        if not leases:
+            return
+        self._leases |= {lease.url: lease for lease in leases}
+        scraper = self._engine.scraper
+        passed_over = [self.pass_over(lease) for lease in leases if not self._admission.matches(lease.url)]
+        lines = [line_of_task(lease) for lease in leases if self._admission.matches(lease.url)]
+        await asyncio.gather(*passed_over, *(scraper.start_itemproc_async(line, response=None) for line in lines))
+        self._aside = ()
+        settle_scraper(self.crawler)  # one that is being closed waits for these lines too
+
+    def _note_end(self) -> None:
+        assert self.crawler.stats is not None
+        if self.crawler.stats.get_value("llmcrawler/map_end") is None:
+            reason = self._admission.reason_to_end
+            more = self.frontier.counts().queued + len(self._buffer)
+            reason = reason or f"max_pages={self.budget.max_pages} looked through, {more:,} more urls were not"
+            self.crawler.stats.set_value("llmcrawler/map_end", reason)
+
+    async def _item_is_through(self, item: object) -> None:
+        if isinstance(item, Url) and item.id in self._leases:
+            self._count_line(item)
+        await super()._item_is_through(item)
+
+    def _count_line(self, line: Url) -> None:
+        stats = self.crawler.stats
+        assert stats is not None
+        stats.inc_value("llmcrawler/urls")
+        stats.inc_value(f"llmcrawler/urls/{line.source}")
+        if line.was_tried:
+            stats.inc_value("llmcrawler/pages")
+        if line.error is not None:
+            stats.inc_value(f"llmcrawler/errors/{line.error.stage}/{line.error.kind}")
+
+    async def _close(self, reason: str) -> None:
+        if self.backend.job is None and reason != "finished":
+            for task in self._tasks:
+                task.cancel()
+            await self._list_at_the_end()
+        await super()._close(reason)
+
+    async def _list_at_the_end(self) -> None:
+        """Write the lines of all urls that are known, when a map is cut short and cannot go on. The pipelines are
+        closed by now, the feeds are not.
+        """
+        leases = self.held_leases()
+        while leases:
+            self._leases |= {lease.url: lease for lease in leases}
+            lines = [line_of_task(lease) for lease in leases if self._admission.matches(lease.url)]
+            spider: Spider | None = self.crawler.spider
+            for line in lines:
+                await self.crawler.signals.send_catch_log_async(
+                    signal=signals.item_scraped, item=line, response=None, spider=spider
+                )
+            leases = await self.frontier.lease(_LINES_AT_ONCE, {}, _LINES_AT_ONCE)
+
+
+def line_of_task(lease: Lease, error: PageError | None = None) -> Url:
+    """Return the item of a url whose page was not fetched, or failed."""
+    line = lease.task.url_line()
+    line.error = PageError("fetch", "url", lease.task.fault) if lease.task.fault else error
+    return line
 
 
 class MapSpider(FrontierSpider):
@@ -64,8 +234,8 @@ class MapSpider(FrontierSpider):
         """
         super().update_settings(settings)
         settings.set("LLM_PROVIDER", "none", priority="cmdline")
-        settings.set("SCHEDULER", "llmcrawler.engine.map_scheduler.MapScheduler", priority="spider")
-        own = dict.fromkeys(f"llmcrawler.pipelines.{stage}" for stage in _OWN_STAGES)
+        settings.set("SCHEDULER", "llmcrawler.spiders.map.MapScheduler", priority="spider")
+        own = dict.fromkeys(f"llmcrawler.pipelines.stages.{stage}" for stage in _OWN_STAGES)
         # As a whole: Scrapy puts the project's settings over a spider's once more, entry by entry.
         settings.set("ITEM_PIPELINES", {**settings["ITEM_PIPELINES"], **own}, priority="spider")
 
@@ -232,3 +402,134 @@ def _redirect_target(response: Response) -> str | None:
             return None
         return normalise(target, response.url) if target else None
     return None
+
+
+_AT_ONCE: Final = 500  # entries, which are read in some milliseconds
+_MAX_PAGES: Final = 10_000
+_MAX_EMPTY: Final = 3  # pages in a row
+_META: Final = {
+    "download_timeout": 120.0,  # it looks through files of gigabytes
+    "download_maxsize": 50 * 2**20,
+    "autothrottle_dont_adjust_delay": True,
+}
+_LOOK_SECONDS: Final = 0.5
+_CURES: Final = {
+    RefusalKind.ROBOTS.value: "; -s ROBOTSTXT_OBEY=False asks it all the same, and nothing else is asked for here",
+    "timeout": "; ask for less at once with ?pageSize=1 behind its url",
+    "too_large": "; ask for less at once with ?pageSize=1 behind its url",
+}
+
+
+class IndexFault(Exception):
+    """What is wrong with an index, in words, with what helps."""
+
+
+@dataclass(eq=False)
+class IndexReader:
+    """Gives `take` the urls of pages that an index has, in portions, with the index's address. `send` sends a request,
+    one at a time; `wants_more` is asked before each; nothing more is waited for once `is_closing`.
+    """
+
+    index: CaptureIndex
+    send: Callable[[Request], object]
+    take: Callable[[Sequence[str], str], Awaitable[int]]
+    wants_more: Callable[[], bool]
+    is_closing: Callable[[], bool]
+
+    async def read(self, hosts: Sequence[str], *, subdomains: bool) -> None:
+        """Read what is there of these hosts. Raises IndexFault where that is not all of it."""
+        for file in self.index.files:
+            await self._take(file, entries_of_file(file))
+        for host in hosts if self.index.server else ():
+            query = {"url": host, "matchType": "domain" if subdomains else "host", "output": "json"}
+            mark = "&" if "?" in self.index.server else "?"
+            await self._read_pages(f"{self.index.server}{mark}{urlencode(query)}", host)
+
+    async def _read_pages(self, query: str, host: str) -> None:
+        answer = await self._ask(f"{query}&showNumPages=true")
+        count = _page_count(answer)
+        if count is None:  # it has no pages, and has answered with all it has
+            await self._take(query, _entries_of(answer))
+            return
+        if not count and self._goes_on():
+            logger.warning("Index %s: it has nothing of %s", self.index, host)
+        empty, before = 0, b""
+        for number in range(min(count, _MAX_PAGES)):
+            if not self._goes_on():
+                return
+            address = f"{query}&page={number}"
+            answer = await self._ask(address)
+            if answer and answer == before:
+                raise IndexFault(f"its pages {number - 1:,} and {number:,} of {count:,} are the same")
+            empty = 0 if await self._take(address, _entries_of(answer)) else empty + 1
+            if empty == _MAX_EMPTY:
+                told = f"Index {self.index}: {empty} pages in a row are empty: no more of its {count:,} are read"
+                logger.warning(told)
+                return
+            before = answer
+        if count > _MAX_PAGES:
+            raise IndexFault(
+                f"it has {count:,} pages, and {_MAX_PAGES:,} are read; ask for larger ones with ?pageSize=50"
+            )
+
+    def _goes_on(self) -> bool:
+        return self.wants_more() and not self.is_closing()
+
+    async def _take(self, address: str, entries: Iterator[IndexEntry]) -> int:
+        """Return how many entries there are."""
+        count = new = faults = 0
+        first = ""
+        try:
+            while self._goes_on() and (some := await asyncio.to_thread(lambda: list(islice(entries, _AT_ONCE)))):
+                for one in some:
+                    faults += bool(one.fault)
+                    first = first or (one.fault and f"line {one.line:,}: {one.fault}")
+                count += len(some)
+                pages = [page for one in some if (page := one.page()) is not None]
+                new += await self.take([url for url, status in pages if status < 400], address)
+        except (WarcFault, OSError) as error:
+            raise IndexFault(f"{address}: {error}") from error
+        if count and count == faults:
+            raise IndexFault(f"{address}: it is no index: {first}")
+        level = logging.WARNING if faults else logging.INFO
+        wrong = f"; {many(faults, 'line')} cannot be read, such as {first}" if faults else ""
+        logger.log(level, "Index %s: %s entries, %s new urls of the map%s", address, f"{count:,}", f"{new:,}", wrong)
+        return count - faults
+
+    async def _ask(self, url: str) -> bytes:
+        """Return an answer; nothing where there are no captures."""
+        got: asyncio.Future[Response | Failure] = asyncio.get_running_loop().create_future()
+        self.send(Request(url, callback=got.set_result, errback=got.set_result, meta=dict(_META), dont_filter=True))
+        while not got.done():
+            await asyncio.wait([got], timeout=_LOOK_SECONDS)
+            if self.is_closing() and not got.done():
+                return b""
+        answer = got.result()
+        if isinstance(answer, Failure):
+            kind, message = failure_kind(answer.value)
+            raise IndexFault(f"{url}: {message}{_CURES.get(kind, '')}")
+        if answer.status == 404 and b"no captures" in answer.body[:1000].lower():
+            return b""
+        if answer.status in OVERLOAD_STATUSES:
+            raise IndexFault(f"{url}: it has no time ({answer.status}); the same command later, with a JOBDIR, goes on")
+        if answer.status != 200:
+            said = " ".join(answer.body[:200].decode("utf-8", "replace").split())
+            raise IndexFault(
+                f"{url}: it answers {answer.status} ({said}); the url of a CDX server is wanted, such as"
+                " https://index.commoncrawl.org/CC-MAIN-2026-04-index or https://web.archive.org/cdx/search/cdx"
+            )
+        return answer.body
+
+
+def _entries_of(answer: bytes) -> Iterator[IndexEntry]:
+    return entries_in(io.BytesIO(answer).readline)
+
+
+def _page_count(answer: bytes) -> int | None:
+    """Return the number of pages that a server says it has; None where it says something else."""
+    try:
+        told: Any = json.loads(answer[:1000] or b"0")
+    except (ValueError, RecursionError):
+        return None
+    count = told.get("pages") if isinstance(told, dict) else told
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None

@@ -19,8 +19,8 @@ from llmcrawler.crawl import context as reachable_hosts
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import ReachableHosts, build_crawl, crawl_of, find_crawl
 from llmcrawler.engine.compat import SpiderControl
-from llmcrawler.middlewares.address_checks import AddressMiddleware
-from llmcrawler.pipelines.classify import ClassifyPipeline
+from llmcrawler.middlewares.addresses import AddressMiddleware
+from llmcrawler.pipelines.stages import ClassifyPipeline
 from llmcrawler.spiders.explore import ExploreSpider
 
 URL = "https://shop.example/"

@@ -6,9 +6,8 @@ from llmcrawler.core.content import read_page
 from llmcrawler.core.content.render_features import read_page_and_features, read_render_features
 from llmcrawler.core.urls import AddressGuard
 from llmcrawler.crawl.render_choice import ALWAYS, AUTO, NEVER, RenderChoice, has_gained
-from llmcrawler.engine.browser.context_turns import ContextTurns
-from llmcrawler.engine.browser.page_scripts import links_header
-from llmcrawler.engine.browser.page_traffic import BrowserRequest, TrafficRules
+from llmcrawler.engine.browser.handler import ContextTurns
+from llmcrawler.engine.browser.rendered_page import BrowserRequest, TrafficRules, links_header
 
 SCRIPT = '<script src="/app.js"></script>'
 PROSE = "<p>" + "A sentence that somebody wrote for others to read. " * 30 + "</p>"

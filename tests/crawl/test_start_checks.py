@@ -109,7 +109,7 @@ def test_the_name_of_an_archive_says_its_format(given, named):
     ("settings", "arguments", "needed"),
     [
         ({}, {}, True),
-        ({"ITEM_PIPELINES": {"llmcrawler.pipelines.feed.FeedPipeline": 900, "shop.Gone": None}}, {}, True),
+        ({"ITEM_PIPELINES": {"llmcrawler.pipelines.stages.FeedPipeline": 900, "shop.Gone": None}}, {}, True),
         ({"FEEDS": {"pages.csv": {"format": "csv"}}}, {}, False),
         ({"FEED_URI": "pages.csv"}, {}, False),
         ({"JOBDIR": "jobs/shop"}, {}, False),

@@ -13,7 +13,7 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier.sqlite import SqliteFrontier
-from llmcrawler.engine.polite_slot import PoliteSlot
+from llmcrawler.engine.downloader import PoliteSlot
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import asyncio
 
 from scrapy import Request
 
-from llmcrawler.engine.delayed_requests import DelayedRequests
+from llmcrawler.engine.host_queues import DelayedRequests
 from llmcrawler.engine.request_context import context_of, update_context
 from tests.adapters.stubs import stub
 

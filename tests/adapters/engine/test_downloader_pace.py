@@ -18,7 +18,7 @@ from scrapy.utils.test import get_crawler
 from llmcrawler import settings as defaults
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
 from llmcrawler.extensions.throttle import AdaptiveThrottle, rules_of
-from llmcrawler.middlewares.robot_parser import GroupRobotParser
+from llmcrawler.middlewares.robots_txt import GroupRobotParser
 from tests.adapters.stubs import stub
 from tests.virtual_time import run_fast
 
@@ -106,10 +106,10 @@ def downloader_of(host: Host, settings: dict[str, Any], robots: str) -> PoliteDo
 
 def use_clock_of_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all that counts seconds read the running loop's clock, and jitter be the same each time."""
-    ours = ("engine.downloader", "engine.polite_slot", "extensions.throttle")
+    ours = ("engine.downloader", "extensions.throttle")
     for module in ("scrapy.core.downloader", *(f"llmcrawler.{one}" for one in ours)):
         monkeypatch.setattr(f"{module}.monotonic", asyncio.get_running_loop().time)
-    monkeypatch.setattr("llmcrawler.engine.polite_slot.random", Random(1))
+    monkeypatch.setattr("llmcrawler.engine.downloader.random", Random(1))
     monkeypatch.setattr("llmcrawler.engine.downloader.wake_engine", lambda _crawler: None)
 
 

@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from llmcrawler import errors
-from llmcrawler.engine.handlers import PageHandlers, _load_browser
+from llmcrawler.engine.downloader import PageHandlers, _load_browser
 from llmcrawler.engine.request_context import RENDER
 
 

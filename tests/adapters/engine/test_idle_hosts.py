@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.engine.lease_demand import idle_hosts
+from llmcrawler.engine.scheduler import idle_hosts
 
 
 def slot(*, age: float, delay: float, transferring: int = 1) -> Any:

@@ -8,17 +8,15 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.engine.map_scheduler import MapScheduler
-from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_scheduler import RequestScheduler
-from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.engine.scheduler import FrontierScheduler, running_scheduler
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.setup import CrawlSetup
 from llmcrawler.middlewares.leases import LeaseMiddleware
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.explore import ExploreSpider
 from llmcrawler.spiders.extract import ExtractSpider
-from llmcrawler.spiders.map import MapSpider
+from llmcrawler.spiders.map import MapScheduler, MapSpider
 from tests.adapters.stubs import stub
 
 
@@ -27,7 +25,7 @@ from tests.adapters.stubs import stub
     [
         (ExploreSpider, Scheduler, "llmcrawler.engine.scheduler.FrontierScheduler"),
         (ExtractSpider, RequestScheduler, "llmcrawler.engine.scheduler.FrontierScheduler"),
-        (MapSpider, FrontierScheduler, "llmcrawler.engine.map_scheduler.MapScheduler"),
+        (MapSpider, FrontierScheduler, "llmcrawler.spiders.map.MapScheduler"),
     ],
 )
 def test_a_scheduler_that_cannot_feed_the_spider_is_refused_before_anything_is_built(spider, scheduler, needed):

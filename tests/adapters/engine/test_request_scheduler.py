@@ -18,9 +18,8 @@ from scrapy.exceptions import DropItem
 from scrapy.http import JsonRequest, Response
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.engine.kept_requests import pack_item, pack_request, unpack_item, unpack_request
 from llmcrawler.engine.request_context import context_of
-from llmcrawler.engine.request_scheduler import RequestScheduler
+from llmcrawler.engine.request_scheduler import RequestScheduler, pack_item, pack_request, unpack_item, unpack_request
 from llmcrawler.errors import ConfigError, WorkGivenBack
 
 URL = "http://a.test/"

@@ -13,9 +13,8 @@ from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl, crawl_of
 from llmcrawler.engine.compat import SpiderControl
-from llmcrawler.engine.refusals import RequestRefused
-from llmcrawler.engine.resolver import GuardedResolver
-from llmcrawler.middlewares.address_checks import AddressMiddleware
+from llmcrawler.engine.failures import RequestRefused
+from llmcrawler.middlewares.addresses import AddressMiddleware, GuardedResolver
 from llmcrawler.spiders.explore import ExploreSpider
 from tests.adapters.stubs import stub
 

@@ -45,7 +45,7 @@ from llmcrawler.exporters.page_formats import (
 )
 from llmcrawler.exporters.table_formats import RecordsExporter, RightsExporter
 from llmcrawler.items import Page, PageError, Template, Url
-from llmcrawler.pipelines.feed import FeedPipeline
+from llmcrawler.pipelines.stages import FeedPipeline
 
 SITE = "https://a.test"
 

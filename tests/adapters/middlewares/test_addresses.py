@@ -14,10 +14,9 @@ from llmcrawler.core.urls import NameLookup
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl, crawl_of
 from llmcrawler.engine.compat import SpiderControl
-from llmcrawler.engine.refusals import RequestRefused
+from llmcrawler.engine.failures import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
-from llmcrawler.engine.resolver import GuardedResolver
-from llmcrawler.middlewares.address_checks import AddressMiddleware, NameMiddleware
+from llmcrawler.middlewares.addresses import AddressMiddleware, GuardedResolver, NameMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
 from tests.adapters.stubs import stub
 

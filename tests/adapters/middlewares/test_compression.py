@@ -15,8 +15,8 @@ from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl
 from llmcrawler.engine.compat import SpiderControl
-from llmcrawler.engine.refusals import RequestRefused
-from llmcrawler.middlewares.compression import CompressionMiddleware
+from llmcrawler.engine.failures import RequestRefused
+from llmcrawler.middlewares.bodies import CompressionMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
 from tests.adapters.stubs import stub
 

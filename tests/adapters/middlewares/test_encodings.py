@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from llmcrawler.engine.response_text import DecodedHtml, DecodedXml, decoded, page_text
+from llmcrawler.engine.responses import DecodedHtml, DecodedXml, decoded, page_text
 
 MB = 2**20
 URL = "http://site.example/"

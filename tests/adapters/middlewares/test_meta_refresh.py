@@ -3,7 +3,7 @@
 import pytest
 from scrapy.http import HtmlResponse
 
-from llmcrawler.engine.response_text import may_refresh
+from llmcrawler.engine.responses import may_refresh
 
 REFRESH = '<meta HTTP-EQUIV="Refresh" content="0; url=/there">'
 

@@ -10,11 +10,10 @@ from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl, crawl_of
 from llmcrawler.engine.compat import SpiderControl
-from llmcrawler.engine.refusals import RequestRefused
+from llmcrawler.engine.failures import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext, context_of
-from llmcrawler.engine.resolver import GuardedResolver
-from llmcrawler.middlewares.proxy_choice import ProxyMiddleware
-from llmcrawler.middlewares.response_validation import ValidationMiddleware
+from llmcrawler.middlewares.addresses import GuardedResolver
+from llmcrawler.middlewares.proxies import ProxyMiddleware, ValidationMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
 from tests.adapters.stubs import stub
 

@@ -15,7 +15,7 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.politeness.robots import RobotsCache
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
-from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.extensions.throttle import AdaptiveThrottle, rules_of
 from llmcrawler.middlewares.robots_txt import RobotsMiddleware
 from tests.adapters.engine.test_downloader_pace import FIXED
@@ -41,7 +41,7 @@ class Site:
         monkeypatch.setattr("llmcrawler.engine.downloader.wake_engine", lambda _crawler: self.woken.append(clock()))
         no_handlers = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
         ours = {"DOWNLOAD_HANDLERS": no_handlers, "DOWNLOADER": PoliteDownloader, "ROBOTSTXT_OBEY": True}
-        parser = {"ROBOTSTXT_PARSER": "llmcrawler.middlewares.robot_parser.GroupRobotParser", "USER_AGENT": "bot"}
+        parser = {"ROBOTSTXT_PARSER": "llmcrawler.middlewares.robots_txt.GroupRobotParser", "USER_AGENT": "bot"}
         crawler = get_crawler(Spider, {**FIXED, **ours, **parser})
         crawler.spider = crawler._create_spider("test")
         self.downloader = PoliteDownloader(crawler)

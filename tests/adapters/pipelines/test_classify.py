@@ -13,9 +13,7 @@ from llmcrawler.core.understanding.extraction import RecordAnswer, RecordQuestio
 from llmcrawler.core.understanding.sites import Site
 from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.items import Page, PageContent
-from llmcrawler.pipelines.classify import ClassifyPipeline
-from llmcrawler.pipelines.record import RecordPipeline
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stages import ClassifyPipeline, RecordPipeline, StageRules
 
 
 class Parting:

@@ -14,8 +14,7 @@ from llmcrawler.core.understanding.sites import Site
 from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.extensions.resume import ResumeExtension
 from llmcrawler.items import Page
-from llmcrawler.pipelines.page_content import ContentPipeline
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stages import ContentPipeline, StageRules
 from tests.adapters.stubs import stub
 
 OFFER = "This week all lamps are sold for half of their price, and you are welcome to see them."

@@ -13,8 +13,7 @@ from llmcrawler.core.understanding.extraction.records import RecordAnswer
 from llmcrawler.core.understanding.sites import Site
 from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.items import Page, PageContent
-from llmcrawler.pipelines.record import RecordPipeline
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stages import RecordPipeline, StageRules
 from tests.adapters.stubs import stub
 
 

@@ -10,8 +10,7 @@ from scrapy.utils.test import get_crawler
 from llmcrawler.crawl.engine_state import CrawlStop
 from llmcrawler.errors import STOPPED, WorkGivenBack
 from llmcrawler.items import Page, PageContent, PageError
-from llmcrawler.pipelines.own import RUNNING, OwnStage
-from llmcrawler.pipelines.stage import Stage, StageRules
+from llmcrawler.pipelines.stages import RUNNING, OwnStage, Stage, StageRules
 from tests.adapters.stubs import stub
 
 

@@ -14,7 +14,7 @@ from llmcrawler.core.politeness.robots import PageRobots
 from llmcrawler.core.storage import StoredBody, StoredPage
 from llmcrawler.engine.request_context import update_context
 from llmcrawler.items import Page
-from llmcrawler.spiders.page_builder import PageBuilder
+from llmcrawler.spiders.explore import PageBuilder
 
 URL = "https://a.example/"
 PAST, COMING = "unavailable_after: 25 jun 2010 15:00:00 gmt", "unavailable_after: 25 jun 2100 15:00:00 gmt"

@@ -21,7 +21,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.cookies import CookieJar
 
-from llmcrawler.engine.compat import components
+from llmcrawler.engine import compat as components
 from tests.adapters.engine.compat.private_names import URL, check_overridden, check_read, crawler_with
 from tests.adapters.stubs import stub
 

@@ -13,7 +13,7 @@ from twisted.web.client import URI, HTTPConnectionPool, ResponseFailed
 from twisted.web.http import _ChunkedTransferDecoder
 from twisted.web.http_headers import Headers
 
-from llmcrawler.engine.compat import http11 as compat_http11
+from llmcrawler.engine import http_downloads as compat_http11
 from tests.adapters.engine.compat.private_names import check_overridden, check_read
 from tests.adapters.stubs import stub
 

@@ -10,7 +10,7 @@ import pytest
 from playwright._impl.transport import PipeTransport
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 
-from llmcrawler.engine.compat.rendering_handler import RenderingHandlerBase
+from llmcrawler.engine.browser.launching import RenderingHandlerBase
 from tests.adapters.engine.compat.private_names import check_overridden, check_read
 from tests.adapters.stubs import stub
 

@@ -1,4 +1,4 @@
-"""Unpacks bodies without holding up the event loop."""
+"""Unpacks bodies without holding up the event loop, and decides their encoding."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from scrapy.http import Response
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat.components import BoundedUnpacking, UnpacksTooLarge
-from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.compat import BoundedUnpacking, UnpacksTooLarge
+from llmcrawler.engine.failures import RefusalKind, RequestRefused
+from llmcrawler.engine.responses import decoded
 
 # Bodies that take a millisecond or two to unpack. Both sizes count: 40 bytes of brotli unpack to 20 MB, and 64 kB of
 # gzip may be 3,000 files of nothing, which take longer than as much text.
@@ -75,3 +76,15 @@ def _is_cut(packed: bytes) -> bool:
     unpacker = zlib.decompressobj(wbits=31)
     unpacker.decompress(packed)
     return not unpacker.eof
+
+
+_DECODED_INLINE_BYTES = 64 * 1024  # what takes about a millisecond
+
+
+class EncodingMiddleware:
+    """Stands right outside of the one that unpacks bodies: those of the HTTP cache and of a JOBDIR pass here too."""
+
+    async def process_response(self, request: Request, response: Response) -> Response:  # noqa: ARG002 - Scrapy's
+        if len(response.body) <= _DECODED_INLINE_BYTES:
+            return decoded(response)
+        return await asyncio.to_thread(decoded, response)

@@ -1,15 +1,19 @@
-"""The text of responses, in the encoding that a browser would choose."""
+"""Responses: their text in the encoding that a browser would choose, and how a job's ledger keeps them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
+from scrapy.http import Headers, HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
+from scrapy.responsetypes import responsetypes
 
-from llmcrawler.core.content import decode, encoding_of, looks_like_html
-from llmcrawler.engine.compat.components import TextBase
+from llmcrawler.core.content import decode, decode_page, encoding_of, looks_like_html
+from llmcrawler.core.storage import StoredBody
+from llmcrawler.engine.compat import TextBase
+from llmcrawler.engine.request_context import LATENCY
 
 ROBOTS_HEADER = "X-Robots-Tag"
+LINKS_HEADER = "X-Rendered-Links"  # of a page that the browser made: urls of links that the body does not show
 _KEPT_BYTES = 1024 * 1024
 _META_REFRESH_BYTES = 4 * 4096  # Scrapy looks for one in the first 4096 characters
 
@@ -131,3 +135,36 @@ def _encoding_of(response: Response) -> str:
 def _has_no_type(response: Response) -> bool:
     essence = (content_type_of(response) or "").partition(";")[0].strip().lower()
     return "/" not in essence or essence in ("unknown/unknown", "application/unknown", "*/*")
+
+
+# The body is stored unpacked, and cookies are nobody else's.
+NOT_STORED_COOKIES = (b"set-cookie", b"set-cookie2")
+_NOT_STORED = {b"content-encoding", b"transfer-encoding", b"content-length", *NOT_STORED_COOKIES}
+
+
+def response_of(stored: StoredBody) -> Response:
+    """Return the response that a body was stored from."""
+    assert stored.body is not None
+    headers = Headers()
+    for name, value in stored.headers:
+        headers.appendlist(name, value)
+    kind = responsetypes.from_args(headers=headers, url=stored.url, body=stored.body)
+    return kind(url=stored.url, status=stored.status, headers=headers, body=stored.body)
+
+
+def text_of(stored: StoredBody) -> str:
+    """Return the text of a stored body."""
+    assert stored.body is not None
+    return decode_page(stored.body, stored.header("content-type"))
+
+
+def body_of(response: Response, fetched_at: str) -> StoredBody:
+    """Return what the ledger keeps of a response."""
+    headers = tuple(
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, values in response.headers.items()
+        if name.lower() not in _NOT_STORED
+        for value in values or ()
+    )
+    latency = round(response.meta.get(LATENCY, 0.0), 4)
+    return StoredBody(response.url, response.status, headers, response.body, fetched_at, latency)

@@ -1,0 +1,527 @@
+"""One page in the browser: judges and counts what it asks for, through the DevTools protocol, waits for its content,
+loads more of it, and looks for its links.
+
+Playwright's own routing would switch the browser's cache off, so that every page fetched the app's scripts anew, and
+it does not see redirects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from playwright.async_api import CDPSession, Page
+from playwright.async_api import Error as PlaywrightError
+from scrapy import Request
+
+from llmcrawler.core.content import robots_metas
+from llmcrawler.core.urls import normalise_with_route, route_of
+
+
+class BrowserHostLimiter:
+    """Makes the browser's requests wait. `limit_of` returns how many a host may have now; one may always go."""
+
+    def __init__(self, limit_of: Callable[[str], int]) -> None:
+        self._limit_of = limit_of
+        self._in_flight: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    async def enter(self, host: str) -> None:
+        while self._in_flight[host] >= max(1, self._limit_of(host)):
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(host, deque()).append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._call_next(host)  # the turn may have been given to this one
+                raise
+        self._in_flight[host] += 1
+
+    def leave(self, host: str) -> None:
+        self._in_flight[host] -= 1
+        if not self._in_flight[host]:
+            del self._in_flight[host]
+        self._call_next(host)
+
+    def _call_next(self, host: str) -> None:
+        waiting = self._waiting.get(host, deque())
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+        if not waiting:
+            self._waiting.pop(host, None)
+
+
+# Resources that are never text. An EventSource would never end; a frame's content is not the page's.
+_BLOCKED_KINDS: Final = frozenset({"Image", "Font", "Media", "TextTrack", "Ping", "CSPViolationReport", "Prefetch"})
+_PICTURES: Final = (".ico", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".woff", ".woff2", ".ttf")
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserRequest:
+    """A request of the browser. `kind` is the resource type of the DevTools protocol. `is_page`: the page itself is to
+    be another one. `source`: the url of the page that asks, or of what redirects here.
+    """
+
+    url: str
+    kind: str
+    method: str = "GET"
+    is_page: bool = False
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRules:
+    """Rules of one page. `refuse_url` gives a reason not to go to a url from a source, `is_forbidden` whether a
+    robots.txt that is known forbids a url.
+    """
+
+    refuse_url: Callable[[str, str], str | None]
+    is_forbidden: Callable[[str], bool]
+
+    def reason_to_block(self, ask: BrowserRequest, *, probing: bool = False) -> str | None:
+        """Return why a request must not go out, else None. `probing`: links are clicked to see where they lead."""
+        parts = urlsplit(ask.url)
+        if parts.scheme in ("data", "blob"):
+            return None
+        if parts.scheme not in ("http", "https"):
+            return "scheme"
+        if ask.kind in _BLOCKED_KINDS or (ask.kind == "Document" and not ask.is_page):
+            return "kind"
+        if ask.kind == "Other" and (parts.path.lower().endswith(_PICTURES) or "manifest" in parts.path):
+            return "kind"  # the tab's icon
+        if self.refuse_url(ask.url, ask.source) is not None:
+            return "private_address"
+        if probing and ask.method not in _READS:
+            return "probing"
+        if not ask.is_page and self.is_forbidden(ask.url):
+            return "robots"
+        return None
+
+
+_REFUSALS: Final = frozenset({429, 503})
+# A request that takes longer (a long poll) holds neither a place at its host nor the page.
+_HOLD_SECONDS: Final = 8.0
+_MAX_RELOADS: Final = 2
+
+
+class Traffic:
+    """State of a page's traffic. `left` is set when it was sent elsewhere (`sent_to`), or is a download."""
+
+    def __init__(
+        self,
+        url: str,
+        rules: TrafficRules,
+        limiter: BrowserHostLimiter,
+        more_headers: Callable[[BrowserRequest], Mapping[str, str]],
+        count: Callable[[str], None],
+    ) -> None:
+        self.page: Page | None = None
+        self.left = asyncio.Event()
+        self.sent_to: str | None = None
+        self.is_download = False
+        self.probing = False
+        self.probed: list[str] = []
+        self.refused: tuple[int, dict[str, str]] | None = None
+        self.document_seconds: float | None = None
+        self.quiet_since = time.monotonic()
+        self._url = url
+        self._rules = rules
+        self._limiter = limiter
+        self._more_headers = more_headers
+        self._count = count
+        self._held: dict[str, tuple[str, asyncio.TimerHandle]] = {}
+        self._hops: dict[str, str] = {}  # where requests on their way went last, to tell what redirects them
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session: CDPSession | None = None
+        self._main_frame = ""
+        self._documents = 0
+        self._document_id = ""
+        self._document_started = 0.0
+
+    @property
+    def is_quiet(self) -> bool:
+        return not self._held and not self._tasks
+
+    @property
+    def is_watched(self) -> bool:
+        return self._session is not None
+
+    async def attach(self, page: Page, _request: Request) -> None:
+        """Watch a new page; scrapy-playwright calls it before the page goes anywhere."""
+        self.page = page
+        page.on("download", lambda _download: self._note_download())
+        await page.add_init_script(PREPARE)
+        session = await page.context.new_cdp_session(page)
+        tree = await session.send("Page.getFrameTree")
+        self._main_frame = tree["frameTree"]["frame"]["id"]
+        session.on("Fetch.requestPaused", self._note_paused)
+        session.on("Network.responseReceived", self._note_response)
+        session.on("Network.loadingFinished", self._note_end)
+        session.on("Network.loadingFailed", self._note_end)
+        await session.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
+        await session.send("Fetch.enable", {"patterns": [{"urlPattern": "*"}]})
+        await page.unroute("**")
+        self._session = session
+
+    def detach(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        for request_id in list(self._held):
+            self._release(request_id)
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def _note_download(self) -> None:
+        self.is_download = True
+        self.left.set()
+
+    def _note_paused(self, event: dict[str, Any]) -> None:
+        task = asyncio.ensure_future(self._decide(event))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _note_response(self, event: dict[str, Any]) -> None:
+        response = event["response"]
+        if event["requestId"] == self._document_id:
+            self.document_seconds = time.monotonic() - self._document_started
+        elif response["status"] in _REFUSALS and urlsplit(response["url"]).netloc == urlsplit(self._url).netloc:
+            self.refused = (response["status"], {name.title(): value for name, value in response["headers"].items()})
+
+    def _note_end(self, event: dict[str, Any]) -> None:
+        self._hops.pop(event["requestId"], None)
+        self._release(event["requestId"])
+
+    # -- decisions ----------------------------------------------------------------------------------------------------
+
+    async def _decide(self, event: dict[str, Any]) -> None:
+        request, request_id = event["request"], event.get("networkId") or event["requestId"]
+        kind = event.get("resourceType", "Other")
+        is_page = kind == "Document" and event.get("frameId") == self._main_frame
+        ask = BrowserRequest(request["url"], kind, request["method"], is_page, self._hops.get(request_id, self._url))
+        self._release(request_id)  # where it was redirected from is done with
+        try:
+            reason = self._rules.reason_to_block(ask, probing=self.probing)
+            if is_page and self._documents and not self._is_reload(ask.url):
+                self._go(ask.url)
+                await self._answer("Fetch.failRequest", event, {"errorReason": "Aborted"})
+            elif reason is not None:
+                self._count(reason)
+                await self._answer("Fetch.failRequest", event, {"errorReason": "BlockedByClient"})
+            else:
+                await self._let_go(event, ask, request_id)
+        except PlaywrightError:
+            self._release(request_id)  # the page is closed already
+
+    async def _let_go(self, event: dict[str, Any], ask: BrowserRequest, request_id: str) -> None:
+        host = urlsplit(ask.url).netloc
+        await self._limiter.enter(host)
+        timer = asyncio.get_running_loop().call_later(_HOLD_SECONDS, self._release, request_id)
+        self._held[request_id] = (host, timer)
+        self._hops[request_id] = ask.url
+        options: dict[str, Any] = {}
+        if ask.is_page:
+            self._documents += 1
+            self._document_id, self._document_started = request_id, time.monotonic()
+        if more := self._more_headers(ask):  # they do not go on to where it is redirected
+            headers = {**event["request"]["headers"], **more}
+            options["headers"] = [{"name": name, "value": value} for name, value in headers.items()]
+        await self._answer("Fetch.continueRequest", event, options)
+
+    async def _answer(self, method: str, event: dict[str, Any], options: dict[str, Any]) -> None:
+        assert self.page is not None
+        session = self._session
+        if session is None:  # `attach` has not ended yet, and nothing went out before it has
+            return
+        await session.send(method, {"requestId": event["requestId"], **options})
+
+    def _is_reload(self, url: str) -> bool:
+        """Return whether a page asks for itself again, as some do after setting a cookie."""
+        return not self.probing and url == self._url and self._documents <= _MAX_RELOADS
+
+    def _go(self, url: str) -> None:
+        if self.probing:
+            self.probed.append(url)
+        else:
+            self.sent_to = url
+            self.left.set()
+
+    def _release(self, request_id: str) -> None:
+        held = self._held.pop(request_id, None)
+        if held is not None:
+            held[1].cancel()
+            self._limiter.leave(held[0])
+            self.quiet_since = time.monotonic()
+
+
+_MAX_LINKS: Final = 1000
+
+# Before the page's own scripts. `probing` is set while links are looked for: then nothing may lead away from the page.
+# Routers call history.pushState and show the new view afterwards: an exception keeps the view as it is. Some catch it
+# and go on: React Router not when it is of this kind, and Vue Router's console message is where it can come up again.
+# `all` looks into open shadow roots too.
+PREPARE: Final = """
+(() => {
+  const state = { changed: performance.now(), probing: false, urls: [], roots: [], timers: new Set() };
+  Object.defineProperty(window, "__llmcrawler", { value: state });
+  const note = (url) => {
+    if (url !== undefined && url !== null) state.urls.push(String(new URL(url, location.href)));
+  };
+  const no_way = new DOMException("no way", "DataCloneError");
+  for (const name of ["pushState", "replaceState"]) {
+    const original = history[name];
+    history[name] = function (data, title, url) {
+      if (!state.probing) return original.apply(this, arguments);
+      if (url === undefined || url === null || new URL(url, document.baseURI).href === location.href) return;
+      note(url);
+      throw no_way;
+    };
+  }
+  for (const name of ["error", "warn"]) {
+    const original = console[name];
+    console[name] = function (...words) {
+      if (state.probing && words.includes(no_way)) throw no_way;
+      return original.apply(this, words);
+    };
+  }
+  window.open = (url) => { if (url) note(url); return null; };
+  if (window.navigation) navigation.addEventListener("navigate", (event) => {
+    if (!state.probing) return;
+    if (!event.formData) note(event.destination.url);
+    if (event.cancelable) event.preventDefault();
+  });
+  const metas = [];
+  Object.defineProperty(state, "metas", { value: () => metas.map((meta) => [...meta]) });
+  const watcher = new MutationObserver((records) => {
+    state.changed = performance.now();
+    if (document.readyState !== "loading") return;
+    // As the server sent them: this runs before the page's scripts may change them.
+    for (const { addedNodes } of records) for (const node of addedNodes)
+      if (node.nodeName === "META" && node.name && metas.length < 100)
+        metas.push([node.name.slice(0, 100), node.content.slice(0, 2000)]);
+  });
+  const watch = (root) => watcher.observe(root, { childList: true, subtree: true, characterData: true });
+  watch(document);
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.apply(this, arguments);
+    if (options.mode === "open") { state.roots.push(root); watch(root); }
+    return root;
+  };
+  const [set_timer, clear_timer] = [window.setTimeout, window.clearTimeout];
+  window.setTimeout = function (work, delay, ...given) {
+    if (typeof work !== "function" || !(delay >= 100 && delay <= 10000)) return set_timer.apply(this, arguments);
+    const timer = set_timer(() => { state.timers.delete(timer); work.apply(window, given); }, delay);
+    state.timers.add(timer);
+    return timer;
+  };
+  window.clearTimeout = (timer) => { state.timers.delete(timer); clear_timer(timer); };
+  state.there = () => [document, ...state.roots.filter((root) => root.host.isConnected)];
+  // Not what leads to a place on this page: "#/here?id=below" where there is an element of that name.
+  const stays = (link) => {
+    const [route, name] = link.hash.split("?");
+    const value = (name || "").split("=").pop();
+    return name && value && route.replace(/^#!?\\/?/, "") === location.hash.split("?")[0].replace(/^#!?\\/?/, "")
+      && document.getElementById(decodeURIComponent(value)) !== null;
+  };
+  state.links = () => state.all("a[href]").filter((link) => /^http/.test(link.href) && !stays(link))
+    .map((link) => link.href);
+  state.all = (selector) => state.there().flatMap((root) => [...root.querySelectorAll(selector)]);
+})();
+"""
+
+# -> {quiet: milliseconds since the page last changed, words, waits: it says that it is loading, or has set a timer}
+LOOK: Final = """
+() => {
+  const state = window.__llmcrawler;
+  const shadows = state ? state.there().slice(1).flatMap((root) => [...root.children]) : [];
+  const text = [document.body, ...shadows].map((element) => element && element.innerText || "").join(" ").trim();
+  const words = text ? text.split(/\\s+/).length : 0;
+  const says = /loading|please wait|one moment|laden|chargement|cargando/i.test(text);
+  const waits = words < 25 && (says || Boolean(state && state.timers.size));
+  return { quiet: state ? performance.now() - state.changed : 1e9, words, waits };
+}
+"""
+
+# -> the page as HTML, with what stands in open shadow roots at its place
+SNAPSHOT: Final = """
+() => {
+  const hosts = [...document.querySelectorAll("*")].some((element) => element.shadowRoot);
+  const doctype = document.doctype ? "<!DOCTYPE html>" : "";
+  if (!hosts) return doctype + document.documentElement.outerHTML;
+  const copy = (node) => {
+    const clone = node.cloneNode(false);
+    const shadow = node.shadowRoot;
+    const slotted = node.nodeName === "SLOT" && node.assignedNodes ? node.assignedNodes() : [];
+    const children = shadow ? shadow.childNodes : slotted.length ? slotted : node.childNodes;
+    for (const child of children) if (!(child.nodeName === "STYLE" && shadow)) clone.appendChild(copy(child));
+    return clone;
+  };
+  return doctype + copy(document.documentElement).outerHTML;
+}
+"""
+
+# -> the urls of all links
+LINKS: Final = "() => window.__llmcrawler.links()"
+
+# -> the meta elements that the server sent, as pairs of name and content
+METAS: Final = "() => window.__llmcrawler.metas()"
+
+# -> {height, items}: whether a step has brought anything
+SIZE: Final = "() => ({ height: document.documentElement.scrollHeight, items: window.__llmcrawler.all('*').length })"
+
+# One step towards the end of a list: the button that loads more, else the end of the page. -> whether it clicked
+MORE: Final = """
+() => {
+  const wanted = new RegExp("^\\\\W*(?:(?:load|show|view|see|get) (?:\\\\d+ )?more\\\\b|more (?:results|items|products|"
+    + "posts|articles|stories)|mehr (?:laden|anzeigen)|weitere .{0,20}(?:laden|anzeigen)|(?:afficher|voir|charger) "
+    + "(?:la suite|plus)|(?:cargar|ver|mostrar) m[áa]s|carica altr|mostra altr|meer laden|показать ещ)", "i");
+  const pressable = "button, [role=button], a:not([href]), a[href='#'], a[href^='javascript:'], input[type=button]";
+  const seen = (element) => element.offsetParent !== null && !element.disabled;
+  for (const element of window.__llmcrawler.all(pressable)) {
+    const text = (element.innerText || element.value || element.getAttribute("aria-label") || "").trim();
+    if (text.length < 60 && wanted.test(text) && seen(element)) { element.click(); return true; }
+  }
+  window.scrollTo(0, document.documentElement.scrollHeight);
+  for (const element of window.__llmcrawler.all("main, [role=main], div, ul, section")) {
+    const scrolls = /(auto|scroll)/.test(getComputedStyle(element).overflowY);
+    if (scrolls && element.scrollHeight > element.clientHeight + 200) element.scrollTop = element.scrollHeight;
+  }
+  return false;
+}
+"""
+
+# Links that are none in the HTML: router links without href, onclick, and what reacts to a click by going elsewhere.
+# (limit: clicks) -> urls. Nothing is sent but GET requests meanwhile.
+PROBE: Final = """
+async (limit) => {
+  const state = window.__llmcrawler;
+  const urls = [];
+  for (const element of state.all("[routerlink], [ng-reflect-router-link], [data-href], [data-link]"))
+    for (const name of ["routerlink", "ng-reflect-router-link", "data-href", "data-link"])
+      if (element.getAttribute(name)) urls.push(element.getAttribute(name));
+  for (const element of state.all("router-link[to], nuxt-link[to]")) urls.push(element.getAttribute("to"));
+  const quoted = /["'`]((?:https?:\\/)?\\/[^"'`\\s]*)["'`]/g;
+  for (const element of state.all("[onclick]"))
+    for (const [, url] of element.getAttribute("onclick").matchAll(quoted)) urls.push(url);
+  if (!limit) return urls;
+
+  const never = new RegExp("delete|remove|buy|add to|basket|cart|log ?out|sign ?out|unsubscribe|accept|reject|cookie|"
+    + "close|submit|save|cancel|print|share|download|vote|like|follow|report", "i");
+  const is_link = (element) => element.closest("a[href]:not([href='#']):not([href^='javascript:'])");
+  const points = (element) => getComputedStyle(element).cursor === "pointer";
+  const parent_of = (element) => element.parentElement || element.getRootNode().host;
+  const wanted = [];
+  for (const element of state.all("*")) {
+    if (wanted.length >= limit) break;
+    const says = element.matches("[role=link], [onclick], button, a:not([href]), a[href='#'], a[href^='javascript:']");
+    if (!says && !(points(element) && parent_of(element) && !points(parent_of(element)))) continue;
+    if (is_link(element) || element.closest("form, label, select, summary, [type=submit]")) continue;
+    if (element.matches("input, textarea, option, video, audio, iframe")) continue;
+    const name = element.innerText || element.getAttribute("aria-label") || element.getRootNode().host?.innerText;
+    const text = (name || "").trim();
+    if (!text || text.length > 400 || (text.length < 80 && never.test(text)) || element.offsetParent === null) continue;
+    if (wanted.some((other) => other.contains(element))) continue;
+    wanted.push(element);
+  }
+  window.alert = () => {};
+  window.confirm = () => false;
+  window.prompt = () => null;
+  state.probing = true;
+  for (const element of wanted) {
+    element.click();  // also one that another click has removed: most of what listened to it still does
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  await new Promise((resolve) => setTimeout(resolve, wanted.length ? 150 : 0));
+  return [...urls, ...state.links(), ...state.urls];
+}
+"""
+
+
+def links_header(found: Iterable[str], base: str) -> str:
+    """Return the header's value for links as the page's scripts named them: absolute or relative, in any characters."""
+    urls: dict[str, None] = {}
+    for reference in found:
+        url = normalise_with_route(reference.strip(), base)
+        if url is not None:
+            urls[quote(url, safe="%/:?#[]@!$&'()*+,;=~-._")] = None
+        if len(urls) >= _MAX_LINKS:
+            break
+    return " ".join(urls)
+
+
+_LOOK_SECONDS: Final = 0.1
+_QUIET_SECONDS: Final = 0.3  # nothing under way, nothing changed for so long: the page is there
+_RESTLESS_SECONDS: Final = 2.0  # nothing under way for so long: what still changes is a clock or a banner
+
+
+@dataclass(frozen=True, slots=True)
+class RenderRules:
+    """Rules of a look. `wait_seconds`: the longest wait for the content, and for each step of `scrolls`. `clicks` at
+    most on what may be links.
+    """
+
+    wait_seconds: float
+    scrolls: int
+    clicks: int
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """A rendered page. `links` are those that `html` does not show, `robots` what the HTML that the server sent says to
+    robots, as X-Robots-Tag headers.
+    """
+
+    html: str
+    links: tuple[str, ...]
+    robots: tuple[str, ...]
+
+
+async def view(page: Page, traffic: Traffic, rules: RenderRules) -> RenderedPage:
+    await _settle(page, traffic, rules.wait_seconds)
+    passed: list[str] = []
+    for _ in range(rules.scrolls):
+        passed += await page.evaluate(LINKS)  # long lists drop what has been scrolled past
+        if not await _load_more(page, traffic, rules.wait_seconds):
+            break
+    html: str = await page.evaluate(SNAPSHOT)
+    said = robots_metas(await page.evaluate(METAS))
+    shown = dict.fromkeys(await page.evaluate(LINKS))
+    passed += filter(route_of, shown)  # in plain pages they are none
+    traffic.probing = True
+    found = [*passed, *await page.evaluate(PROBE, rules.clicks), *traffic.probed]
+    links = tuple(url for url in dict.fromkeys(found) if url not in shown or route_of(url))
+    return RenderedPage(html, links, tuple(f"{name}: {' '.join(text.split())}" for name, text in said.items()))
+
+
+async def _settle(page: Page, traffic: Traffic, seconds: float) -> None:
+    """Wait until nothing is under way, nothing changes and there is text, or until the time is over."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        await asyncio.sleep(_LOOK_SECONDS)
+        quiet_seconds = time.monotonic() - traffic.quiet_since
+        if not traffic.is_quiet or quiet_seconds < _QUIET_SECONDS:
+            continue
+        look = await page.evaluate(LOOK)
+        if look["waits"] or not look["words"]:
+            continue
+        if look["quiet"] >= 1000 * _QUIET_SECONDS or quiet_seconds >= _RESTLESS_SECONDS:
+            return
+
+
+async def _load_more(page: Page, traffic: Traffic, seconds: float) -> bool:
+    """Scroll once, and return whether that brought more."""
+    before = await page.evaluate(SIZE)
+    await page.evaluate(MORE)
+    await asyncio.sleep(_QUIET_SECONDS)  # a page may look where it stands some frames later
+    await _settle(page, traffic, seconds)
+    after = await page.evaluate(SIZE)
+    return bool(after["items"] > before["items"] or after["height"] > before["height"])
