@@ -18,8 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llmcrawler.api.batch_extractor import extract_batch, ray_extract
-    from llmcrawler.api.public_api import Extractor, PageRecord, ReadPage, read_page
+    from llmcrawler.api.public_api import Extractor, PageRecord, ReadPage, extract_batch, ray_extract, read_page
     from llmcrawler.api.python_crawl import explore
     from llmcrawler.core.storage.job_status import read_status, status_summary
 
@@ -38,8 +37,6 @@ __all__ = [
 
 _PLACES = {
     "explore": "llmcrawler.api.python_crawl",
-    "extract_batch": "llmcrawler.api.batch_extractor",
-    "ray_extract": "llmcrawler.api.batch_extractor",
     "read_status": "llmcrawler.core.storage.job_status",
     "status_summary": "llmcrawler.core.storage.job_status",
 }

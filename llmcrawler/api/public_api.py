@@ -1,4 +1,4 @@
-"""The Python interface without Scrapy: a page to text and data, and records by what crawls have learned.
+"""The Python interface without Scrapy: a page to text and data, and records and lines by what crawls have learned.
 
 import llmcrawler
 
@@ -9,14 +9,25 @@ found = extractor.record(html, "https://shop.example/tea/7")
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
 
-from llmcrawler.api.batch_extractor import learned_file
 from llmcrawler.api.offline_extractor import OfflineExtractor
 from llmcrawler.core import content
-from llmcrawler.items import Link
+from llmcrawler.core.storage import TemplatesFile
+from llmcrawler.core.storage.feeds.parquet_file import arrow_table, arrow_type
+from llmcrawler.core.storage.feeds.tables import clean, columns_of, fitted
+from llmcrawler.core.understanding.page_extractor import LineRules, PageExtractor
+from llmcrawler.core.urls import normalise_with_route
+from llmcrawler.errors import ConfigError, require
+from llmcrawler.items import Link, Page, PageError
+
+_COLUMNS: Final = columns_of(Page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,138 @@ class Extractor:
         """
         text = _text(html, content_type)
         return PageRecord(self._learned.page_type(text, url), self._learned.record(text, url))
+
+
+def extract_batch(
+    pages: Iterable[Mapping[str, Any]],
+    templates: str | PathLike[str],
+    *,
+    fields: str = "",
+    schema: str | PathLike[str] = "",
+    page_types: str | PathLike[str] = "",
+) -> list[dict[str, Any]]:
+    """Return a line for each page, as a crawl's feed has it, without the network and without a model.
+
+    A page is a dict of `url` and `html` (text, or bytes and `content_type`, the header of that name); `status` and
+    `fetched_at` are kept. `templates` is a TEMPLATES_FILE or a JOBDIR; `fields`, `schema` and `page_types` are those of
+    the crawl that has learned. Each line is of its page alone: what a crawl knows only from many pages (`text`,
+    `duplicate_of`, `rights`) is null. Raises llmcrawler.errors.ConfigError for a file that is none of ours.
+
+    >>> line = extract_batch([{"url": url, "html": html}], "shop.json")[0]
+    >>> line["page_type"], line["record_by"], line["record"]["name"]
+    ('product', 'template', 'Carlo steel Chair 7')
+    """
+    with BatchExtractor(learned_file(templates), LineRules.of(fields, schema, page_types)) as extractor:
+        return extractor.lines(pages)
+
+
+def ray_extract(  # noqa: PLR0913 - what a crawl has as arguments, and how Ray is to do it
+    dataset: Any,
+    templates: str | PathLike[str],
+    *,
+    fields: str = "",
+    schema: str | PathLike[str] = "",
+    page_types: str | PathLike[str] = "",
+    batch_size: int = 256,
+    concurrency: int | tuple[int, int] | None = None,
+) -> Any:
+    """Return the lines of a `ray.data.Dataset` of pages, as a Dataset: what `extract_batch` does, on all of a cluster.
+
+    Columns of the dataset are those of a page there. A record, and what else is nested, is JSON text. The files are
+    read where this is called. `concurrency`: actors, or the least and the most of them; None leaves one CPU to what
+    reads the dataset.
+    """
+    rules, file = LineRules.of(fields, schema, page_types), learned_file(templates)
+    file.load()  # what is wrong with it is told here, and not by an actor
+    return dataset.map_batches(
+        RayBatches,
+        fn_constructor_args=(file.path.name, file.path.read_bytes(), rules),
+        batch_format="pyarrow",
+        batch_size=batch_size,
+        concurrency=concurrency or (1, max(1, _cpus() - 1)),
+    )
+
+
+class BatchExtractor:
+    """Makes the lines of pages that a program has, by a file of learned templates. Its work is done in a thread with an
+    event loop of its own, so that it may be called anywhere, in a notebook too. `close` ends that; so does a `with`.
+    """
+
+    def __init__(self, file: TemplatesFile, rules: LineRules) -> None:
+        self._extractor = PageExtractor(file, rules)
+        self._loop = asyncio.Runner()
+        self._thread = ThreadPoolExecutor(1, "page-lines")
+
+    def lines(self, pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return a line for each page, in their order. See `extract_batch`."""
+        return self._thread.submit(self._loop.run, self._lines(pages)).result()
+
+    def close(self) -> None:
+        self._extractor.close()
+        self._thread.submit(self._loop.close).result()
+        self._thread.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def _lines(self, pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [clean((await self._page_of(page)).as_line()) for page in pages]
+
+    async def _page_of(self, given: Mapping[str, Any]) -> Page:
+        try:
+            url, html = given["url"], given["html"]
+        except (KeyError, TypeError) as error:
+            raise ValueError("each page is a dict with its url and its html") from error
+        spelled = normalise_with_route(url) if isinstance(url, str) else None
+        if spelled is None or not isinstance(html, (str, bytes)):
+            what = "its html is no text" if spelled else "it is no http or https url"
+            return Page(str(url), error=PageError("fetch", "url" if spelled is None else "body", what))
+        text = html if isinstance(html, str) else content.decode_page(html, given.get("content_type"))
+        page = await self._extractor.page_of(text, spelled)
+        page.status, page.fetched_at = given.get("status"), given.get("fetched_at")
+        return page
+
+
+class RayBatches:
+    """Makes a table of lines of a table of pages, in an actor that has read the templates once."""
+
+    def __init__(self, name: str, templates: bytes, rules: LineRules) -> None:
+        import tempfile  # noqa: PLC0415 - in the actor
+        from pathlib import Path  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / name
+            file.write_bytes(templates)
+            self._extractor = BatchExtractor(TemplatesFile(file, "templates"), rules)
+        self._schema = pa.schema([(column.name, arrow_type(column)) for column in _COLUMNS])
+
+    def __call__(self, batch: Any) -> Any:
+        lines = self._extractor.lines(batch.to_pylist())
+        return arrow_table(self._schema, [[fitted(column, line[column.name]) for column in _COLUMNS] for line in lines])
+
+
+def learned_file(path: str | PathLike[str], named: str = "templates") -> TemplatesFile:
+    """Return the file of learned templates, of a JOBDIR its own. Raises ConfigError where there is none."""
+    file = Path(path).expanduser()
+    file = file / "templates.json" if file.is_dir() else file
+    if not file.is_file():
+        raise ConfigError(f"{file}: no such file")
+    return TemplatesFile(file, named)
+
+
+def _cpus() -> int:
+    require("ray", "ray", "ray_extract")
+    import ray  # noqa: PLC0415 - only those who have a cluster have it
+
+    if not ray.is_initialized():
+        ray.init()
+    untyped: Any = ray
+    return int(untyped.cluster_resources().get("CPU", 1))
 
 
 def _text(html: str | bytes, content_type: str | None) -> str:

@@ -83,7 +83,7 @@ def _said(counts: Any) -> str:
 
 def _application(args: list[str], opts: argparse.Namespace) -> Any:
     from llmcrawler.api.archive_application import Application
-    from llmcrawler.api.batch_extractor import learned_file
+    from llmcrawler.api.public_api import learned_file
     from llmcrawler.core.storage.feeds.feed_checks import require_format
     from llmcrawler.core.understanding.page_extractor import LineRules
     from llmcrawler.crawl.task_lists import ArchiveList

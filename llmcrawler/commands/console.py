@@ -59,10 +59,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     name, *rest = given
     if name not in _ALL:
-        from llmcrawler.crawl.setting_checks import near_name
+        from llmcrawler.crawl.setting_checks import hint
 
-        near = near_name(name, _ALL, alike=0.6)
-        meant = f"did you mean {near}? " if near else ""
+        meant = hint(name, _ALL, alike=0.6)
         sys.stderr.write(f"llmcrawler: no command {name!r}: {meant}there are {', '.join(_ALL)}\n")
         raise SystemExit(2)
     _run(name, rest)

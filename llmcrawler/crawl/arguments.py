@@ -29,7 +29,7 @@ from pydantic.fields import FieldInfo
 from llmcrawler.core.understanding.extraction import RequestedSchema, load_schema, requested_fields
 from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.crawl.render_choice import NEVER
-from llmcrawler.crawl.setting_checks import known_settings, near_name
+from llmcrawler.crawl.setting_checks import hint, known_settings
 from llmcrawler.crawl.task_lists import ArchiveList, CaptureIndex, ListedTask, TaskList, list_of, open_list, read_url
 from llmcrawler.errors import ConfigError
 
@@ -228,9 +228,8 @@ class ExploreOptions(BaseModel):
             raise ConfigError(f"{name}={value!r}: {cls.refused[name]}")
         if name.upper() in known_settings():
             raise ConfigError(f"-a {name}: it is a setting, and no argument of the spider: -s {name.upper()}={value}")
-        near = near_name(name, cls.arguments())
-        if near or cls.own is None:
-            meant = f"did you mean {near}? " if near else ""
+        meant = hint(name, cls.arguments())
+        if meant or cls.own is None:
             raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(cls.arguments())}")
 
     @field_validator("urls")

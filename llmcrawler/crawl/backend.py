@@ -7,14 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.core.frontier import Frontier
+from llmcrawler.core.frontier import Frontier, MemoryFrontier
+from llmcrawler.core.storage.job_spec import JobRules
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.configuration import distributed_rules, job_rules, job_spec_of, memory_frontier
+from llmcrawler.crawl.configuration import distributed_rules, job_spec_of
 from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.crawl.job import Job
 from llmcrawler.errors import StorageFailed
@@ -56,17 +57,22 @@ def build_backend(
         lines = SafeLines(crawler)
         session = _session(crawler, options, switch, lines, take_site)
         return CrawlBackend(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
-    lease_seconds = settings.getfloat("LEASE_SECONDS")
+    lease_seconds, max_leases = settings.getfloat("LEASE_SECONDS"), settings.getint("MAX_LEASES")
     if settings.get("JOBDIR") and options.urls:
         job = Job(
             Path(settings["JOBDIR"]),
             job_spec_of(settings, crawler.spidercls.name, options),
-            job_rules(settings),
+            JobRules(
+                sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS"),
+                keep_bodies=settings.getbool("STORE_BODIES"),
+                lease_seconds=lease_seconds,
+                max_leases=max_leases,
+            ),
             on_failure=partial(_end_crawl, crawler, switch),
-            before_close=lambda reason: _send(crawler, signals.job_closing, reason=reason),
+            before_close=lambda reason: crawler.signals.send_catch_log(signals.job_closing, reason=reason),
         )
         return CrawlBackend(job.frontier, lease_seconds, job=job)
-    return CrawlBackend(memory_frontier(settings), lease_seconds)
+    return CrawlBackend(MemoryFrontier(lease_seconds=lease_seconds, max_leases=max_leases), lease_seconds)
 
 
 def _session(
@@ -88,10 +94,6 @@ def _session(
         widen=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
         on_failure=partial(_end_crawl, crawler, switch),
     )
-
-
-def _send(crawler: Crawler, signal: object, **arguments: Any) -> None:
-    crawler.signals.send_catch_log(signal, **arguments)
 
 
 def _end_crawl(crawler: Crawler, switch: SpiderSwitch, failure: StorageFailed) -> None:

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from llmcrawler.core.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
 from llmcrawler.core.politeness.bot_auth import RequestSigner, resolve_signer
 from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
@@ -26,12 +25,12 @@ from llmcrawler.core.politeness.robots import PageRobots, product_token
 from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
-from llmcrawler.core.storage.job_spec import JobRules, JobSpec, SessionRules
+from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.core.understanding.site_reader import WorkerRules
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions, ExtractOptions, MapOptions
-from llmcrawler.crawl.setting_checks import near_name
+from llmcrawler.crawl.setting_checks import hint
 from llmcrawler.errors import ConfigError, require
 from llmcrawler.items import Page, StageRun
 
@@ -130,13 +129,6 @@ def check_page_types(given: str, names: Sequence[str], options: ExploreOptions) 
         raise ConfigError(f"{given}={','.join(names)}: no page type {unknown!r}; there are: {', '.join(known)}")
 
 
-def focused_crawl_of(options: ExploreOptions, record_types: RecordTypes) -> FocusedCrawl | None:
-    if not options.goal:
-        return None
-    scorer = LinkScorer(options.goal)
-    return FocusedCrawl(scorer, max_records=options.max_records, clock=time.monotonic, record_types=record_types)
-
-
 def worker_rules(settings: BaseSettings) -> WorkerRules:
     """Return how many processes read pages beside the crawl's. Raises ConfigError for no such number."""
     value = settings["CONTENT_WORKERS"]
@@ -213,19 +205,6 @@ def job_spec_of(settings: BaseSettings, spider: str, options: ExploreOptions) ->
     )
 
 
-def job_rules(settings: BaseSettings) -> JobRules:
-    return JobRules(
-        sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS"),
-        keep_bodies=settings.getbool("STORE_BODIES"),
-        lease_seconds=settings.getfloat("LEASE_SECONDS"),
-        max_leases=settings.getint("MAX_LEASES"),
-    )
-
-
-def memory_frontier(settings: BaseSettings) -> MemoryFrontier:
-    return MemoryFrontier(lease_seconds=settings.getfloat("LEASE_SECONDS"), max_leases=settings.getint("MAX_LEASES"))
-
-
 def record_types_of(settings: BaseSettings, options: ExploreOptions) -> RecordTypes:
     """Return the page types that have records: those of the user's schema, else RECORD_PAGE_TYPES."""
     if options.wanted is not None and options.wanted.page_types:
@@ -249,9 +228,8 @@ def rights_policy(settings: BaseSettings) -> RightsPolicy:
     mode = NO_RIGHTS if mode in OFF else mode
     for name, value, known in (("RIGHTS_POLICY", mode, MODES), ("CRAWL_PURPOSE", purpose, ("", *USES))):
         if value not in known:
-            near = near_name(value, known)
-            meant = f"did you mean {near}? " if near else ""
-            raise ConfigError(f"{name}={settings[name]!r}: {meant}it is one of {', '.join(filter(None, known))}")
+            known_names = ", ".join(filter(None, known))
+            raise ConfigError(f"{name}={settings[name]!r}: {hint(value, known)}it is one of {known_names}")
     if mode == RESPECT and not purpose:
         raise ConfigError(f"RIGHTS_POLICY={RESPECT}: for which use? Say so with CRAWL_PURPOSE: {', '.join(USES)}")
     return RightsPolicy(mode, purpose or None)

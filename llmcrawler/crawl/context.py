@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
-from llmcrawler.core.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
+from llmcrawler.core.frontier import Admission, FocusedCrawl, Frontier, LinkScorer, MapAdmission, MapRules
 from llmcrawler.core.politeness.bot_auth import RequestSigner, authority_of
 from llmcrawler.core.politeness.proxies import BanRules, ProxyPool
 from llmcrawler.core.politeness.rights import SiteRights
@@ -29,7 +29,6 @@ from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
 from llmcrawler.crawl.configuration import (
     bans_of,
-    focused_crawl_of,
     foreign_options,
     page_robots_of,
     proxies_of,
@@ -186,7 +185,12 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
     server = options.cdx.server if isinstance(options, MapOptions) and options.cdx is not None else ""
     addresses, proxies = AddressGuard((*options.urls, *filter(None, (server,)))), proxies_of(settings)
     record_types = record_types_of(settings, options)
-    focused_crawl = focused_crawl_of(options, record_types)
+    focused_crawl = None
+    if options.goal:
+        scorer = LinkScorer(options.goal)
+        focused_crawl = FocusedCrawl(
+            scorer, max_records=options.max_records, clock=monotonic, record_types=record_types
+        )
 
     def take_site(url: str, kept: KeptSite) -> None:
         context.understanding.sites.take_up(url, kept.learned, kept.number)

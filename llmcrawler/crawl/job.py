@@ -98,7 +98,7 @@ class Job:
         rules: JobRules,
         *,
         on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
-        before_close: Callable[[str], None] = lambda _reason: None,
+        before_close: Callable[[str], object] = lambda _reason: None,
     ) -> None:
         self._lock = lock_folder(folder)
         try:

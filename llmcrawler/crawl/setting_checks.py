@@ -68,6 +68,12 @@ def near_name(name: str, known: Iterable[str], alike: float = 0.75) -> str | Non
     return by_case[near[0]] if near else None
 
 
+def hint(name: str, known: Iterable[str], alike: float = 0.75) -> str:
+    """Return the question for the name that was probably meant, to stand in an error; "" where there is no such."""
+    near = near_name(name, known, alike)
+    return f"did you mean {near}? " if near else ""
+
+
 def check_names(names: Iterable[str], arguments: Iterable[str] = (), where: str = "-s ") -> None:
     """Raise ConfigError for a name that is no setting but looks like one, or like one of the spider's `arguments`.
     Others are settings of the user's own.

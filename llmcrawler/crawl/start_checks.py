@@ -43,7 +43,7 @@ from llmcrawler.crawl.configuration import (
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.model_settings import check_shared_budget, model_of
 from llmcrawler.crawl.render_choice import NEVER
-from llmcrawler.crawl.setting_checks import check_values, near_name
+from llmcrawler.crawl.setting_checks import check_values, hint
 from llmcrawler.errors import ConfigError, require
 from llmcrawler.items import Page, Template, Url
 
@@ -189,8 +189,7 @@ def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) ->
     known = [*dict.fromkeys(one.group or one.name for one in options.wanted.fields), *_names(Page)]
     unknown = next((name for name in names if name.removeprefix("record.") not in known), None)
     if unknown is not None:
-        near = near_name(unknown, known, alike=0.6)
-        meant = f"did you mean {near}? " if near else ""
+        meant = hint(unknown, known, alike=0.6)
         raise ConfigError(f"{uri}: no record has a field {unknown!r}: {meant}there are {', '.join(known)}")
 
 
@@ -237,9 +236,8 @@ def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str,
     for name in chosen:
         if name in known or (format_ in _FLAT and _is_part(name, options)):
             continue
-        near = near_name(name, known)
-        if near or not has_own_pipeline(settings):
-            meant = f"did you mean {near}? " if near else ""
+        meant = hint(name, known)
+        if meant or not has_own_pipeline(settings):
             raise ConfigError(f"FEED_EXPORT_FIELDS: no line has a field {name!r}: {meant}there are {', '.join(known)}")
 
 

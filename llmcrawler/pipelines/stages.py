@@ -32,10 +32,9 @@ from llmcrawler.core.understanding.extraction import (
     described_selectors,
 )
 from llmcrawler.core.understanding.page_extractor import is_unsure
-from llmcrawler.core.understanding.site_reader import SiteReader
+from llmcrawler.core.understanding.site_reader import CHANGED, UNCHANGED, SiteReader
 from llmcrawler.core.understanding.sites import Site, SiteRegistry
 from llmcrawler.core.understanding.templates import Assignment, words_of
-from llmcrawler.crawl.changes import CHANGED, UNCHANGED
 from llmcrawler.crawl.configuration import load_stages
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import CrawlStop

@@ -31,10 +31,21 @@ from llmcrawler.core.frontier.site_views import block_facts
 from llmcrawler.core.politeness.robots import PageRobots
 from llmcrawler.core.storage import STAGES, Ledger, StoredPage, body_hash
 from llmcrawler.core.understanding.extraction import Records
-from llmcrawler.core.understanding.site_reader import FetchedPage, PageReading, SiteReader, may_withhold
+from llmcrawler.core.understanding.site_reader import (
+    CHANGED,
+    GONE,
+    GONE_STATUSES,
+    NEW,
+    UNCHANGED,
+    FetchedPage,
+    PageReading,
+    PageVersion,
+    SiteReader,
+    may_withhold,
+    says_the_same,
+)
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.urls import Sitemap, UrlRefusalKind, canonical_link, in_turns, route_of
-from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
 from llmcrawler.crawl.render_choice import NEVER, RenderChoice
 from llmcrawler.engine.failures import error_page, response_fault
 from llmcrawler.engine.page_rights import PageRights, RightsFiles

@@ -17,7 +17,7 @@ import pytest
 import llmcrawler
 from llmcrawler.api import archive_application
 from llmcrawler.api.archive_application import Application, apply_archives
-from llmcrawler.api.batch_extractor import learned_file
+from llmcrawler.api.public_api import learned_file
 from llmcrawler.core.storage.archives.archived_pages import pages_of_warc
 from llmcrawler.core.understanding.page_extractor import LineRules
 from tests.e2e.crawling import Outcome, scrapy

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import llmcrawler
-from llmcrawler.api import batch_extractor, public_api
+from llmcrawler.api import public_api
+from llmcrawler.api import public_api as batch_extractor
 from llmcrawler.core.reporting import ExitStatus
 from llmcrawler.errors import ConfigError
 from tests.e2e.crawling import FAST, ROOT, explore

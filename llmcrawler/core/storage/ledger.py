@@ -28,7 +28,7 @@ _LINES_AT_ONCE = 200
 @dataclass(frozen=True, slots=True)
 class StoredBody:
     """A response, unpacked; `body` is None where it is not kept. `fetched_at` is ISO 8601. `change` compares it with
-    the response before (crawl/changes.py), in a crawl that refreshes.
+    the response before (core/understanding/site_reader.py), in a crawl that refreshes.
     """
 
     url: str
