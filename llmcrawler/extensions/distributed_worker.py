@@ -92,7 +92,7 @@ class DistributedWorker:
         self.session.safe_lines += self.lines.take_safe()
         try:
             await self.session.drop_lines()
-            await self.session.ownership.keep({}, self._manners())
+            await self.session.ownership.keep({}, self._throttle_state())
             await self.session.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
@@ -129,7 +129,7 @@ class DistributedWorker:
         await session.drop_lines()
         if started >= self._kept_at + _KEEP_SECONDS:
             self._kept_at = started
-            await session.ownership.keep({}, self._manners())
+            await session.ownership.keep({}, self._throttle_state())
         self._tell_of_sites()
         if is_closing(self.crawler):
             return
@@ -178,17 +178,17 @@ class DistributedWorker:
             return  # what is written must not come back
         if site in self.session.frontier.sites:  # else nothing of it was leased yet
             learned = {site: self.understanding.templates.state_of(site)}
-            await self.session.ownership.keep(learned, {site: self._manners().get(site, {})})
+            await self.session.ownership.keep(learned, {site: self._throttle_state().get(site, {})})
             self.understanding.sites.forget(site)
         await self.session.give_up(site)
 
-    def _manners(self) -> dict[str, dict[str, dict[str, float]]]:
+    def _throttle_state(self) -> dict[str, dict[str, dict[str, float]]]:
         """Return how the hosts of this worker's sites are to be treated, by site."""
         throttle = self.crawler.get_extension(AdaptiveThrottle)
         found: dict[str, dict[str, dict[str, float]]] = {}
-        for host, manners in ({} if throttle is None else throttle.manners()).items():
+        for host, state in ({} if throttle is None else throttle.manners()).items():
             if site_of(host) in self.session.frontier.sites:
-                found.setdefault(site_of(host), {})[host] = manners
+                found.setdefault(site_of(host), {})[host] = state
         return found
 
     def _activity(self) -> dict[str, Any]:

@@ -235,8 +235,8 @@ class AdaptiveThrottle:
 
     def _take_over(self, site: str, kept: KeptSite) -> None:
         """Go on at the hosts of a site as the worker before would have. When it asked last is not known."""
-        for host, manners in (kept.manners or {}).items():
-            self._policies.restore(host, manners, kept.age_seconds)
+        for host, state in (kept.throttle or {}).items():
+            self._policies.restore(host, state, kept.age_seconds)
         if not kept.before:
             return
         self._taken_at[site] = monotonic()

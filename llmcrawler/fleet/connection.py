@@ -1,4 +1,4 @@
-"""Connects a worker to the Redis of its crawl, and waits for a server that is away."""
+"""Connects to what REDIS_URL names, checks that a crawl can be kept there, and waits for a server that is away."""
 
 from __future__ import annotations
 
@@ -27,12 +27,34 @@ from redis.sentinel import MasterNotFoundError, Sentinel
 
 from llmcrawler.errors import ConfigError, StorageFailed
 
+logger = logging.getLogger(__name__)
+
 SERVER, SENTINEL = "server", "sentinel"
 ONE_REDIS: Final = "a crawl is kept in one Redis; split the sites over several crawls where one does not hold them"
 _SENTINEL_PORT: Final = 26379
 _NEXT_ADDRESS: Final = re.compile(r",\s*(?=[a-z+]+://)")  # hosts of one address are parted by commas, too
 _SENTINEL: Final = re.compile(r"(rediss?)\+sentinel\Z")
 _CLUSTER: Final = re.compile(r"rediss?\+cluster\Z")
+
+FORMAT: Final = 1  # of the keys: another number where workers of an older version would not do with them
+BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen (lua/common.lua)
+CRAWLS: Final = "llmcrawler:crawls"  # set: the names of the crawls that this Redis has
+TIMEOUT_SECONDS: Final = 5.0
+_PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
+# Errors of a server that starts, fails over, is busy or has no room left: the same command will work a while later.
+_AWAY: Final = (
+    faults.ConnectionError,
+    faults.TimeoutError,
+    faults.ReadOnlyError,
+    faults.MasterDownError,
+    faults.OutOfMemoryError,
+    OSError,
+)
+# The same by text: redis-py has no class for some, and Redis 6.2 wraps errors within a script.
+_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
+_FAULTS: Final = (faults.RedisError, OSError)
+_GONE: Final = "NOCRAWL"  # what lua/guard.lua says
+_INCLUDE: Final = re.compile(r"^-- include (\w+)$", re.MULTILINE)
 
 
 def shown(url: str) -> str:
@@ -125,30 +147,6 @@ def _host(text: str) -> tuple[str, int]:
     return parts.hostname, parts.port or _SENTINEL_PORT
 
 
-logger = logging.getLogger(__name__)
-
-FORMAT: Final = 1  # of the keys: another number where workers of an older version would not do with them
-BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen (lua/common.lua)
-CRAWLS: Final = "llmcrawler:crawls"  # set: the names of the crawls that this Redis has
-TIMEOUT_SECONDS: Final = 5.0
-_PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
-# Errors of a server that starts, fails over, is busy or has no room left: the same command will work a while later.
-_AWAY: Final = (
-    faults.ConnectionError,
-    faults.TimeoutError,
-    faults.ReadOnlyError,
-    faults.MasterDownError,
-    faults.OutOfMemoryError,
-    OSError,
-)
-# The same by text: redis-py has no class for some, and Redis 6.2 wraps errors within a script.
-_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
-_FAULTS: Final = (faults.RedisError, OSError)
-
-_GONE: Final = "NOCRAWL"  # what lua/guard.lua says
-_INCLUDE: Final = re.compile(r"^-- include (\w+)$", re.MULTILINE)
-
-
 @cache
 def lua(name: str) -> str:
     """Return the script lua/NAME.lua, with the files that its lines `-- include NAME` name in their places."""
@@ -158,7 +156,7 @@ def lua(name: str) -> str:
 
 def key_prefix(crawl_id: str) -> str:
     """Return the prefix of a crawl's keys, without the colon that follows."""
-    return f"llmcrawler:{{{crawl_id}}}"
+    return f"llmcrawler:{crawl_id}"
 
 
 class RedisConnection:

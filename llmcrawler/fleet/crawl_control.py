@@ -361,15 +361,15 @@ class _CrawlReader:
     def _host(self, host: str, counts: Mapping[str, int]) -> HostStatus:
         site = site_of(host)
         at, _, kept = (self._client.hget(self._name("manners"), site) or "0 {}").partition(" ")
-        manners = json.loads(kept).get(host, {})
+        throttle = json.loads(kept).get(host, {})
         return HostStatus(
             host=host,
             queued=counts.get("queued", 0),
             done=counts.get("done", 0),
             dead=counts.get("dead", 0),
             owner=self._client.hget(self._name("owners"), site) or "",
-            window=manners.get("window"),
-            rest_seconds=max(0.0, round(float(at) + manners.get("cooldown", 0.0) - self._now, 1)),
+            window=throttle.get("window"),
+            rest_seconds=max(0.0, round(float(at) + throttle.get("cooldown", 0.0) - self._now, 1)),
         )
 
     def _name(self, name: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from llmcrawler.core.frontier import Lease
 from llmcrawler.core.storage import SiteState
@@ -34,14 +34,13 @@ from llmcrawler.fleet.connection import (
 )
 from llmcrawler.fleet.redis_frontier import RedisFrontier
 
-if TYPE_CHECKING:
-    from llmcrawler.fleet.connection import RedisConnection
-
-
 logger = logging.getLogger(__name__)
 
-_SECONDS: Final = 10.0  # between two times that something is written
-_NAMES: Final = 5  # of sites in a line
+_ACK_SECONDS: Final = 0.05
+_CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
+_LAG_SECONDS: Final = 0.25  # from a heartbeat's answer until the worker acts on it
+_LOG_SECONDS: Final = 10.0  # between two times that sites are logged
+_LOG_SITES: Final = 5  # in a line
 
 
 class OwnershipLog:
@@ -76,7 +75,7 @@ class OwnershipLog:
     def write(self, *, at_end: bool = False) -> None:
         """Log what was gathered; `at_end` whenever that was done last."""
         now = self._clock()
-        if not at_end and self._written is not None and now < self._written + _SECONDS:
+        if not at_end and self._written is not None and now < self._written + _LOG_SECONDS:
             return
         if self._taken:
             logger.info("This worker took %s", _listed(self._taken))
@@ -90,25 +89,18 @@ class OwnershipLog:
 
 
 def _listed(names: Sequence[str]) -> str:
-    others = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {others:,} more" if others > 0 else "")
+    others = len(names) - _LOG_SITES
+    return ", ".join(names[:_LOG_SITES]) + (f" and {others:,} more" if others > 0 else "")
 
 
-_LAG_SECONDS: Final = 0.25  # from a word of Redis until the worker acts on it
-
-
-class GuestTurns:
-    """Keeps the gap between starts at a host over all workers, where more than its owner ask it."""
-
-    def __init__(self, connection: RedisConnection) -> None:
-        self._connection = connection
-
-    async def take(self, host: str, gap_seconds: float, *, is_guest: bool) -> None:
-        """Wait until a request may go out; the next one follows after the gap at the earliest."""
-        wait = 1.0
-        while wait > 0:
-            wait = float(await self._connection.run("take_turn", host, gap_seconds, int(is_guest), _LAG_SECONDS))
-            await asyncio.sleep(wait)
+async def take_turn(connection: RedisConnection, host: str, gap_seconds: float, *, is_guest: bool) -> None:
+    """Wait until a request to a host may go out that several workers ask, a guest and the owner of its site; the next
+    one follows after the gap at the earliest.
+    """
+    wait = 1.0
+    while wait > 0:
+        wait = float(await connection.run("take_turn", host, gap_seconds, int(is_guest), _LAG_SECONDS))
+        await asyncio.sleep(wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +112,7 @@ class KeptSite:
 
     learned: Mapping[str, Any] | None = None
     origin: str = ""
-    manners: Mapping[str, Mapping[str, float]] | None = None
+    throttle: Mapping[str, Mapping[str, float]] | None = None
     age_seconds: float = 0.0
     before: str = ""
     number: int = 0
@@ -131,36 +123,36 @@ class SiteOwnership:
 
     def __init__(self, connection: RedisConnection) -> None:
         self._connection = connection
-        self._kept: dict[str, tuple[int, str]] = {}  # by site, what it has in Redis: hash of the learned, and manners
+        self._kept: dict[str, tuple[int, str]] = {}  # by site: hash of the learned, throttle state
         self._origins: dict[str, str] = {}
 
     async def read(self, site: str, origin: str = "") -> KeptSite:
         """Read what is kept of a site, which is to be asked at an origin from now on; as before where none is given."""
         self._kept.pop(site, None)
-        packed, manners, age, before, number = await self._connection.run("read_site", site)
+        packed, throttle, age, before, number = await self._connection.run("read_site", site)
         learned = None if packed is None else await asyncio.to_thread(_unpacked, packed)
         origin_before = "" if learned is None else learned.pop("origin")
         self._origins[site] = origin or origin_before
         return KeptSite(
             learned,
             self._origins[site],
-            json.loads(manners) if manners else None,
+            json.loads(throttle) if throttle else None,
             float(age),
             before.decode(),
             int(number),
         )
 
     async def keep(
-        self, learned: Mapping[str, Any], manners: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
+        self, learned: Mapping[str, Any], throttle: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
     ) -> None:
-        """Write what has changed: `learned` has dataclasses, `manners` figures by host, both by site."""
+        """Write what has changed: `learned` has dataclasses, `throttle` the state of its hosts, both by site."""
         parts: list[str | bytes] = []
-        for site in {**learned, **(manners or {})}:
+        for site in {**learned, **(throttle or {})}:
             known, said = self._kept.get(site, (0, ""))
             packed, now = b"", known
             if site in learned:
                 packed, now = await asyncio.to_thread(_packed, learned[site], self._origins.get(site, ""), known)
-            told = json.dumps(manners[site]) if manners and site in manners else said
+            told = json.dumps(throttle[site]) if throttle and site in throttle else said
             if packed or told != said:
                 parts += [site, packed, told if told != said else ""]
                 self._kept[site] = now, told
@@ -228,14 +220,6 @@ class Membership:
     is_paused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Heritage:
-    """What a worker that is gone leaves: `lines` packed, by url, and `finished` sites with what was learned of them."""
-
-    lines: Mapping[str, bytes]
-    finished: tuple[str, ...]
-
-
 class WorkerHeartbeats:
     """Keeps the membership: a worker without a heartbeat for `gone_seconds` is gone."""
 
@@ -269,16 +253,16 @@ class WorkerHeartbeats:
         """Have all workers take in the site of a url, to which a start url was redirected."""
         await self._connection.run("widen", url)
 
-    async def inherit(self, gone: str) -> Heritage | None:
-        """Take over the lines of a worker that is gone and free its sites. None where another worker did it, or it is
-        not gone after all.
+    async def inherit(self, gone: str) -> tuple[dict[str, bytes], list[str]] | None:
+        """Take over the lines of a worker that is gone and free its sites. Return the lines packed, by url, and the
+        finished sites of which it has learned something; None where another worker did it, or it is not gone after all.
         """
         found = await self._connection.run("inherit", self._connection.worker, gone, self._gone_seconds)
         if found is None:
             return None
         flat, finished = found
         lines = {url.decode(): line for url, line in zip(flat[::2], flat[1::2], strict=True)}
-        return Heritage(lines, tuple(map(bytes.decode, finished)))
+        return lines, [site.decode() for site in finished]
 
     async def drop_lines(self, urls: Iterable[str]) -> None:
         """Drop lines that are in a closed feed by now."""
@@ -289,15 +273,6 @@ class WorkerHeartbeats:
     async def leave(self, report: WorkerReport) -> None:
         """Give up all sites and be no member any more."""
         await self._connection.run("leave", report.worker, json.dumps(asdict(report)))
-
-
-def new_worker_name() -> str:
-    """Make a unique name, so that a pod that was started again does not overwrite its own feed."""
-    return f"{socket.gethostname()[:40]}-{token_hex(4)}"
-
-
-_ACK_SECONDS: Final = 0.05
-_CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
 
 
 class DistributedSession:
@@ -322,7 +297,8 @@ class DistributedSession:
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
-        self.worker = new_worker_name()
+        # Unique, so that a pod that was started again does not overwrite its own feed.
+        self.worker = f"{socket.gethostname()[:40]}-{token_hex(4)}"
         self.connection = RedisConnection(
             rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=on_failure
         )
@@ -343,7 +319,6 @@ class DistributedSession:
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._take_site = take_site
         self._widen = widen
-        self._turns = GuestTurns(self.connection)
         self._workers = WorkerHeartbeats(self.connection, rules.lease_seconds)
         self._spec = spec
         self._sure_until = 0.0  # monotonic seconds; before that nobody can have taken this worker for gone
@@ -384,7 +359,7 @@ class DistributedSession:
             return False
         is_guest = site_of(host) not in self.frontier.sites
         if is_guest or host in self.membership.guests:
-            await self._turns.take(host, gap_seconds, is_guest=is_guest)
+            await take_turn(self.connection, host, gap_seconds, is_guest=is_guest)
         return lease is None or self.frontier.holds(lease.url)
 
     async def confirm(self) -> None:
@@ -406,12 +381,12 @@ class DistributedSession:
         """
         packed: list[bytes] = []
         for gone in self.membership.gone:
-            left = await self._workers.inherit(gone)
-            if left is None:
+            if (left := await self._workers.inherit(gone)) is None:
                 continue
+            lines, finished = left
             logger.warning("Worker %s is gone; what it had comes back", gone)
-            packed += left.lines.values()
-            for site in left.finished:
+            packed += lines.values()
+            for site in finished:
                 kept = await self.ownership.read(site)
                 self._take_site(f"{kept.origin}/", kept)
                 self.frontier.sites.add(site)

@@ -61,9 +61,9 @@ def processes_below(pid: int) -> list[int]:
 
 
 def is_crawl(pid: int) -> bool:
-    """Whether a process is one that a place forks crawls from, or one of these."""
+    """Whether a process is one that forks crawls, or one of its forks."""
     try:
-        return b"fork_crawls" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"_serve_forks" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 
@@ -87,7 +87,7 @@ def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goe
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 40, sites, process)
             crawls = [pid for pid in processes_below(raylet_of(cluster.head_node)) if is_crawl(pid)]
-            assert len(crawls) == 3, "two, and what forks them"
+            assert len(crawls) == 5, "two, what waits for each, and what forks them"
             process.send_signal(signal.SIGINT)
             process.wait(BUSY_SECONDS)
         assert process.returncode == 3, campaign.log()

@@ -38,7 +38,7 @@ def ended(workers: list[warm.Process]) -> list[int]:
 
 
 def done_in(client: Any) -> int:
-    return int(client.hget("llmcrawler:{shop}:counts", "done") or 0)
+    return int(client.hget("llmcrawler:shop:counts", "done") or 0)
 
 
 def test_each_url_has_one_line_and_no_host_is_hurried_as_a_worker_dies_and_another_one_joins(tmp_path, redis):
@@ -121,8 +121,8 @@ def test_what_was_learned_of_a_site_that_was_finished_before_its_worker_died_is_
         first = fleet.start()
         with redis.client() as client:
             wait_until(lambda: done_in(client) >= 30, hosts.pages, first)
-            known = client.hget("llmcrawler:{shop}:learned", hosts.site(0))
-            wait_until(lambda: client.hget("llmcrawler:{shop}:learned", hosts.site(0)) != known, hosts.pages, first)
+            known = client.hget("llmcrawler:shop:learned", hosts.site(0))
+            wait_until(lambda: client.hget("llmcrawler:shop:learned", hosts.site(0)) != known, hosts.pages, first)
         first.kill()
         first.wait()
         second = fleet.start()

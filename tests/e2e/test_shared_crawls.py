@@ -169,7 +169,7 @@ def test_a_crawl_with_workers_is_deleted_by_force_alone_and_another_one_can_have
 
 def test_a_crawl_of_an_older_version_is_refused_and_what_is_wrong_is_said(tmp_path, held, redis):
     with redis.client() as client:
-        client.hset("llmcrawler:{shop}:meta", mapping={"spec": "{}", "id": "one", "state": "running"})
+        client.hset("llmcrawler:shop:meta", mapping={"spec": "{}", "id": "one", "state": "running"})
     with crawl(tmp_path, held.site.url(), redis, "shop") as shop:
         assert shop.start().wait(TIMEOUT_SECONDS) == 2
         assert "another version of llmcrawler has begun it" in shop.log(0)

@@ -378,14 +378,14 @@ async def test_the_owner_before_is_told_and_what_it_kept_goes_to_the_next_one(wo
     await first.lease(1, {}, MANY)
     one, other = SiteOwnership(first.connection), SiteOwnership(second.connection)
     assert await one.read("a.example") == KeptSite()
-    state, manners = SiteState([], {"grouping": 1}), {"a.example": {"a.example": {"window": 2.0}}}
-    await one.keep({"a.example": state}, manners)
+    state, throttle = SiteState([], {"grouping": 1}), {"a.example": {"a.example": {"window": 2.0}}}
+    await one.keep({"a.example": state}, throttle)
     await other.keep({"a.example": SiteState([], {})}, {})  # it is not that one's
     await lose(first, second)
     assert await leased_paths(second) == ["/1", "/2"]
     kept = await other.read("a.example")
     assert kept.learned == {"templates": [], "state": {"grouping": 1}}
-    assert (kept.manners, kept.before) == (manners["a.example"], "w1")
+    assert (kept.throttle, kept.before) == (throttle["a.example"], "w1")
     assert taken == ["https://a.example/1"]
 
 
