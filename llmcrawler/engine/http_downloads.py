@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Final, Self
 
 from scrapy import Request, exceptions
@@ -42,78 +43,227 @@ from llmcrawler.errors import ProtocolFault
 _PROTOCOL: Final = "_llmcrawler_protocol"  # of a response of Twisted's: the connection that it comes through
 _IDLE_SECONDS: Final = 20  # of a connection; Twisted's 240 would take thousands of sockets where hosts are many
 _MAX_TUNNEL_BYTES: Final = 64 * 1024  # of a proxy's answer to CONNECT
+_MAX_TRAILER_BYTES: Final = 8 * 1024  # behind the last chunk
 _STATUS: Final = re.compile(rb"HTTP/1\.. (\d{3})")
+# All headers of an answer, those of its 1xx answers included. Browsers stop at 256 KB, web servers at 8 to 64 KB.
+_MAX_HEAD_BYTES: Final = 256 * 1024
+_MAX_HEAD_LINES: Final = 1000
+# The size of a chunk that is not the last one, and what may be said of the chunk.
+_CHUNK_SIZE: Final = re.compile(rb"(0*[1-9A-Fa-f][0-9A-Fa-f]{0,7})(?:;[\t\x20-\x7e\x80-\xff]{0,100})?\r\n")
+# Faults between two machines, and decisions of a part of the crawl. Every other error is the answer's fault.
+_KNOWN: Final = (
+    exceptions.CannotResolveHostError,
+    exceptions.DownloadCancelledError,
+    exceptions.DownloadConnectionRefusedError,
+    exceptions.DownloadFailedError,
+    exceptions.DownloadTimeoutError,
+    exceptions.IgnoreRequest,
+    exceptions.ResponseDataLossError,
+    exceptions.StopDownload,
+    exceptions.UnsupportedURLSchemeError,
+    network.ConnectError,
+    network.ConnectionClosed,
+    TunnelError,
+    OSError,
+)
+
+SignRequest = Callable[[str, str], Mapping[str, str]]  # of method and url
+
+
+class PageDownloadHandler(HTTP11DownloadHandler):
+    """Raises ProtocolFault for an answer that is no HTTP, and for a url that Twisted does not ask for; Scrapy's own
+    errors for what goes wrong between two machines.
+    """
+
+    def __init__(self, crawler: Crawler, intake: BodyLimiter, sign: SignRequest) -> None:
+        super().__init__(crawler)
+
+        def factory(*args: Any, **kwargs: Any) -> _Factory:
+            made = _Factory(*args, **kwargs)  # type: ignore[no-untyped-call]
+            made.intake, made.sign = intake, sign
+            return made
+
+        self._pool._factory = factory  # type: ignore[assignment]
+        self._pool.cachedConnectionTimeout = _IDLE_SECONDS
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        return cls(crawler, crawl.intake, crawl.signature_headers)
+
+    async def download_request(self, request: Request) -> Response:
+        agent = PageAgent(
+            contextFactory=self._contextFactory,
+            bindAddress=self._bind_address,
+            pool=self._pool,
+            maxsize=self._default_maxsize,
+            warnsize=self._default_warnsize,
+            fail_on_dataloss=self._fail_on_dataloss,
+            crawler=self._crawler,
+        )
+        try:
+            with wrap_twisted_exceptions():
+                return await maybe_deferred_to_future(agent.download_request(request))
+        except exceptions.DownloadFailedError as error:
+            fault = fault_in_answer(error.__cause__)
+            if fault is None:
+                raise
+            raise ProtocolFault(fault) from error
+        except _KNOWN:
+            raise
+        except Exception as error:  # what Scrapy, Twisted and their like make of what came, or of the url
+            raise ProtocolFault(f"{type(error).__name__}: {error}") from error
+
+
+def fault_in_answer(error: BaseException | None) -> str | None:
+    """Return what is wrong with an answer when a connection failed by what was read from it, else None."""
+    reasons = [reason.value for reason in error.reasons] if isinstance(error, ResponseFailed) else []
+    faults = [reason for reason in reasons if isinstance(reason, (ParseError, ValueError, LookupError))]
+    return f"no HTTP: {faults[0].args[0] if faults[0].args else faults[0]!r}" if faults else None
+
+
+class JoinedChunks(_ChunkedTransferDecoder):
+    """Hands on all chunks of a read at once: a body in chunks of one byte has 10,000 of them in each read, and Scrapy
+    sends a signal for each part that it is handed.
+    """
+
+    def __init__(self, take: Callable[[bytes], None], finish: Callable[[bytes], None]) -> None:
+        super().__init__(self._add, self._end)
+        self._maxTrailerHeadersSize = _MAX_TRAILER_BYTES
+        self._take = take
+        self._finish = finish
+        self._parts: list[bytes | bytearray] = []
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 (Twisted's)
+        try:
+            super().dataReceived(data)
+        finally:
+            self._hand_on()
+
+    def _dataReceived_CHUNK_LENGTH(self) -> bool:  # noqa: N802 (Twisted's)
+        """Read all whole chunks that are there: Twisted takes three turns and several copies for each."""
+        place = 0
+        while size := _CHUNK_SIZE.match(self._buffer, place):
+            start = size.end()
+            end = start + int(size[1], 16)
+            if self._buffer[end : end + 2] != b"\r\n":
+                break
+            self._parts.append(self._buffer[start:end])
+            place = end + 2
+        if not place:
+            return super()._dataReceived_CHUNK_LENGTH()
+        del self._buffer[:place]
+        self._start = 0
+        return True
+
+    def _add(self, part: bytes) -> None:
+        self._parts.append(part)
+
+    def _hand_on(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._take(b"".join(parts))
+
+    def _end(self, rest: bytes) -> None:
+        self._hand_on()
+        self._finish(rest)
+
+
+class HeadParser(_LenientHTTPClientParser):
+    """Reads the head of an answer. A parser that is there already becomes one of these, so nothing is set up for it."""
+
+    _transferDecoders: ClassVar[dict[bytes, Any]] = {b"chunked": JoinedChunks}  # type: ignore[misc]  # noqa: N815 (Twisted's)
+    _bytes_so_far = 0
+    _lines_so_far = 0
+
+    def lineReceived(self, line: bytes) -> None:  # noqa: N802 (Twisted's)
+        self._bytes_so_far += len(line)
+        self._lines_so_far += 1
+        if self._bytes_so_far > _MAX_HEAD_BYTES or self._lines_so_far > _MAX_HEAD_LINES:
+            raise _answer_fault(f"more than {_MAX_HEAD_LINES} headers, or {_MAX_HEAD_BYTES} bytes of them")
+        super().lineReceived(line)
+
+    def lineLengthExceeded(self, line: bytes) -> None:  # noqa: ARG002, N802 (Twisted's)
+        raise _answer_fault(f"a header of more than {self.MAX_LENGTH} bytes")
+
+    def statusReceived(self, status: bytes) -> None:  # noqa: N802 (Twisted's)
+        super().statusReceived(status)  # type: ignore[no-untyped-call]
+        if not 100 <= self.response.code <= 999:
+            raise _answer_fault("a status of other than three digits")
+
+
+def _answer_fault(message: str) -> ParseError:
+    return ParseError(message, b"")  # type: ignore[no-untyped-call]
 
 
 class ClientProtocol(_LenientHTTP11ClientProtocol):
-    """A connection. `parser_class` reads the heads of answers. `put_off` gives a download more time; it is set once the
-    head of an answer is there.
+    """A connection. It pauses a large body while others take the room (see BodyLimiter); `put_off`, which is set once
+    the head of an answer is there, keeps the pause from counting for the download's timeout.
+
+    Requests are signed here, where each is sent: also one that Twisted sends again, as its connection was closed.
     """
 
-    parser_class: ClassVar[type[HeadParser]]
     put_off: Callable[[float], None] | None = None
 
-    def answer_begins(self) -> None:
-        """Do what has to be done when a request is about to be sent."""
-
-    def answer_ends(self) -> None:
-        """Do what has to be done when an answer is whole, or the connection is lost."""
-
-    def headers_of(self, method: str, url: str) -> Mapping[str, str]:  # noqa: ARG002 (overridden)
-        """Return headers to add to a request that is about to be sent."""
-        return {}
+    def __init__(self, when_quiet: Callable[[Any], None], intake: BodyLimiter, sign: SignRequest) -> None:
+        super().__init__(when_quiet)  # type: ignore[no-untyped-call]
+        self._intake = intake
+        self._sign = sign
+        self._received_bytes = 0
+        self._is_receiving = False
+        self._paused_at: float | None = None
 
     def request(self, request: TwistedRequest) -> Deferred[IResponse]:
         self.put_off = None
-        self.answer_begins()
-        for name, value in self.headers_of(request.method.decode(), (request.absoluteURI or b"").decode()).items():
+        self._received_bytes, self._is_receiving = 0, True
+        for name, value in self._sign(request.method.decode(), (request.absoluteURI or b"").decode()).items():
             request.headers.setRawHeaders(name, [value])
         answer = super().request(request)
         assert self._parser is not None
-        self._parser.__class__ = self.parser_class  # as Scrapy does it, too
+        self._parser.__class__ = HeadParser  # as Scrapy does it: Twisted takes no other class
         return answer.addCallback(self._know)
 
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 (Twisted's)
+        super().dataReceived(data)  # type: ignore[no-untyped-call]
+        self._received_bytes += len(data)
+        if self._is_receiving and self._received_bytes > LARGE_BYTES:
+            self._intake.note(self, self._received_bytes)
+
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 (Twisted's)
-        self.answer_ends()
+        self._end_answer()
         super().connectionLost(reason)  # type: ignore[no-untyped-call]
 
+    def pause(self) -> None:
+        self._paused_at = time.monotonic()
+        assert self.transport is not None
+        self.transport.pauseProducing()
+
+    def resume(self) -> None:
+        if self._paused_at is not None and self.put_off is not None:
+            self.put_off(time.monotonic() - self._paused_at)
+        self._paused_at = None
+        assert self.transport is not None
+        self.transport.resumeProducing()
+
     def _finishResponse(self, rest: bytes) -> None:  # noqa: N802 (Twisted's)
-        self.answer_ends()
+        self._end_answer()
         super()._finishResponse(rest)
+
+    def _end_answer(self) -> None:
+        self._is_receiving = False
+        self._intake.end(self)
 
     def _know(self, response: IResponse) -> IResponse:
         setattr(response, _PROTOCOL, self)
         return response
 
 
-class HeadParser(_LenientHTTPClientParser):
-    """Reads the head of an answer. A parser that is there already becomes one of these, so nothing is set up for it."""
+class _Factory(_LenientHTTP11ClientFactory):
+    intake: BodyLimiter
+    sign: SignRequest
 
-    def __init_subclass__(cls, decoder: type[ChunkDecoder] | None = None) -> None:
-        if decoder is not None:
-            cls._transferDecoders = {b"chunked": decoder}
-
-
-class ChunkDecoder(_ChunkedTransferDecoder):
-    """Takes a chunked body apart. `max_trailer_bytes` is the most that may follow the last chunk."""
-
-    max_trailer_bytes: ClassVar[int]
-
-    def __init__(self, take: Callable[[bytes], None], finish: Callable[[bytes], None]) -> None:
-        super().__init__(take, finish)
-        self._maxTrailerHeadersSize = self.max_trailer_bytes
-
-    def take_chunks(self, buffer: bytearray) -> int:  # noqa: ARG002 (overridden)
-        """Handle whole chunks at the beginning of `buffer`, and return how many of its bytes they were."""
-        return 0
-
-    def _dataReceived_CHUNK_LENGTH(self) -> bool:  # noqa: N802 (Twisted's)
-        taken = self.take_chunks(self._buffer)
-        if not taken:
-            return super()._dataReceived_CHUNK_LENGTH()
-        del self._buffer[:taken]
-        self._start = 0
-        return True
+    def buildProtocol(self, addr: IAddress | None) -> ClientProtocol:  # noqa: ARG002, N802 (Twisted's)
+        return ClientProtocol(self._quiescentCallback, self.intake, self.sign)
 
 
 class _Tunnel(_TunnelingTCP4ClientEndpoint):
@@ -155,17 +305,16 @@ class _Tunnel(_TunnelingTCP4ClientEndpoint):
         return Failure(TunnelError(f"Could not open CONNECT tunnel with proxy {proxy} [{said}]"))  # type: ignore[no-untyped-call]
 
 
-class _TunnelAgent(_TunnelingAgent):
-    def _getEndpoint(self, uri: URI) -> _Tunnel:  # noqa: N802 (Twisted's)
-        return _Tunnel(
-            reactor=self._reactor,
-            host=uri.host,
-            port=uri.port,
-            proxyConf=self._proxyConf,
-            contextFactory=self._contextFactory,
-            timeout=self._endpointFactory._connectTimeout,
-            bindAddress=self._endpointFactory._bindAddress,
-        )
+def _tunnel_endpoint(agent: _TunnelingAgent, uri: URI) -> _Tunnel:
+    return _Tunnel(
+        reactor=agent._reactor,
+        host=uri.host,
+        port=uri.port,
+        proxyConf=agent._proxyConf,
+        contextFactory=agent._contextFactory,
+        timeout=agent._endpointFactory._connectTimeout,
+        bindAddress=agent._endpointFactory._bindAddress,
+    )
 
 
 class PageAgent(_ScrapyAgent):
@@ -173,8 +322,8 @@ class PageAgent(_ScrapyAgent):
 
     def _get_agent(self, request: Request, timeout: float) -> Any:
         agent = super()._get_agent(request, timeout)
-        if type(agent) is _TunnelingAgent:
-            agent.__class__ = _TunnelAgent
+        if isinstance(agent, _TunnelingAgent):
+            agent._getEndpoint = partial(_tunnel_endpoint, agent)  # type: ignore[method-assign]
         return agent
 
     def _cb_bodyready(self, txresponse: Any, request: Request) -> Any:
@@ -187,210 +336,3 @@ class PageAgent(_ScrapyAgent):
         timer: Any = self._timeout_cl  # zope's interfaces mean nothing to mypy
         if timer.active():
             timer.delay(seconds)
-
-
-class _Factory(_LenientHTTP11ClientFactory):
-    make_protocol: Callable[[Callable[[Any], None]], ClientProtocol]
-
-    def buildProtocol(self, addr: IAddress | None) -> ClientProtocol:  # noqa: ARG002, N802 (Twisted's)
-        return self.make_protocol(self._quiescentCallback)
-
-
-class ClientHandler(HTTP11DownloadHandler):
-    """Scrapy's download handler with connections of our own."""
-
-    def use_protocol(self, make_protocol: Callable[[Callable[[Any], None]], ClientProtocol]) -> None:
-        """Make connections by this function from now on; it is given what a ClientProtocol is made with."""
-
-        def factory(*args: Any, **kwargs: Any) -> _Factory:
-            made = _Factory(*args, **kwargs)  # type: ignore[no-untyped-call]
-            made.make_protocol = make_protocol
-            return made
-
-        self._pool._factory = factory  # type: ignore[assignment]
-        self._pool.cachedConnectionTimeout = _IDLE_SECONDS
-
-    async def download(self, request: Request) -> Response:
-        """Download a request. Scrapy's own errors are raised for what goes wrong between two machines."""
-        agent = PageAgent(
-            contextFactory=self._contextFactory,
-            bindAddress=self._bind_address,
-            pool=self._pool,
-            maxsize=self._default_maxsize,
-            warnsize=self._default_warnsize,
-            fail_on_dataloss=self._fail_on_dataloss,
-            crawler=self._crawler,
-        )
-        with wrap_twisted_exceptions():
-            return await maybe_deferred_to_future(agent.download_request(request))
-
-
-def answer_fault(message: str) -> ParseError:
-    """Return the error to raise in a HeadParser for an answer that is not to be read on."""
-    return ParseError(message, b"")  # type: ignore[no-untyped-call]
-
-
-def fault_in_answer(error: BaseException | None) -> str | None:
-    """Return what is wrong with an answer when a connection failed by what was read from it, else None."""
-    reasons = [reason.value for reason in error.reasons] if isinstance(error, ResponseFailed) else []
-    faults = [reason for reason in reasons if isinstance(reason, (ParseError, ValueError, LookupError))]
-    return f"no HTTP: {faults[0].args[0] if faults[0].args else faults[0]!r}" if faults else None
-
-
-# All headers of an answer, those of its 1xx answers included. Browsers stop at 256 KB, web servers at 8 to 64 KB.
-_MAX_HEAD_BYTES: Final = 256 * 1024
-_MAX_HEAD_LINES: Final = 1000
-# The size of a chunk that is not the last one, and what may be said of the chunk.
-_CHUNK_SIZE: Final = re.compile(rb"(0*[1-9A-Fa-f][0-9A-Fa-f]{0,7})(?:;[\t\x20-\x7e\x80-\xff]{0,100})?\r\n")
-# Faults between two machines, and decisions of a part of the crawl. Every other error is the answer's fault.
-_KNOWN: Final = (
-    exceptions.CannotResolveHostError,
-    exceptions.DownloadCancelledError,
-    exceptions.DownloadConnectionRefusedError,
-    exceptions.DownloadFailedError,
-    exceptions.DownloadTimeoutError,
-    exceptions.IgnoreRequest,
-    exceptions.ResponseDataLossError,
-    exceptions.StopDownload,
-    exceptions.UnsupportedURLSchemeError,
-    network.ConnectError,
-    network.ConnectionClosed,
-    TunnelError,
-    OSError,
-)
-
-SignRequest = Callable[[str, str], Mapping[str, str]]  # of method and url
-
-
-class PageDownloadHandler(ClientHandler):
-    """Raises ProtocolFault for an answer that is no HTTP, and for a url that Twisted does not ask for."""
-
-    def __init__(self, crawler: Crawler, intake: BodyLimiter, sign: SignRequest) -> None:
-        super().__init__(crawler)
-        self.use_protocol(lambda when_quiet: _BoundedProtocol(when_quiet, intake, sign))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler)
-        return cls(crawler, crawl.intake, crawl.signature_headers)
-
-    async def download_request(self, request: Request) -> Response:
-        try:
-            return await self.download(request)
-        except exceptions.DownloadFailedError as error:
-            fault = fault_in_answer(error.__cause__)
-            if fault is None:
-                raise
-            raise ProtocolFault(fault) from error
-        except _KNOWN:
-            raise
-        except Exception as error:  # what Scrapy, Twisted and their like make of what came, or of the url
-            raise ProtocolFault(f"{type(error).__name__}: {error}") from error
-
-
-class _JoinedChunks(ChunkDecoder):
-    """Hands on all chunks of a read at once: a body in chunks of one byte has 10,000 of them in each read, and Scrapy
-    sends a signal for each part that it is handed.
-    """
-
-    max_trailer_bytes = 8 * 1024
-
-    def __init__(self, take: Callable[[bytes], None], finish: Callable[[bytes], None]) -> None:
-        super().__init__(self._add, self._end)
-        self._take = take
-        self._finish = finish
-        self._parts: list[bytes | bytearray] = []
-
-    def dataReceived(self, data: bytes) -> None:  # noqa: N802 (Twisted's)
-        try:
-            super().dataReceived(data)
-        finally:
-            self._hand_on()
-
-    def take_chunks(self, buffer: bytearray) -> int:
-        """Read all whole chunks that are there: Twisted takes three turns and several copies for each."""
-        place = 0
-        while size := _CHUNK_SIZE.match(buffer, place):
-            start = size.end()
-            end = start + int(size[1], 16)
-            if buffer[end : end + 2] != b"\r\n":
-                break
-            self._parts.append(buffer[start:end])
-            place = end + 2
-        return place
-
-    def _add(self, part: bytes) -> None:
-        self._parts.append(part)
-
-    def _hand_on(self) -> None:
-        if self._parts:
-            parts, self._parts = self._parts, []
-            self._take(b"".join(parts))
-
-    def _end(self, rest: bytes) -> None:
-        self._hand_on()
-        self._finish(rest)
-
-
-class _BoundedParser(HeadParser, decoder=_JoinedChunks):
-    _bytes_so_far = 0
-    _lines_so_far = 0
-
-    def lineReceived(self, line: bytes) -> None:  # noqa: N802 (Twisted's)
-        self._bytes_so_far += len(line)
-        self._lines_so_far += 1
-        if self._bytes_so_far > _MAX_HEAD_BYTES or self._lines_so_far > _MAX_HEAD_LINES:
-            raise answer_fault(f"more than {_MAX_HEAD_LINES} headers, or {_MAX_HEAD_BYTES} bytes of them")
-        super().lineReceived(line)
-
-    def lineLengthExceeded(self, line: bytes) -> None:  # noqa: ARG002, N802 (Twisted's)
-        raise answer_fault(f"a header of more than {self.MAX_LENGTH} bytes")
-
-    def statusReceived(self, status: bytes) -> None:  # noqa: N802 (Twisted's)
-        super().statusReceived(status)  # type: ignore[no-untyped-call]
-        if not 100 <= self.response.code <= 999:
-            raise answer_fault("a status of other than three digits")
-
-
-class _BoundedProtocol(ClientProtocol):
-    """Pauses a large body while others take the room (see BodyLimiter). The pause does not count for its timeout.
-    Requests are signed here, where each is sent: also one that Twisted sends again, as its connection was closed.
-    """
-
-    parser_class = _BoundedParser
-
-    def __init__(self, when_quiet: Callable[[Any], None], intake: BodyLimiter, sign: SignRequest) -> None:
-        super().__init__(when_quiet)  # type: ignore[no-untyped-call]
-        self._intake = intake
-        self._sign = sign
-        self._received_bytes = 0
-        self._is_receiving = False
-        self._paused_at: float | None = None
-
-    def headers_of(self, method: str, url: str) -> Mapping[str, str]:
-        return self._sign(method, url)
-
-    def answer_begins(self) -> None:
-        self._received_bytes, self._is_receiving = 0, True
-
-    def answer_ends(self) -> None:
-        self._is_receiving = False
-        self._intake.end(self)
-
-    def dataReceived(self, data: bytes) -> None:  # noqa: N802 (Twisted's)
-        super().dataReceived(data)  # type: ignore[no-untyped-call]
-        self._received_bytes += len(data)
-        if self._is_receiving and self._received_bytes > LARGE_BYTES:
-            self._intake.note(self, self._received_bytes)
-
-    def pause(self) -> None:
-        self._paused_at = time.monotonic()
-        assert self.transport is not None
-        self.transport.pauseProducing()
-
-    def resume(self) -> None:
-        if self._paused_at is not None and self.put_off is not None:
-            self.put_off(time.monotonic() - self._paused_at)
-        self._paused_at = None
-        assert self.transport is not None
-        self.transport.resumeProducing()

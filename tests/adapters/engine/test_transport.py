@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from twisted.web.http import _ChunkedTransferDecoder
 
-from llmcrawler.engine.http_downloads import _JoinedChunks
+from llmcrawler.engine.http_downloads import JoinedChunks
 
 
 class Decoded:
@@ -13,7 +13,7 @@ class Decoded:
         self.parts: list[Any] = []
         self.rest: Any = None
         self.fault: Any = None
-        self.decoder = _JoinedChunks(self.parts.append, self._finish)
+        self.decoder = JoinedChunks(self.parts.append, self._finish)
         try:
             for read in reads:
                 self.decoder.dataReceived(read)

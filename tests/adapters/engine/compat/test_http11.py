@@ -22,9 +22,8 @@ from tests.adapters.stubs import stub
     ("base", "original", "names"),
     [
         (compat_http11.ClientProtocol, _newclient.HTTP11ClientProtocol, ["_finishResponse"]),
-        (compat_http11.ChunkDecoder, _ChunkedTransferDecoder, ["_dataReceived_CHUNK_LENGTH"]),
+        (compat_http11.JoinedChunks, _ChunkedTransferDecoder, ["_dataReceived_CHUNK_LENGTH"]),
         (compat_http11.PageAgent, http11._ScrapyAgent, ["_get_agent", "_cb_bodyready"]),
-        (compat_http11._TunnelAgent, http11._TunnelingAgent, ["_getEndpoint"]),
     ],
 )
 def test_what_is_overridden_is_there_with_the_same_parameters(base, original, names):
@@ -36,6 +35,7 @@ def test_what_is_overridden_is_there_with_the_same_parameters(base, original, na
     [
         (http11, {"_LenientHTTP11ClientFactory", "_LenientHTTP11ClientProtocol", "_LenientHTTPClientParser"}),
         (http11._TunnelingTCP4ClientEndpoint, {"connect", "requestTunnel", "processProxyResponse"}),
+        (http11._TunnelingAgent, {"_getEndpoint"}),
         (_newclient.HTTPClientParser, {"_transferDecoders"}),
     ],
 )
@@ -63,46 +63,43 @@ def test_what_is_read_of_objects_is_in_their_code(owner, names):
     check_read(owner, names.split())
 
 
-class Protocol(compat_http11.ClientProtocol):
-    parser_class = compat_http11.HeadParser
-    begun = ended = 0
+class Intake:
+    """What the limiter of bodies is told."""
 
-    def answer_begins(self):
-        self.begun += 1
+    ended = 0
 
-    def answer_ends(self):
+    def end(self, _protocol):
         self.ended += 1
 
 
-def test_a_connection_tells_where_an_answer_begins_and_ends_and_is_known_by_its_response():
+def test_a_connection_tells_where_an_answer_ends_and_is_known_by_its_response():
     answers: list[Any] = []
-    protocol = Protocol(lambda _: None)
+    intake = Intake()
+    protocol = compat_http11.ClientProtocol(lambda _: None, intake, lambda *_: {})  # type: ignore[arg-type]
     protocol.makeConnection(StringTransport())
     request = _newclient.Request(b"GET", b"/", Headers({b"host": [b"a.test"]}), None, persistent=True)
     protocol.request(request).addCallback(answers.append)
-    assert (protocol.begun, protocol.ended) == (1, 0)
+    assert (protocol._is_receiving, intake.ended) == (True, 0)
     assert type(protocol._parser) is compat_http11.HeadParser
     protocol.dataReceived(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
     assert getattr(answers[0], compat_http11._PROTOCOL) is protocol
     protocol.dataReceived(b"ok")
-    assert protocol.ended == 1
+    assert (protocol._is_receiving, intake.ended) == (False, 1)
 
 
 def test_headers_are_added_anew_each_time_that_a_request_is_sent():
     """Twisted sends a request again, the same object, where a kept connection turns out to be closed."""
+    asked: list[str] = []
 
-    class Numbering(Protocol):
-        count = 0
-
-        def headers_of(self, method, url):
-            Numbering.count += 1
-            return {"Number": f"{Numbering.count} {method} {url}"}
+    def sign(method, url):
+        asked.append(f"{len(asked) + 1} {method} {url}")
+        return {"Number": asked[-1]}
 
     uri = URI.fromBytes(b"http://a.test/page?x=1")
     headers = Headers({b"host": [b"a.test"]})
     request = _newclient.Request._construct(b"GET", b"/page?x=1", headers, None, True, uri)
     for number in (1, 2):
-        protocol = Numbering(lambda _: None)
+        protocol = compat_http11.ClientProtocol(lambda _: None, Intake(), sign)  # type: ignore[arg-type]
         protocol.makeConnection(transport := StringTransport())
         protocol.request(request)
         lines = [line for line in transport.value().split(b"\r\n") if line.startswith(b"Number")]
@@ -110,7 +107,7 @@ def test_headers_are_added_anew_each_time_that_a_request_is_sent():
 
 
 def test_faults_in_an_answer_are_told_from_other_failures():
-    fault = compat_http11.answer_fault("too long")
+    fault = compat_http11._answer_fault("too long")
     assert compat_http11.fault_in_answer(ResponseFailed([Failure(fault)])) == "no HTTP: 'too long'"
     assert compat_http11.fault_in_answer(ResponseFailed([Failure(OSError("gone"))])) is None
     assert compat_http11.fault_in_answer(None) is None
