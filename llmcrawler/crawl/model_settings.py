@@ -1,17 +1,24 @@
-"""Builds the model of a crawl, its budget and its batches from the settings. A ConfigError names a wrong setting."""
+"""Builds the model of a crawl, its budget, its batches and its cache from the settings, and counts what it
+does. A ConfigError names a wrong setting."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
+from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.llm import (
     AnswerCache,
+    AnswerStore,
     BatchRules,
     Budget,
     BudgetLimits,
@@ -25,12 +32,14 @@ from llmcrawler.core.llm import (
     read_fallbacks,
     resolve_provider,
 )
-from llmcrawler.core.llm.budget_file import open_budget_file
+from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
 from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.llm.embedded import default_cache_folder
 from llmcrawler.core.llm.usage import Usage
-from llmcrawler.core.reporting import DownloadProgress
+from llmcrawler.core.reporting import LLM_FAILURE, LLM_IS_OPTIONAL, DownloadProgress
 from llmcrawler.core.storage import SharedFile
+from llmcrawler.crawl import signals
+from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import OFF, local_file, number
 from llmcrawler.errors import ConfigError, require
 
@@ -152,3 +161,60 @@ def answer_cache_of(settings: BaseSettings) -> AnswerCache | None:
         return None
     is_default = where.lower() in ("true", "1", "on")
     return AnswerCache(default_cache_folder() / "answers.sqlite" if is_default else Path(where))
+
+
+logger = logging.getLogger(__name__)
+
+
+def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
+    """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers;
+    so do the crawls of one LLM_BUDGET_FILE or LLM_BUDGET_URL but for the answers, which are in a file of their own.
+    """
+    settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
+    assert stats is not None
+
+    def on_call(call: CallReport) -> None:
+        assert model is not None
+        count_usage(stats, model)
+        crawler.signals.send_catch_log(signals.llm_called, call=call)
+
+    if session is None:
+        file, common = budget_file(settings), common_limits(settings)
+        rate = common if file is None else FileRate(file, call_limits(settings))
+        model = model_of(settings, rate=rate, on_call=on_call)
+        if model is not None and file is not None:
+            limits = model.budget.limits
+            model.budget.share(FileBudget(file, limits.max_tokens, limits.max_cost_usd))
+            model.close_shared = partial(asyncio.to_thread, file.close)
+        elif model is not None and common is not None:
+            common.limit(model.budget.limits.max_tokens, model.budget.limits.max_cost_usd, *_per_minute(settings))
+            model.budget.share(common)
+            model.close_shared = common.close
+        if model is not None and job is not None:
+            model.budget.go_on(job.spent, job.ledger)
+        return model, None if model is None else answer_cache_of(settings)
+    from llmcrawler.fleet.model_limits import (  # noqa: PLC0415 - redis takes 0.14 s to load
+        SharedAnswers,
+        SharedBudget,
+        SharedRate,
+    )
+
+    model = model_of(settings, rate=SharedRate(session.connection, *_per_minute(settings)), on_call=on_call)
+    if model is None:
+        return None, None
+    limits = model.budget.limits
+    model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
+    return model, SharedAnswers(session.connection, answer_cache_of(settings))
+
+
+def _per_minute(settings: BaseSettings) -> tuple[int, int]:
+    return settings.getint("LLM_REQUESTS_PER_MINUTE"), settings.getint("LLM_TOKENS_PER_MINUTE")
+
+
+def count_usage(stats: StatsCollector, model: LanguageModel) -> None:
+    """Put what was asked and what it has cost into the stats."""
+    for name, value in model.figures().items():
+        stats.set_value(f"llmcrawler/llm/{name}", value)
+    if model.failure:
+        stats.set_value(LLM_FAILURE, model.failure)
+        stats.set_value(LLM_IS_OPTIONAL, model.is_optional)

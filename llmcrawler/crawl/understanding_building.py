@@ -45,8 +45,7 @@ from llmcrawler.crawl.configuration import (
     worker_rules,
 )
 from llmcrawler.crawl.engine_state import EngineWatch
-from llmcrawler.crawl.model_building import build_model, count_usage
-from llmcrawler.crawl.model_settings import batch_rules
+from llmcrawler.crawl.model_settings import batch_rules, build_model, count_usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
 
 logger = logging.getLogger(__name__)
