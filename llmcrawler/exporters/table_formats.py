@@ -25,6 +25,7 @@ from llmcrawler.items import Page
 logger = logging.getLogger(__name__)
 
 _PLACEHOLDER: Final = "%(page_type)s"
+_OF_ALL_EXPORTERS: Final = ("encoding", "fields_to_export", "export_empty_fields", "indent")  # Scrapy's options
 _BETWEEN: Final = "; "  # the values of a list in a cell of CSV
 _OF_PAGES: Final = {column.name: column for column in columns_of(Page) if column.name != RECORD}
 
@@ -64,6 +65,7 @@ class RecordsExporter(BaseItemExporter):
     ) -> None:
         super().__init__(dont_fail=True, **options)
         require_format(form)
+        self._csv_options = {name: value for name, value in options.items() if name not in _OF_ALL_EXPORTERS}
         self._file = file
         self._form = form
         self._table = RecordTable() if table is None else table
@@ -135,9 +137,7 @@ class RecordsExporter(BaseItemExporter):
             if lacking := columns.keys() - set(there):
                 warn_of_missing(lacking)
             columns = {header: columns.get(header) or Column("", "text") for header in there}
-        out = CsvItemExporter(
-            self._file, encoding=self.encoding, errors="replace", **self._kwargs
-        )  # Scrapy's options are out of these
+        out = CsvItemExporter(self._file, encoding=self.encoding, errors="replace", **self._csv_options)
         if there is None:
             out.csv_writer.writerow([self._cell(header) for header in columns])
         out.csv_writer.writerows([self._cell(one) for one in _typed(columns.values(), row)] for row in rows)
