@@ -37,6 +37,8 @@ _COMPONENTS: Final = (
     *("ROBOTSTXT_PARSER", "REQUEST_FINGERPRINTER_CLASS", "TWISTED_DNS_RESOLVER", "ITEM_PROCESSOR"),
 )
 _FLEX: Final = "LLM_SERVICE_TIER=flex has the provider's lower price"
+_BASES: Final = tuple(f"{name}_BASE" for name in _COMPONENTS)  # where our own components stand
+_OURS: Final = "llmcrawler."
 # Settings that were removed, and what to use instead.
 _REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -154,11 +156,29 @@ def check_paths(settings: BaseSettings, names: Iterable[str] = _COMPONENTS) -> N
             try:
                 load_object(path)
             except (ImportError, NameError, TypeError, ValueError) as error:
-                raise ConfigError(f"{name}: {path!r} cannot be loaded: {error}") from error
+                raise ConfigError(f"{name}: {path!r} cannot be loaded: {_moved_to(path) or error}") from error
 
 
 def _paths_in(components: Mapping[Any, Any]) -> Iterable[Any]:
-    """Yield the components that are on: their paths stand before an order, or behind a name."""
+    """Yield the components that are on, and ours that are off: a path that has moved would switch nothing off. Their
+    paths stand before an order, or behind a name.
+    """
     for key, value in components.items():
         if value is not None:
             yield key if isinstance(value, int) else value
+        elif str(key).startswith(_OURS):
+            yield key
+
+
+def _moved_to(path: object) -> str:
+    """Return where a component of ours is now; "" for all others."""
+    if not str(path).startswith(_OURS):
+        return ""
+    ours = (value for name in (*_COMPONENTS, *_BASES) for value in _strings_in(getattr(own_settings, name, "")))
+    name = str(path).rpartition(".")[2]
+    return next((f"it is {one} now" for one in ours if one.rpartition(".")[2] == name), "")
+
+
+def _strings_in(value: object) -> Iterable[str]:
+    texts = (*value, *value.values()) if isinstance(value, Mapping) else (value,)
+    return (one for one in texts if isinstance(one, str))
