@@ -176,7 +176,7 @@ def test_a_jobdir_keeps_what_was_learned(tmp_path, site, llm):
     [
         ('{"format": "llmcrawler-templates", "version"', "damaged"),
         ('{"somebody": "else"}', "no file of learned templates"),
-        ('{"format": "llmcrawler-templates", "version": 99, "sites": {}, "state": {}}', "version 99"),
+        ('{"format": "llmcrawler-templates", "version": 99, "sites": {}, "state": {}}', "has format 99"),
     ],
 )
 def test_a_file_that_is_not_ours_is_a_usage_error_and_left_as_it_is(tmp_path, site, content, named):
