@@ -56,6 +56,7 @@ def lines_in(image: Image, feeds: str) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.nightly
 def test_the_image_has_what_is_always_needed_and_neither_a_browser_nor_a_model(build):
     image = build.image("packages")
     has = {requirement.name for requirement in requirements_in(image.path("packages.txt"))}
@@ -137,6 +138,7 @@ def test_the_image_with_a_browser_takes_it_from_debian(build):
     assert image.entrypoint == ["tini", "--", *build.image("worker").entrypoint]
 
 
+@pytest.mark.nightly
 def test_the_image_with_scrapyd_has_its_configuration_and_starts_it(build):
     image = build.image("scrapyd")
     assert image.path("/etc/scrapyd/scrapyd.conf").read_text() == (DEPLOY / "scrapyd.conf").read_text()

@@ -95,6 +95,7 @@ def test_other_sites_have_theirs_too(tmp_path, name):
     assert_as_crawled(lines_in(tmp_path / "out"), learned)
 
 
+@pytest.mark.nightly
 def test_a_job_has_the_lines_of_its_archive(tmp_path, monkeypatch):
     learned = learn(tmp_path, "events", {"JOBDIR": tmp_path / "job"})
     monkeypatch.setattr(archive_application, "_PART_ENTRIES", 7)

@@ -44,6 +44,7 @@ def path_of(url: str) -> str:
     return f"/{url.split('/', 3)[3]}"
 
 
+@pytest.mark.nightly
 def test_a_hundred_duplicates_of_ten_kinds_are_found_and_cost_no_call(tmp_path: Path, llm: FakeLLM) -> None:
     site = DuplicateSite()
     assert (len(site.pages), len(site.first), set(site.kind.values())) == (400, 100, set(KINDS))

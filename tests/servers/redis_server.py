@@ -35,9 +35,11 @@ class RedisServer:
         self._folder = folder
         self._options: Sequence[str] = options
         self._binary = binary or redis_server()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = 65_535
+        while self.port > 55_535:  # one in cluster mode listens at this port + 10,000 too
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.port = free.getsockname()[1]
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
 
