@@ -14,9 +14,9 @@ from tests.servers.hostile_responses import SECRET, TARGETS, HostileSite
 QUICK = {"RETRY_TIMES": 1, "DOWNLOAD_TIMEOUT": 20, "THROTTLE_BREAKER_FAILURES": 100_000}
 # A few of those that are made to cost much to read (tests/core/content/test_hostile_pages.py has all), more of them by
 # night; and honest ones.
-HOSTILE = [COSTLY["nested lists"], COSTLY["links"], LINEAR["a long base"]]
+HOSTILE = [COSTLY["nested lists"], COSTLY["options"], LINEAR["a long base"]]
 HOSTILE_BY_NIGHT = [
-    *(COSTLY[shape] for shape in ("formatting left open", "options", "attributes", "quotes")),
+    *(COSTLY[shape] for shape in ("formatting left open", "attributes", "quotes", "links")),
     *(LINEAR[shape] for shape in ("a long list in JSON-LD", "a reference for each character")),
 ]
 TOO_MUCH = "/costly/much"  # for the memory that the process which reads it may have
