@@ -187,11 +187,6 @@ class RedisConnection:
         self._patience: tuple[float, float] | None = None  # since when, and seconds
         self.failure: StorageFailed | None = None  # see check()
 
-    @property
-    def is_away(self) -> bool:
-        """Whether the server is known to be away just now."""
-        return self._return is not None
-
     async def put(self, name: str, values: Mapping[str, str | bytes]) -> None:
         """Set fields of a hash of the crawl."""
         await self.run("put", name, *(part for pair in values.items() for part in pair))

@@ -130,7 +130,7 @@ MEDIA_TYPE: Final = "application/rsl+xml"
 _DECLARATION: Final = re.compile(r"\A\s*<\?xml[^>]*>", re.IGNORECASE)
 _MAX_CONTENTS: Final = 1_000
 _MAX_LICENCES: Final = 20  # of one content
-_MAX_SHOWN: Final = 500
+_MAX_SHOWN: Final = 500  # characters of a value as it was written, and of where it stands
 _MAX_WORDS_CHARS: Final = 1_000
 _ASKS_NOTHING: Final = ("", "free", "attribution")  # types of payment that need no agreement
 
@@ -325,7 +325,6 @@ NOAI, NOIMAGEAI, AI_TXT, LLMS_TXT, LICENCE, PAYMENT = "noai", "noimageai", "ai.t
 SIGNALS: Final = (CONTENT_USAGE, CONTENT_SIGNAL, RSL, TDMREP, NOAI, NOIMAGEAI, AI_TXT, LLMS_TXT, LICENCE, PAYMENT)
 ALLOWED, FORBIDDEN, UNSAID = VERDICTS = "allowed", "forbidden", "unsaid"
 
-_MAX_CHARS: Final = 500  # of a value as it was written, and of where it stands
 _MAX_SIGNALS: Final = 40  # of one page
 _STRICTEST: Final = (NO, CONDITIONS, YES)
 
@@ -344,9 +343,9 @@ class Signal:
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "where": self.where[:_MAX_CHARS],
+            "where": self.where[:_MAX_SHOWN],
             "uses": dict(self.uses),
-            "value": self.value[:_MAX_CHARS],
+            "value": self.value[:_MAX_SHOWN],
         }
 
     def forbids(self, purpose: str) -> bool:
@@ -357,7 +356,7 @@ class Signal:
         return answer == NO or (answer == CONDITIONS and self.name != LICENCE)
 
     def answer_to(self, purpose: str) -> str:
-        return f"{self.uses[purpose]} by {self.name} ({self.where[:_MAX_CHARS]})"
+        return f"{self.uses[purpose]} by {self.name} ({self.where[:_MAX_SHOWN]})"
 
 
 def signals_of(rights: Mapping[str, Any] | None) -> list[Signal]:
