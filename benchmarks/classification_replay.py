@@ -39,6 +39,7 @@ from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from llmcrawler.core.understanding.templates.page_sample import words_of
 from llmcrawler.errors import BadAnswer, LLMFailed
 from llmcrawler.items import PageContent
+from tests.core.llm.clients import Watch
 from tests.virtual_time import VirtualTimeLoop
 
 _RECLUSTER_SECONDS = 0.03
@@ -96,7 +97,7 @@ class Replay:
             ClassifyWorker(oracle.ask, page_types),
             rules=BatchRules(max_tokens=12_000),
             tokens_of=tokens_of,
-            pressure=lambda: "all pages are here" if self.arrived == len(pages) else None,
+            watch=Watch(lambda: "all pages are here" if self.arrived == len(pages) else None),
             clock=Clock(monotonic=lambda: asyncio.get_running_loop().time()),
         )
         self.classifier = Classifier(

@@ -183,8 +183,7 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         rate = common if file is None else FileRate(file, call_limits(settings))
         model = model_of(settings, rate=rate, on_call=on_call)
         if model is not None and file is not None:
-            limits = model.budget.limits
-            model.budget.share(FileBudget(file, limits.max_tokens, limits.max_cost_usd))
+            model.budget.share(FileBudget(file, model.budget.limits))
             model.close_shared = partial(asyncio.to_thread, file.close)
         elif model is not None and common is not None:
             common.limit(model.budget.limits.max_tokens, model.budget.limits.max_cost_usd, *_per_minute(settings))

@@ -13,12 +13,20 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.content import PageReader
 from llmcrawler.core.frontier import FocusedCrawl
-from llmcrawler.core.llm import AnswerStore
+from llmcrawler.core.llm import AnswerStore, Batcher
 from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.reporting import ModelWait
-from llmcrawler.core.understanding.classification import LLM, Classifier, PageTypes, Question, Verdict, check_question
-from llmcrawler.core.understanding.classification.page_asker import BatchingAsker
+from llmcrawler.core.understanding.classification import (
+    LLM,
+    Answer,
+    Classifier,
+    PageTypes,
+    Question,
+    Verdict,
+    check_question,
+)
+from llmcrawler.core.understanding.classification.page_asker import PageView, page_batcher
 from llmcrawler.core.understanding.extraction import (
     Annotator,
     ExtractionRunner,
@@ -73,7 +81,7 @@ class Understanding:
     reader: SiteReader
     processes: BoundedProcesses
     model: LanguageModel | None
-    asker: BatchingAsker | None
+    asker: Batcher[PageView, Answer] | None
     answers: AnswerStore | None
     classifier: Classifier
     records: Records
@@ -152,12 +160,11 @@ def build_understanding(
     page_types = page_types_of(options)
     asker = None
     if model is not None and not model.is_embedded:
-        rules = batch_rules(settings)
-        asker = BatchingAsker(
+        asker = page_batcher(
             model,
             page_types,
-            answers,
-            rules,
+            batch_rules(settings),
+            answers=answers,
             watch=watch,
             on_batch=lambda _report: count_usage(stats, model),
             on_shown=partial(stats.inc_value, "llmcrawler/llm/pages_shown"),

@@ -23,6 +23,7 @@ from llmcrawler.core.understanding.classification import (
     tokens_of,
 )
 from llmcrawler.items import PageContent
+from tests.core.llm.clients import Watch
 from tests.virtual_time import VirtualTimeLoop
 
 # Template -> its page type and its pages, as a shop may have them.
@@ -68,7 +69,7 @@ class Site:
             ClassifyWorker(self.ask, TYPES),
             rules=BatchRules(max_tokens=12_000),
             tokens_of=tokens_of,
-            pressure=lambda: "nothing else to do" if self.arrived == len(self.pages) else None,
+            watch=Watch(lambda: "nothing else to do" if self.arrived == len(self.pages) else None),
             clock=Clock(monotonic=asyncio.get_running_loop().time),
         )
         classifier = Classifier(TYPES, batcher)

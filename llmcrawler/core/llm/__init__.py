@@ -1,6 +1,6 @@
 """Asks a language model: chooses it, keeps to limits and a budget, batches questions, and caches answers."""
 
-from llmcrawler.core.llm.batching import Batcher, BatchReport, BatchRules, CachedAsker, call_bound
+from llmcrawler.core.llm.batching import BatchCache, Batcher, BatchReport, BatchRules, BatchWatch
 from llmcrawler.core.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.core.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.core.llm.call_limits import CallLimits, CallRate, Clock

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from llmcrawler.core.llm.usage import BYTES_PER_TOKEN, Price, Tokens
 from llmcrawler.errors import BudgetSpent
@@ -16,12 +16,12 @@ logger = logging.getLogger(__name__)
 
 # An estimate gives a token four bytes. Dense text (JSON, digits, scripts of their own) has two to three, so a call
 # holds twice its estimate until answers have shown how this model counts, and then a quarter more than the worst.
-_UNKNOWN_MARGIN = 2.0
-_LEAST_MARGIN = 1.25
-_ROOM = 1.25
-# No tokeniser that works on bytes makes more tokens than there are bytes.
-_MOST_MARGIN = float(BYTES_PER_TOKEN)
-_ENOUGH_ANSWERS = 2
+_UNKNOWN_MARGIN: Final = 2.0
+_LEAST_MARGIN: Final = 1.25
+_ROOM: Final = 1.25
+_MOST_MARGIN: Final = float(BYTES_PER_TOKEN)  # no tokeniser that works on bytes makes more tokens than there are bytes
+_ENOUGH_ANSWERS: Final = 2
+_FREE: Final = Price(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,11 @@ class Spent:
     cost_usd: float = 0.0
     calls: int = 0
 
-    def plus(self, other: Spent, sign: int = 1) -> Spent:
-        return Spent(
-            self.tokens + sign * other.tokens,
-            self.cost_usd + sign * other.cost_usd,
-            self.calls + sign * other.calls,
-        )
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.tokens + other.tokens, self.cost_usd + other.cost_usd, self.calls + other.calls)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.tokens - other.tokens, self.cost_usd - other.cost_usd, self.calls - other.calls)
 
 
 class Account(Protocol):
@@ -69,37 +68,29 @@ class BudgetLimits:
     def __bool__(self) -> bool:
         return bool(self.max_tokens or self.max_cost_usd)
 
-    def most(self, prompt_tokens: int, answer_tokens: int, price: Price | None = None) -> Spent:
-        """Return the most that a call may cost: the provider may charge more for tokens that it puts into its cache."""
-        price = price or self.price or Price(0, 0, 0)
-        return Spent(prompt_tokens + answer_tokens, price.most_usd(prompt_tokens, answer_tokens), 1)
-
-    def cost(self, tokens: Tokens, price: Price | None = None) -> Spent:
-        price = price or self.price or Price(0, 0, 0)
-        return Spent(tokens.prompt + tokens.completion, price.cost_usd(tokens.plausible()), 1)
-
-    def allow(self, spent: Spent) -> bool:
-        within_tokens = not self.max_tokens or spent.tokens <= self.max_tokens
+    def allow(self, tokens: int, cost_usd: float) -> bool:
         # A millionth of a cent: sums of floats are not exact.
-        return within_tokens and (not self.max_cost_usd or spent.cost_usd <= self.max_cost_usd + 1e-8)
+        return (not self.max_tokens or tokens <= self.max_tokens) and (
+            not self.max_cost_usd or cost_usd <= self.max_cost_usd + 1e-8
+        )
 
 
+@dataclass(slots=True)
 class Call:
-    """Request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
+    """A request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
     answered and be on the bill: all that was held for it counts as spent.
     """
 
-    def __init__(self, budget: Budget, estimated_prompt_tokens: int, held: Spent, price: Price | None = None) -> None:
-        self._budget = budget
-        self._price = price
-        self._estimated_prompt_tokens = estimated_prompt_tokens
-        self.held = held
-        self.paid = held
+    held: Spent
+    price: Price
+    paid: Spent
+    counted_prompt_tokens: int | None = None
 
     def settle(self, tokens: Tokens, price: Price | None = None) -> None:
         """Pay for the tokens that the server counted; `price` where it is lower than what the call was held at."""
-        self.paid = self._budget.limits.cost(tokens, price or self._price)
-        self._budget.learn_margin(tokens.prompt, self._estimated_prompt_tokens)
+        cost_usd = (price or self.price).cost_usd(tokens.plausible())
+        self.paid = Spent(tokens.prompt + tokens.completion, cost_usd, 1)
+        self.counted_prompt_tokens = tokens.prompt
 
     def release(self) -> None:
         """Pay nothing, as the server did not answer the question."""
@@ -125,7 +116,7 @@ class Budget:
         self._changed = asyncio.Event()
         self._account: Account | None = None
         self._common: CommonBudget | None = None
-        self._of_all = Spent()  # as all processes had it last, with what is held
+        self._spent_by_all = Spent()  # as all processes had it last, with what is held
 
     def share(self, common: CommonBudget) -> None:
         """Count the calls of other processes too. `spent`, and the stats, are still of this one."""
@@ -145,26 +136,27 @@ class Budget:
         """Hold what a call may cost; `prompt_tokens` is an estimate, `answer_tokens` the most that is asked for. Waits
         while calls under way may leave enough. Raises BudgetSpent.
         """
+        price = price or self.limits.price or _FREE
         held = await self._hold(prompt_tokens, answer_tokens, price)
-        call = Call(self, prompt_tokens, held, price)
+        call = Call(held, price, paid=held)
         try:
             if self._account is not None:
                 await self._account.keep(self._committed())
             yield call
         finally:
+            if call.counted_prompt_tokens is not None:
+                self._answers += 1
+                self._worst_ratio = max(self._worst_ratio, call.counted_prompt_tokens / max(1, prompt_tokens))
             try:  # first, as calls that wait for this one look there next
                 if self._common is not None and self.limits:
-                    await self._common.give_back(held.tokens - call.paid.tokens, held.cost_usd - call.paid.cost_usd)
+                    unspent = held - call.paid
+                    await self._common.give_back(unspent.tokens, unspent.cost_usd)
             finally:
-                self._held = self._held.plus(held, -1)
-                self.spent = self.spent.plus(call.paid)
+                self._held -= held
+                self.spent += call.paid
                 self._changed.set()
                 if self._account is not None:
                     self._account.note(self._committed())
-
-    def learn_margin(self, prompt_tokens: int, estimated: int) -> None:
-        self._answers += 1
-        self._worst_ratio = max(self._worst_ratio, prompt_tokens / max(1, estimated))
 
     def as_dict(self) -> dict[str, int | float]:
         """Return figures for stats, over all runs of the crawl but for `budget_refused`; none without limits."""
@@ -180,42 +172,46 @@ class Budget:
             figures["budget_cost_usd"] = round(self.spent.cost_usd, 6)
         return figures | ({"budget_reached": True} if self.is_reached else {})
 
-    async def _hold(self, prompt_tokens: int, answer_tokens: int, price: Price | None) -> Spent:
+    async def _hold(self, prompt_tokens: int, answer_tokens: int, price: Price) -> Spent:
         while True:
-            need = self.limits.most(int(prompt_tokens * self._margin) + 1, answer_tokens, price)
+            margin = min(_MOST_MARGIN, max(_LEAST_MARGIN, _ROOM * self._worst_ratio))
+            if self._answers < _ENOUGH_ANSWERS:
+                margin = max(_UNKNOWN_MARGIN, margin)
+            most_prompt_tokens = int(prompt_tokens * margin) + 1
+            # The provider may charge more for tokens that it puts into its cache.
+            cost_usd = price.most_usd(most_prompt_tokens, answer_tokens)
+            need = Spent(most_prompt_tokens + answer_tokens, cost_usd, 1)
             if await self._takes(need):
                 return need
-            if not self._held.calls or not self.limits.allow(self.spent.plus(need)):
+            if not self._held.calls or not self._allows(self.spent + need):
                 raise self._refusal(need)
             self._changed.clear()
             await self._changed.wait()
 
     async def _takes(self, need: Spent) -> bool:
-        if not self.limits.allow(self.spent.plus(self._held).plus(need)):
+        if not self._allows(self.spent + self._held + need):
             return False
-        self._held = self._held.plus(need)
+        self._held += need
         if self._common is None or not self.limits:
             return True
-        is_taken, tokens, cost_usd = False, 0, 0.0
+        is_taken = False
         try:
             is_taken, tokens, cost_usd = await self._common.take(need.tokens, need.cost_usd)
         finally:
             if not is_taken:
-                self._held = self._held.plus(need, -1)
+                self._held -= need
                 self._changed.set()  # a call may wait for what this one held
-        self._of_all = Spent(tokens, cost_usd)
+        self._spent_by_all = Spent(tokens, cost_usd)
         return is_taken
 
-    @property
-    def _margin(self) -> float:
-        shown = min(_MOST_MARGIN, max(_LEAST_MARGIN, _ROOM * self._worst_ratio))
-        return shown if self._answers >= _ENOUGH_ANSWERS else max(_UNKNOWN_MARGIN, shown)
+    def _allows(self, spent: Spent) -> bool:
+        return self.limits.allow(spent.tokens, spent.cost_usd)
 
     def _refusal(self, need: Spent) -> BudgetSpent:
         self.refused_calls += 1
-        limits, spent = self.limits, self.spent if self._common is None else self._of_all
+        limits, spent = self.limits, self.spent if self._common is None else self._spent_by_all
         what = f"{spent.tokens:,} of LLM_MAX_TOKENS={limits.max_tokens:,}" if limits.max_tokens else ""
-        if limits.max_cost_usd and (not what or limits.allow(Spent(spent.tokens + need.tokens))):
+        if limits.max_cost_usd and (not what or limits.allow(spent.tokens + need.tokens, 0.0)):
             what = f"${spent.cost_usd:.4f} of LLM_MAX_COST_USD={limits.max_cost_usd:g}"
         reason = f"the budget is spent: {what}, which leaves too little for another call"
         if not self.is_reached:
@@ -224,6 +220,6 @@ class Budget:
         return BudgetSpent(reason)
 
     def _committed(self) -> dict[str, float]:
-        committed = self.spent.plus(self._held)
+        committed = self.spent + self._held
         kept: dict[str, float] = {"tokens": committed.tokens, "calls": committed.calls}
         return kept | ({} if self.limits.price is None else {"cost_usd": round(committed.cost_usd, 9)})

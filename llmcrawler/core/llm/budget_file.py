@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from llmcrawler.core.llm.call_limits import WINDOW_SECONDS, CallLimits, Clock, may_start
+from llmcrawler.core.llm.budget import BudgetLimits
+from llmcrawler.core.llm.call_limits import REAL_CLOCK, WINDOW_SECONDS, CallLimits, Clock, may_start
 from llmcrawler.core.processes.forking import is_alive
 from llmcrawler.core.storage.shared_file import SharedFile
 from llmcrawler.errors import LLMFailed, StorageFailed
@@ -47,11 +48,10 @@ class FileBudget:
     the whole price of its calls, and the limits hold whatever happens.
     """
 
-    def __init__(self, file: SharedFile, max_tokens: int, max_cost_usd: float, clock: Clock | None = None) -> None:
+    def __init__(self, file: SharedFile, limits: BudgetLimits, clock: Clock = REAL_CLOCK) -> None:
         self._file = file
-        self._max_tokens = max_tokens
-        self._max_cost_usd = max_cost_usd
-        self._clock = clock or Clock()
+        self._limits = limits
+        self._clock = clock
         self._name = secrets.token_hex(8)
 
     async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]:
@@ -76,48 +76,40 @@ class FileBudget:
 
     async def give_back(self, tokens: int, cost_usd: float) -> None:
         """Return what a call held and did not cost. Where the file cannot be used it stays spent."""
+
+        def give_back(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE spent SET tokens = tokens - ?, cost_usd = cost_usd - ?", (tokens, cost_usd))
+            self._count(connection, -1)
+
         try:
-            await self._file.run(lambda connection: self._give_back(connection, tokens, cost_usd))
+            await self._file.run(give_back)
         except StorageFailed as error:
             logger.warning("What a call did not cost stays spent: %s", error)
 
     def _take(self, connection: sqlite3.Connection, tokens: int, cost_usd: float) -> tuple[bool, int, float, bool]:
         all_tokens, all_cost = connection.execute("SELECT tokens, cost_usd FROM spent").fetchone()
         more, dearer = all_tokens + tokens, all_cost + cost_usd
-        # A millionth of a cent: sums of floats are not exact.
-        over = (self._max_tokens and more > self._max_tokens) or (
-            self._max_cost_usd and dearer > self._max_cost_usd + 1e-8
-        )
-        if over:
-            return False, all_tokens, all_cost, self._others_ask(connection)
+        if not self._limits.allow(more, dearer):  # others that live may have calls under way
+            connection.execute("DELETE FROM crawls WHERE at < ?", (self._clock.wall() - _SILENT_SECONDS,))
+            others = connection.execute("SELECT pid FROM crawls WHERE calls > 0 AND name <> ?", (self._name,))
+            return False, all_tokens, all_cost, any(is_alive(pid) for (pid,) in others)
         connection.execute("UPDATE spent SET tokens = ?, cost_usd = ?", (more, dearer))
         self._count(connection, 1)
         return True, more, dearer, False
-
-    def _give_back(self, connection: sqlite3.Connection, tokens: int, cost_usd: float) -> None:
-        connection.execute("UPDATE spent SET tokens = tokens - ?, cost_usd = cost_usd - ?", (tokens, cost_usd))
-        self._count(connection, -1)
 
     def _count(self, connection: sqlite3.Connection, change: int) -> None:
         connection.execute("INSERT OR IGNORE INTO crawls VALUES (?, ?, 0, 0)", (self._name, os.getpid()))
         row = (change, self._clock.wall(), self._name)
         connection.execute("UPDATE crawls SET calls = calls + ?, at = ? WHERE name = ?", row)
 
-    def _others_ask(self, connection: sqlite3.Connection) -> bool:
-        """Tell whether another crawl that lives has calls under way."""
-        since = self._clock.wall() - _SILENT_SECONDS
-        connection.execute("DELETE FROM crawls WHERE at < ?", (since,))
-        found = connection.execute("SELECT pid FROM crawls WHERE calls > 0 AND name <> ?", (self._name,))
-        return any(is_alive(pid) for (pid,) in found)
-
 
 class FileRate:
     """Limits requests and tokens per minute as RateLimiter does, for all crawls of the file together."""
 
-    def __init__(self, file: SharedFile, limits: CallLimits, clock: Clock | None = None) -> None:
+    def __init__(self, file: SharedFile, limits: CallLimits, clock: Clock = REAL_CLOCK) -> None:
         self._file = file
         self._limits = limits
-        self._clock = clock or Clock()
+        self._clock = clock
         self._posted: set[asyncio.Future[Any]] = set()
 
     def hold(self, seconds: float) -> None:
@@ -140,8 +132,9 @@ class FileRate:
             await self._clock.sleep(wait_seconds)
 
     def settle(self, entry: Any, tokens: int) -> None:
-        row = (tokens, entry)
-        self._post(lambda connection: connection.execute("UPDATE starts SET tokens = ? WHERE call = ?", row))
+        self._post(
+            lambda connection: connection.execute("UPDATE starts SET tokens = ? WHERE call = ?", (tokens, entry))
+        )
 
     def _admit(self, connection: sqlite3.Connection, call: str, tokens: int) -> float:
         """Return the seconds to wait; 0 where the call is noted."""

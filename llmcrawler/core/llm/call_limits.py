@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from llmcrawler.errors import LLMFailed
 
@@ -40,6 +40,9 @@ class Clock:
     random: Callable[[], float] = random.random
 
 
+REAL_CLOCK: Final = Clock()
+
+
 class CallRate(Protocol):
     """Limits requests and tokens per minute: a RateLimiter, or one that several machines share."""
 
@@ -58,22 +61,21 @@ class RateLimiter:
 
     def __init__(self, limits: CallLimits, clock: Clock) -> None:
         self._limits = limits
-        self._clock = clock.monotonic
-        self._sleep = clock.sleep
+        self._clock = clock
         self._spent: deque[list[float]] = deque()
         self._held_until = 0.0
         self._turn = asyncio.Lock()
 
     def hold(self, seconds: float) -> None:
         """Admit no call for so many seconds: the server has said that it is asked too fast."""
-        self._held_until = max(self._held_until, self._clock() + seconds)
+        self._held_until = max(self._held_until, self._clock.monotonic() + seconds)
 
     async def admit(self, tokens: int) -> list[float]:
         """Wait until a request of `tokens` may start; return an entry for `settle`."""
         async with self._turn:
             while (wait_seconds := self._wait_seconds(tokens)) > 0:
-                await self._sleep(wait_seconds)
-            entry = [self._clock(), float(tokens)]
+                await self._clock.sleep(wait_seconds)
+            entry = [self._clock.monotonic(), float(tokens)]
             if self._limits.requests_per_minute or self._limits.tokens_per_minute:
                 self._spent.append(entry)
             return entry
@@ -83,7 +85,7 @@ class RateLimiter:
         entry[1] = float(tokens)
 
     def _wait_seconds(self, tokens: int) -> float:
-        now = self._clock()
+        now = self._clock.monotonic()
         while self._spent and self._spent[0][0] <= now - WINDOW_SECONDS:
             self._spent.popleft()
         return max(self._held_until, may_start(self._spent, tokens, self._limits)) - now
@@ -149,5 +151,5 @@ class CallBreaker:
         return not was_open
 
     def release_probe(self) -> None:
-        """Let another call try, as the probe was cancelled."""
+        """Let another call try, also where the probe was cancelled."""
         self._probing = False

@@ -1,4 +1,4 @@
-"""Asks an OpenAI-compatible server, with limits, retries and fallbacks."""
+"""Asks OpenAI-compatible servers: with limits, a budget, retries and fallbacks, or the embedded model."""
 
 from __future__ import annotations
 
@@ -9,33 +9,30 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.core.llm import embedded, faults
 from llmcrawler.core.llm.answers import read_answer
-from llmcrawler.core.llm.budget import Budget, BudgetLimits, Call
-from llmcrawler.core.llm.call_limits import CallBreaker, CallLimits, CallRate, Clock, RateLimiter
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import REAL_CLOCK, CallBreaker, CallLimits, CallRate, Clock, RateLimiter
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
 from llmcrawler.core.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.core.llm.faults import Fault, Redactor, cure_of, for_fallback, rules_with
 from llmcrawler.core.llm.openai_transport import Completion, OpenAITransport
 from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
-from llmcrawler.core.llm.usage import FLEX, CallReport, Price, Tokens, Usage, counted_tokens
+from llmcrawler.core.llm.usage import FLEX, CallReport, Usage, counted_tokens
 from llmcrawler.errors import BadAnswer, BudgetSpent, ConfigError, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 
 logger = logging.getLogger(__name__)
 
-# A model may fail once by chance.
-_CHECK_TRIES = 3
+_CHECK_TRIES: Final = 3  # a model may fail once by chance
 # Faults where no model has answered: the address may be wrong, or the server down.
-_NO_WAY = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY, faults.SERVER_ERROR, faults.TIMEOUT})
-
-# A server that is out is asked no longer than this where there is another one.
-_FALLBACK_SECONDS = 10.0
-_FLEX_TIMEOUT_SECONDS = 900.0  # what OpenAI's guide to flex processing recommends
+_NO_CONNECTION: Final = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY})
+_FALLBACK_SECONDS: Final = 10.0  # a server that is out is waited for no longer where there is another one
+_FLEX_TIMEOUT_SECONDS: Final = 900.0  # what OpenAI's guide to flex processing recommends
 # A call of the embedded model takes seconds on a CPU, and two at a time would take turns with its one context.
-_EMBEDDED_LIMITS = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
+_EMBEDDED_LIMITS: Final = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
 
 T = TypeVar("T")
 
@@ -58,7 +55,7 @@ class LLMClient:
         usage: Usage | None = None,
         budget: Budget | None = None,
         rate: CallRate | None = None,
-        clock: Clock | None = None,
+        clock: Clock = REAL_CLOCK,
         is_optional: bool = False,
     ) -> None:
         choice, self._limits, self._price = endpoint.choice, endpoint.limits, endpoint.price
@@ -66,15 +63,14 @@ class LLMClient:
         self._budget = budget or Budget(BudgetLimits())
         self.host = urlsplit(choice.base_url).netloc.rpartition("@")[2]
         self._model = choice.model
-        self._clock = clock or Clock()
+        self._clock = clock
         self._rules = rules_with(self._limits.max_attempts)
-        redact = Redactor(choice.api_key)
         self._transport = OpenAITransport(
-            choice.base_url, choice.api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
+            choice.base_url, choice.api_key, self._limits.timeout_seconds, Redactor(choice.api_key), clock.wall
         )
         self._slots = asyncio.Semaphore(self._limits.concurrency)
-        self._rate: CallRate = rate or RateLimiter(self._limits, self._clock)
-        self._circuit = CallBreaker(self._clock.monotonic)
+        self._rate = rate or RateLimiter(self._limits, clock)
+        self._circuit = CallBreaker(clock.monotonic)
         self._dialect = Dialect(choice.options, bounded=bool(self._budget.limits))
         self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
@@ -97,7 +93,11 @@ class LLMClient:
         await self.model_name()
         completion = await self._persist(lambda: self._attempt(ask))
         try:
-            return self._read(completion, ask)
+            if completion.finish_reason == "length" and not ask.salvage:
+                raise BadAnswer(f"the answer was cut after {completion.completion_tokens} tokens")
+            if completion.finish_reason in {"content_filter", "refusal"}:
+                raise BadAnswer(f"the model refused to answer ({completion.finish_reason})")
+            return read_answer(completion.text, ask.schema, salvage=ask.salvage)
         except BadAnswer:
             self.usage.bad_answers += 1
             raise
@@ -123,7 +123,7 @@ class LLMClient:
         """Return the model that answers: LLM_MODEL, else the first that the server lists. Raises as `ask` does."""
         async with self._naming:
             if not self._model:
-                models = await self._persist(self._list_models)
+                models = await self._persist(self._transport.models)
                 if not models:
                     raise self._give_up(f"{self.host} lists no model; set LLM_MODEL")
                 self._model = models[0]
@@ -133,13 +133,6 @@ class LLMClient:
     async def close(self) -> None:
         await self._transport.close()
 
-    def _read(self, completion: Completion, ask: ModelRequest) -> Any:
-        if completion.finish_reason == "length" and not ask.salvage:
-            raise BadAnswer(f"the answer was cut after {completion.completion_tokens} tokens")
-        if completion.finish_reason in {"content_filter", "refusal"}:
-            raise BadAnswer(f"the model refused to answer ({completion.finish_reason})")
-        return read_answer(completion.text, ask.schema, salvage=ask.salvage)
-
     async def _persist(self, attempt: Callable[[], Awaitable[T | Fault]]) -> T:
         """Attempt until it works or the rule of its fault is used up; raises what `ask` raises."""
         failures: Counter[str] = Counter()
@@ -148,11 +141,7 @@ class LLMClient:
             raise LLMUnavailable(self._unavailable)
         self._circuit.admit()
         try:
-            while True:
-                outcome = await attempt()
-                if not isinstance(outcome, Fault):
-                    self._circuit.succeed()
-                    return outcome
+            while isinstance(outcome := await attempt(), Fault):
                 failures[outcome.kind] += 1
                 self.usage.faults[outcome.kind] += 1
                 delay_seconds = self._delay_seconds(outcome, failures[outcome.kind])
@@ -164,10 +153,8 @@ class LLMClient:
                 await self._clock.sleep(delay_seconds)
         finally:
             self._circuit.release_probe()
-
-    async def _list_models(self) -> list[str] | Fault:
-        outcome = await self._transport.models()
-        return [] if isinstance(outcome, Fault) and outcome.status == 404 else outcome
+        self._circuit.succeed()
+        return outcome
 
     async def _attempt(self, ask: ModelRequest) -> Completion | Fault:
         """Send a request, and again in a simpler form where the server does not understand it, or in the usual tier
@@ -175,11 +162,10 @@ class LLMClient:
         """
         while True:
             body = self._dialect.body(self._model, ask)
-            outcome = await self._send(ask, body)
+            outcome = await self._send(ask.task, body)
             if not isinstance(outcome, Fault):
                 return outcome
-            change = self._dialect.adapt(outcome, body)
-            if change:
+            if change := self._dialect.adapt(outcome, body):
                 change += " from now on"
             elif body.get("service_tier") == FLEX and outcome.kind in {faults.NO_CAPACITY, faults.TIMEOUT}:
                 ask, change = replace(ask, is_urgent=True), "asking this once in the usual service tier"
@@ -189,42 +175,33 @@ class LLMClient:
             self.usage.faults[outcome.kind] += 1
             self.usage.retries += 1
 
-    async def _send(self, ask: ModelRequest, body: dict[str, Any]) -> Completion | Fault:
-        prompt_tokens = messages_estimate(body)
+    async def _send(self, task: str, body: dict[str, Any]) -> Completion | Fault:
+        """Send one request as soon as the limits allow, and count what it took."""
+        estimated_tokens, tier = messages_estimate(body), body.get("service_tier")
         async with self._slots:
-            entry = await self._rate.admit(prompt_tokens)
+            entry = await self._rate.admit(estimated_tokens)
             async with self._budget.call(prompt_estimate(body), answer_bound(body), self._price) as call:
                 started = self._clock.monotonic()
                 outcome = await self._transport.complete(body)
-                if not isinstance(outcome, Fault) or outcome.kind not in {faults.UNREACHED, faults.LOST}:
-                    self.usage.count_call(ask.task)
                 seconds = self._clock.monotonic() - started
                 self.usage.seconds += seconds
-                if isinstance(outcome, Completion):
-                    tier = body.get("service_tier")
-                    # At the lower price only where it was asked for and the server says that it was given.
-                    price = self._price_in(tier if outcome.service_tier == tier else None)
-                    tokens = self._settle(ask.task, outcome, prompt_tokens, call, price)
-                    self._rate.settle(entry, tokens.prompt + tokens.completion)
-                    report = CallReport(ask.task, self._model, self.host, seconds, tokens.prompt, tokens.completion)
-                    self.usage.tell(report)
-                else:
-                    self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
+                if isinstance(outcome, Fault):
+                    if outcome.kind not in {faults.UNREACHED, faults.LOST}:
+                        self.usage.tasks[task].calls += 1
                     if not outcome.may_be_billed:
                         call.release()
+                    self.usage.on_call(CallReport(task, self._model, self.host, seconds, fault=outcome.kind))
+                    return outcome
+                tokens = counted_tokens(outcome, estimated_tokens)
+                price = self._price or self.usage.price
+                if price is not None and tier == outcome.service_tier:
+                    # At the lower price only where it was asked for and the server says that it was given.
+                    price = price.of_tier(tier)
+                self.usage.count_answer(task, tokens, price)
+                call.settle(tokens, price)
+                self._rate.settle(entry, tokens.prompt + tokens.completion)
+                self.usage.on_call(CallReport(task, self._model, self.host, seconds, tokens.prompt, tokens.completion))
         return outcome
-
-    def _price_in(self, tier: str | None) -> Price | None:
-        price = self._price or self.usage.price
-        return price and price.of_tier(tier)
-
-    def _settle(self, task: str, answer: Completion, prompt_tokens: int, call: Call, price: Price | None) -> Tokens:
-        """Count what the call took."""
-        tokens = counted_tokens(answer, prompt_tokens)
-        self.usage.answers += 1
-        self.usage.count_tokens(task, tokens, price)
-        call.settle(tokens, price)
-        return tokens
 
     def _delay_seconds(self, fault: Fault, failures: int) -> float | None:
         rule = self._rules.get(fault.kind)
@@ -245,23 +222,18 @@ class LLMClient:
             return self._give_up(cure_of(fault, self.host, self._model, is_fallback=self._is_fallback))
         if fault.kind in {faults.BAD_REQUEST, faults.UNKNOWN_FORMAT, faults.UNKNOWN_PARAMETER}:
             return BadAnswer(what)
-        if fault.kind in _NO_WAY:
+        cooldown_seconds = fault.retry_after_seconds if fault.kind == faults.RATE_LIMIT else None
+        if fault.kind in _NO_CONNECTION:
+            cooldown_seconds = 0.0  # its retries have waited long enough to be sure
+        has_answered = fault.kind in {faults.SERVER_ERROR, faults.TIMEOUT}
+        if has_answered or fault.kind in _NO_CONNECTION:
             proxy = " HTTPS_PROXY or HTTP_PROXY of the environment," if self._transport.is_proxied else ""
             address = for_fallback("LLM_BASE_URL", self._is_fallback)
             what += f"; see whether {address} is right,{proxy} and whether the server runs"
-        if self._note_failure(fault):
+        if self._circuit.fail(cooldown_seconds):
             logger.warning("%s; the LLM is left alone for a while and then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.
-        if fault.kind in {faults.SERVER_ERROR, faults.TIMEOUT} and not self._circuit.is_open:
-            return BadAnswer(what)
-        return LLMFailed(what)
-
-    def _note_failure(self, fault: Fault) -> bool:
-        if fault.kind in {faults.UNREACHED, faults.LOST, faults.AWAY}:
-            return self._circuit.fail(cooldown_seconds=0.0)  # its retries have waited long enough to be sure
-        if fault.kind == faults.RATE_LIMIT:
-            return self._circuit.fail(cooldown_seconds=fault.retry_after_seconds)
-        return self._circuit.fail()
+        return BadAnswer(what) if has_answered and not self._circuit.is_open else LLMFailed(what)
 
     def _give_up(self, reason: str) -> LLMUnavailable:
         if not self._unavailable:
@@ -274,65 +246,13 @@ class LLMClient:
         return f"LLM at {self.host}: {fault.kind}{status}: {fault.message}"
 
 
-class ModelChain:
-    """Used as LLMClient is. Each question goes to the first server that is not known to be out, and on to the next
-    where it fails there for good.
+class LanguageModel:
+    """Asks the first of `endpoints` that is not known to be out, and the next where it fails there for good; or starts
+    the embedded model. Used as LLMClient is; nothing is started or imported before it is asked.
 
     What a client knows of its own server makes that sticky: one that was refused (key, credit, model) is never asked
     again, one that was down is left alone, and tried again by a single call after 10 s, 20 s and so on up to 2 min.
     An answer that is no good is no reason to go on: the same question is asked again, in smaller parts.
-    """
-
-    def __init__(self, clients: Sequence[LLMClient], usage: Usage) -> None:
-        self._clients = clients
-        self._usage = usage
-        self._current = 0
-
-    async def ask(self, ask: ModelRequest) -> Any:
-        """Return the answer of the first server that has one. Raises as LLMClient.ask does, with what each has said."""
-        return await self._first(lambda client: client.ask(ask))
-
-    async def check(self, ask: ModelRequest) -> None:
-        """Do what LLMClient.check does, until one server can be used."""
-        await self._first(lambda client: client.check(ask))
-
-    async def model_name(self) -> str:
-        """Return the model of the first server that tells it: kept answers stand under that one's name."""
-        return await self._first(lambda client: client.model_name())
-
-    async def close(self) -> None:
-        for client in self._clients:
-            await client.close()
-
-    async def _first(self, attempt: Callable[[LLMClient], Awaitable[T]]) -> T:
-        errors: list[LLMError] = []
-        for place, client in enumerate(self._clients):
-            try:
-                result = await attempt(client)
-            except BudgetSpent:
-                raise
-            except (LLMUnavailable, LLMFailed) as error:
-                errors.append(error)
-                continue
-            self._note(place, errors)
-            return result
-        what = "; ".join(f"{client.label}: {error}" for client, error in zip(self._clients, errors, strict=True))
-        raise (LLMUnavailable if all(isinstance(one, LLMUnavailable) for one in errors) else LLMFailed)(what)
-
-    def _note(self, place: int, errors: Sequence[LLMError]) -> None:
-        """Count answers of others than the first, and say once where they come from now."""
-        self._usage.fallback_answers += place > 0
-        if place > self._current:
-            label = self._clients[place].label
-            logger.warning("The LLM is now %s (LLM_FALLBACKS), as before it: %s", label, "; ".join(map(str, errors)))
-        elif place < self._current:
-            logger.warning("The LLM is %s again", self._clients[place].label)
-        self._current = place
-
-
-class LanguageModel:
-    """Asks the first of `endpoints`, and the others where that one is out, or starts the embedded model first. Used as
-    LLMClient is; nothing is started or imported before it is asked.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -355,8 +275,9 @@ class LanguageModel:
         self.is_optional = is_optional or not self._choice.is_chosen
         self._embedded_file = embedded_file
         self._on_progress = on_progress
+        self._clients: list[LLMClient] = []  # in the order of the endpoints
+        self._current = 0  # the client that answered last
         self._server: embedded.EmbeddedServer | None = None
-        self._client: LLMClient | ModelChain | None = None
         self._failure: LLMUnavailable | None = None
         self._warming: asyncio.Task[None] | None = None
         self.fetched_bytes: tuple[int, int] | None = None  # of the weights: done and in total, while they are fetched
@@ -374,14 +295,30 @@ class LanguageModel:
         """Whether it is the small one, which learns records and is not asked for page types."""
         return self.provider == "embedded"
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether `warm_up` would do anything."""
+        return self.is_embedded and not self._clients and self._warming is None
+
+    @property
+    def is_starting(self) -> bool:
+        return self.is_embedded and self._starting.locked()
+
+    @property
+    def failure(self) -> str:
+        """The last error, where each question of the crawl has failed; "" where one was answered, or none was asked."""
+        return "" if self._answers or self._last_error is None else str(self._last_error)
+
+    def figures(self) -> dict[str, int | float]:
+        """Return flat figures for stats."""
+        return self.usage.as_dict() | self.budget.as_dict()
+
     async def ask(self, ask: ModelRequest) -> Any:
-        """Do what LLMClient.ask does. Raises LLMStopped once nobody waits for the model any more."""
-
-        async def answer() -> Any:
-            return await (await self._ready_client()).ask(ask)
-
+        """Return the answer of the first server that has one. Raises as LLMClient.ask does, with what each has said,
+        and LLMStopped once nobody waits for the model any more.
+        """
         try:
-            answered = await self._unless_given_up(answer())
+            answered = await self._unless_given_up(self._first(lambda client: client.ask(ask)))
         except (BudgetSpent, LLMStopped):
             raise  # nothing was asked, or nobody waited for the answer
         except LLMError as error:
@@ -391,47 +328,29 @@ class LanguageModel:
         return answered
 
     async def check(self, ask: ModelRequest) -> None:
-        """Do what LLMClient.check does. The embedded model is not checked: it would be fetched first."""
+        """Do what LLMClient.check does, until one server can be used. The embedded model is not checked: it would be
+        fetched first.
+        """
         if not self.is_embedded:
-            await (await self._ready_client()).check(ask)
+            await self._first(lambda client: client.check(ask))
 
-    def figures(self) -> dict[str, int | float]:
-        """Return flat figures for stats."""
-        return self.usage.as_dict() | self.budget.as_dict()
-
-    @property
-    def is_cold(self) -> bool:
-        """Whether `warm_up` would do anything."""
-        return self.is_embedded and self._client is None and self._warming is None
+    async def name(self) -> str:
+        """Return the name that keeps this model's answers apart from another's: that of the first server which tells
+        it. Raises as `ask` does.
+        """
+        if self.is_embedded:
+            return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
+        return await self._unless_given_up(self._first(lambda client: client.model_name()))
 
     def warm_up(self) -> None:
         """Begin to fetch and start the embedded model, as it will be asked soon. Errors are told to who asks then."""
+
+        async def start() -> None:
+            with suppress(LLMUnavailable, ConfigError):
+                await self._ready_clients()
+
         if self.is_cold:
-            self._warming = asyncio.ensure_future(self._warm_up())
-
-    async def _warm_up(self) -> None:
-        with suppress(LLMUnavailable, ConfigError):
-            await self._ready_client()
-
-    @property
-    def is_starting(self) -> bool:
-        return self.is_embedded and self._starting.locked()
-
-    @property
-    def failure(self) -> str:
-        """What went wrong at last, where each question of the crawl has failed; "" where one was answered, or none was
-        asked."""
-        return "" if self._answers or self._last_error is None else str(self._last_error)
-
-    async def name(self) -> str:
-        """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""
-        if self.is_embedded:
-            return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
-
-        async def name() -> str:
-            return await (await self._ready_client()).model_name()
-
-        return await self._unless_given_up(name())
+            self._warming = asyncio.ensure_future(start())
 
     def give_up(self) -> int:
         """Wait for no answer any more, now and later, and end the embedded model's server. Return how many answers were
@@ -453,8 +372,8 @@ class LanguageModel:
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.gather(self._warming, return_exceptions=True)
-        if self._client is not None:
-            await self._client.close()
+        for client in self._clients:
+            await client.close()
         if self._server is not None:
             await self._server.stop()
         if self.close_shared is not None:
@@ -474,38 +393,73 @@ class LanguageModel:
         finally:
             self._waiting.discard(waiting)
 
-    async def _ready_client(self) -> LLMClient | ModelChain:
+    async def _first(self, attempt: Callable[[LLMClient], Awaitable[T]]) -> T:
+        """Return what the first server gives that does not fail for good."""
+        clients, errors = await self._ready_clients(), list[LLMError]()
+        for place, client in enumerate(clients):
+            try:
+                result = await attempt(client)
+            except BudgetSpent:
+                raise
+            except (LLMUnavailable, LLMFailed) as error:
+                if len(clients) == 1:
+                    raise
+                errors.append(error)
+                continue
+            self._note_server(place, errors)
+            return result
+        what = "; ".join(f"{client.label}: {error}" for client, error in zip(clients, errors, strict=True))
+        raise (LLMUnavailable if all(isinstance(one, LLMUnavailable) for one in errors) else LLMFailed)(what)
+
+    def _note_server(self, place: int, errors: Sequence[LLMError]) -> None:
+        """Count answers of others than the first server, and say once where they come from now."""
+        self.usage.fallback_answers += place > 0
+        label = self._clients[place].label
+        if place > self._current:
+            logger.warning("The LLM is now %s (LLM_FALLBACKS), as before it: %s", label, "; ".join(map(str, errors)))
+        elif place < self._current:
+            logger.warning("The LLM is %s again", label)
+        self._current = place
+
+    async def _ready_clients(self) -> list[LLMClient]:
         async with self._starting:
             if self._failure is not None:
                 raise self._failure
-            if self._client is None:
-                self._client = await self._start_embedded() if self.is_embedded else self._connect()
-        return self._client
+            if not self._clients:
+                self._clients = [await self._start_embedded()] if self.is_embedded else self._connect()
+        return self._clients
 
-    def _connect(self) -> LLMClient | ModelChain:
-        """Make a client for each server. One that has others behind it does not wait long for a server that is out."""
-        *earlier, last = self._endpoints
-        if not earlier:
-            return self._client_of(last, self._rate, is_optional=self.is_optional)
-        patient = [replace(one, limits=replace(one.limits, max_retry_seconds=_FALLBACK_SECONDS)) for one in earlier]
-        rates = [self._rate, *[None] * len(earlier)]
-        clients = [
-            self._client_of(one, rate, is_optional=self.is_optional or one is not last)
-            for one, rate in zip([*patient, last], rates, strict=True)
-        ]
-        return ModelChain(clients, self.usage)
-
-    def _client_of(self, endpoint: Endpoint, rate: CallRate | None, *, is_optional: bool) -> LLMClient:
-        if endpoint.choice.service_tier == FLEX:
-            seconds = max(endpoint.limits.timeout_seconds, _FLEX_TIMEOUT_SECONDS)
-            endpoint = replace(endpoint, limits=replace(endpoint.limits, timeout_seconds=seconds))
-        return LLMClient(endpoint, usage=self.usage, budget=self.budget, rate=rate, is_optional=is_optional)
+    def _connect(self) -> list[LLMClient]:
+        """Make a client for each server. One that has others behind it does not wait long for a server that is out; the
+        shared rate is that of the first.
+        """
+        clients = []
+        for place, endpoint in enumerate(self._endpoints, 1):
+            limits, is_last = endpoint.limits, place == len(self._endpoints)
+            if not is_last:
+                limits = replace(limits, max_retry_seconds=_FALLBACK_SECONDS)
+            if endpoint.choice.service_tier == FLEX:
+                limits = replace(limits, timeout_seconds=max(limits.timeout_seconds, _FLEX_TIMEOUT_SECONDS))
+            clients.append(
+                LLMClient(
+                    replace(endpoint, limits=limits),
+                    usage=self.usage,
+                    budget=self.budget,
+                    rate=self._rate if place == 1 else None,
+                    is_optional=self.is_optional or not is_last,
+                )
+            )
+        return clients
 
     async def _start_embedded(self) -> LLMClient:
+        def note_progress(bytes_done: int, bytes_total: int) -> None:  # in the thread that fetches
+            self.fetched_bytes = bytes_done, bytes_total
+            self._on_progress(bytes_done, bytes_total)
+
         why = "LLM_PROVIDER" if self._choice.is_chosen else "no key and no LLM_BASE_URL"
         logger.info("Starting the embedded model (%s) to learn records; the first time its weights are fetched", why)
         try:
-            server = self._server = await embedded.launch(self._embedded_file, on_progress=self._note_progress)
+            server = self._server = await embedded.launch(self._embedded_file, on_progress=note_progress)
         except LLMUnavailable as error:
             self._failure = error
             logger.warning("The crawl goes on without the embedded model: %s", error)
@@ -516,8 +470,3 @@ class LanguageModel:
         choice = ProviderChoice("embedded", server.base_url, server.model, server.api_key, temperature=0.0)
         limits = replace(_EMBEDDED_LIMITS, timeout_seconds=seconds)
         return LLMClient(Endpoint(choice, limits), usage=self.usage, budget=self.budget)
-
-    def _note_progress(self, bytes_done: int, bytes_total: int) -> None:
-        """Take the progress of the download, in the thread that fetches."""
-        self.fetched_bytes = bytes_done, bytes_total
-        self._on_progress(bytes_done, bytes_total)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from llmcrawler.core.llm.openai_transport import Completion
 
 FLEX = "flex"  # OpenAI's service tier for what may take its time
-
 _FLEX_SHARE = 0.5
-
-
 BYTES_PER_TOKEN = 4
 
 
@@ -62,13 +59,8 @@ class Price:
     def of_tier(self, service_tier: str | None) -> Price:
         """Return the price of what a service tier has answered."""
         share = self.flex_share if service_tier == FLEX else 1.0
-        write = self.cache_write
-        return Price(
-            self.input * share,
-            self.output * share,
-            self.cached_input * share,
-            None if write is None else write * share,
-        )
+        write = None if self.cache_write is None else self.cache_write * share
+        return Price(self.input * share, self.output * share, self.cached_input * share, write)
 
     def cost_usd(self, tokens: Tokens) -> float:
         write = self.input if self.cache_write is None else self.cache_write
@@ -130,15 +122,10 @@ def price_of(model: str, own: OwnPrices = OwnPrices()) -> Price | None:
     cached, write = (known.cached_input, known.cache_write) if known and own.input is None else (paid_in, None)
     if write is None and charges_cache_writes(model):
         write = paid_in * _WRITE_SURCHARGE
+    cached = cached if own.cached_input is None else own.cached_input
+    write = write if own.cache_write is None else own.cache_write
     # The user's own prices are those of the tier that the user chose.
-    is_listed = known is not None and own == OwnPrices()
-    return Price(
-        paid_in,
-        paid_out,
-        cached if own.cached_input is None else own.cached_input,
-        write if own.cache_write is None else own.cache_write,
-        known.flex_share if known and is_listed else 1.0,
-    )
+    return Price(paid_in, paid_out, cached, write, known.flex_share if known and own == OwnPrices() else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +154,7 @@ class TaskUsage:
 
 
 class Usage:
-    """Running totals of one crawl; `on_call` is told of each call.
+    """Running totals of one crawl; `on_call` is called with each call.
 
     `price` None means that the cost of some calls is not known, and so it is never shown as 0.
     """
@@ -176,7 +163,7 @@ class Usage:
         self, price: Price | None = None, on_call: Callable[[CallReport], object] = lambda _call: None
     ) -> None:
         self.price = price
-        self.tell = on_call
+        self.on_call = on_call
         self.answers = 0
         self.bad_answers = 0
         self.retries = 0
@@ -192,65 +179,53 @@ class Usage:
 
     @property
     def cost_usd(self) -> float | None:
-        return self._cost(self.total)
+        return None if self.price is None else self.total.cost_usd
 
-    def count_call(self, task: str) -> None:
-        self.tasks[task].calls += 1
-
-    def count_tokens(self, task: str, tokens: Tokens, price: Price | None = None) -> None:
-        """Count the tokens of a call; `price` is that of the model that answered, where it is another one."""
+    def count_answer(self, task: str, tokens: Tokens, price: Price | None = None) -> None:
+        """Count a call that was answered; `price` is that of the model that answered, where it is another one."""
         spent, tokens, price = self.tasks[task], tokens.plausible(), price or self.price
+        self.answers += 1
+        spent.calls += 1
         spent.prompt_tokens += tokens.prompt
         spent.completion_tokens += tokens.completion
         spent.provider_cached_tokens += tokens.cached
         spent.provider_cache_write_tokens += tokens.cache_written
         spent.cost_usd += price.cost_usd(tokens) if price is not None else 0.0
 
-    def _cost(self, spent: TaskUsage) -> float | None:
-        return None if self.price is None else spent.cost_usd
-
     def as_dict(self) -> dict[str, int | float]:
         """Return flat figures for stats: `calls`, `calls/TASK`, `faults/KIND`, ... A cost not known is left out."""
-        total = self.total
         figures: dict[str, int | float | None] = {
-            "calls": total.calls,
             "answers": self.answers,
             "bad_answers": self.bad_answers,
             "retries": self.retries,
             "cached_answers": self.cached_answers,
-            "prompt_tokens": total.prompt_tokens,
-            "completion_tokens": total.completion_tokens,
-            "provider_cached_tokens": total.provider_cached_tokens,
-            "provider_cache_write_tokens": total.provider_cache_write_tokens,
             "seconds": round(self.seconds, 3),
-            "cost_usd": self._cost(total),
+            "fallback_answers": self.fallback_answers or None,
+            **asdict(self.total),
+            "cost_usd": self.cost_usd,
         }
         for name, task in sorted(self.tasks.items()):
             figures[f"calls/{name}"] = task.calls or None
             if task.prompt_tokens:
                 figures[f"prompt_tokens/{name}"] = task.prompt_tokens
                 figures[f"completion_tokens/{name}"] = task.completion_tokens
-                figures[f"cost_usd/{name}"] = self._cost(task)
+                figures[f"cost_usd/{name}"] = None if self.price is None else task.cost_usd
                 figures[f"provider_cached_tokens/{name}"] = task.provider_cached_tokens or None
-        if self.fallback_answers:
-            figures["fallback_answers"] = self.fallback_answers
         figures |= {f"faults/{kind}": count for kind, count in sorted(self.faults.items())}
         return {name: round(figure, 6) for name, figure in figures.items() if figure is not None}
 
 
 def counted_tokens(answer: Completion, prompt_tokens: int) -> Tokens:
-    """Return the tokens of a call; `prompt_tokens` is the estimate of its messages."""
-    return Tokens(
-        _plausible(answer.prompt_tokens, prompt_tokens),
-        _plausible(answer.completion_tokens, estimate_tokens(answer.text)),
-        answer.provider_cached_tokens,
-        answer.provider_cache_write_tokens,
-    ).plausible()
+    """Return the tokens of a call; `prompt_tokens` is the estimate of its messages.
 
-
-def _plausible(counted: int | None, estimated: int) -> int:
-    """Return what a server counted, or the estimate where that is nothing or far too little: some servers count
-    nothing, or only what was not in their cache, and a budget has to end all the same. No text has 16 bytes a token
-    throughout.
+    The estimate holds where a server counts nothing or far too little, as some count only what was not in their cache,
+    and a budget has to end all the same. No text has 16 bytes a token throughout.
     """
-    return counted if counted is not None and 4 * counted >= estimated else estimated
+    prompt, completion = (
+        count if count is not None and 4 * count >= estimate else estimate
+        for count, estimate in (
+            (answer.prompt_tokens, prompt_tokens),
+            (answer.completion_tokens, estimate_tokens(answer.text)),
+        )
+    )
+    return Tokens(prompt, completion, answer.provider_cached_tokens, answer.provider_cache_write_tokens).plausible()

@@ -1,10 +1,21 @@
-"""Clients of one server, for tests."""
+"""Clients of one server, and what watches a crawl for a batcher, for tests."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.client import LLMClient
 from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
+
+
+@dataclass
+class Watch:
+    """A BatchWatch."""
+
+    reason_to_flush: Callable[[], str | None] = lambda: None
+    is_ending: Callable[[], bool] = lambda: False
+
 
 _OF_THE_CHOICE = ("reasoning_effort", "service_tier", "temperature", "is_fallback")
 

@@ -12,6 +12,7 @@ import pytest
 from llmcrawler.core.llm.batching import Batcher, BatchReport, BatchRules, call_bound
 from llmcrawler.core.llm.call_limits import Clock
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
+from tests.core.llm.clients import Watch
 
 Answers = Mapping[int, int | Exception]
 
@@ -60,7 +61,7 @@ class Worker:
 
 
 class Crawl:
-    """A batcher with its time, worker, reports and pressure."""
+    """A batcher with its time, worker, reports and watch."""
 
     def __init__(self, worker: Worker, **options: Any) -> None:
         self.time = FakeTime()
@@ -71,7 +72,7 @@ class Crawl:
         self.batcher: Batcher[int, int] = Batcher(
             worker,
             rules=rules,
-            pressure=lambda: self.pressure,
+            watch=Watch(lambda: self.pressure, options.pop("is_ending", lambda: False)),
             on_batch=self.reports.append,
             clock=Clock(monotonic=lambda: self.time.now, sleep=self.time.sleep),
             **options,
@@ -300,7 +301,7 @@ async def test_a_bug_in_the_pressure_reaches_those_who_wait() -> None:
 
     time = FakeTime()
     batcher: Batcher[int, int] = Batcher(
-        Worker(), pressure=broken, clock=Clock(monotonic=lambda: time.now, sleep=time.sleep)
+        Worker(), watch=Watch(broken), clock=Clock(monotonic=lambda: time.now, sleep=time.sleep)
     )
     task = asyncio.ensure_future(batcher.submit(1))
     await time.tick()

@@ -34,7 +34,7 @@ from llmcrawler.core.llm.usage import Tokens
 async def main(path, most, seed):
     budget, rng = Budget(BudgetLimits(max_tokens=most)), Random(seed)
     file = open_budget_file(Path(path))
-    budget.share(FileBudget(file, most, 0.0))
+    budget.share(FileBudget(file, budget.limits))
     async def spend():
         while True:
             async with budget.call(20, 60) as call:
@@ -84,7 +84,7 @@ async def test_what_another_crawl_holds_is_waited_for(tmp_path: Path) -> None:
     first, second = (Budget(BudgetLimits(max_tokens=300)) for _ in range(2))
     files = [open_budget_file(tmp_path / "budget.sqlite") for _ in range(2)]
     for budget, file in zip((first, second), files, strict=True):
-        budget.share(FileBudget(file, 300, 0.0))
+        budget.share(FileBudget(file, budget.limits))
     is_asked, is_answered = asyncio.Event(), asyncio.Event()
 
     async def ask(budget: Budget, until: asyncio.Event | None = None) -> None:
@@ -138,7 +138,7 @@ async def test_a_call_that_is_cancelled_while_it_takes_leaves_nothing_taken(tmp_
     await file.run(lambda _connection: None)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        taking = asyncio.ensure_future(FileBudget(file, 100, 0.0).take(90, 0.0))
+        taking = asyncio.ensure_future(FileBudget(file, BudgetLimits(max_tokens=100)).take(90, 0.0))
         await asyncio.sleep(0)
         taking.cancel()
         await asyncio.sleep(0)
@@ -152,7 +152,7 @@ async def test_a_call_that_is_cancelled_while_it_takes_leaves_nothing_taken(tmp_
 
 async def test_money_is_shared_as_tokens_are(tmp_path: Path) -> None:
     file = open_budget_file(tmp_path / "budget.sqlite")
-    first, second = (FileBudget(file, 0, 0.01) for _ in range(2))
+    first, second = (FileBudget(file, BudgetLimits(max_cost_usd=0.01)) for _ in range(2))
     assert (await first.take(5, 0.006))[0]
     await first.give_back(1, 0.001)
     taken, tokens, cost = await second.take(5, 0.006)
@@ -164,11 +164,11 @@ async def test_money_is_shared_as_tokens_are(tmp_path: Path) -> None:
 
 async def test_a_budget_that_is_spent_says_what_all_have_spent(tmp_path: Path) -> None:
     file = open_budget_file(tmp_path / "budget.sqlite")
-    other = FileBudget(file, 0, 0.0)
+    other = FileBudget(file, BudgetLimits())
     await other.take(90, 0.0)
     await other.give_back(0, 0.0)
     budget = Budget(BudgetLimits(max_tokens=100))
-    budget.share(FileBudget(file, 100, 0.0))
+    budget.share(FileBudget(file, BudgetLimits(max_tokens=100)))
     with pytest.raises(BudgetSpent, match="90 of LLM_MAX_TOKENS=100"):
         async with budget.call(20, 20):
             pass
@@ -219,7 +219,7 @@ async def test_nothing_is_asked_where_the_file_fails(tmp_path: Path) -> None:
     (tmp_path / "budget.sqlite").mkdir()
     file = open_budget_file(tmp_path / "budget.sqlite")
     with pytest.raises(LLMFailed, match="LLM_BUDGET_FILE"):
-        await FileBudget(file, 10, 0.0).take(1, 0.0)
+        await FileBudget(file, BudgetLimits(max_tokens=10)).take(1, 0.0)
     with pytest.raises(LLMFailed, match="LLM_BUDGET_FILE"):
         await FileRate(file, CallLimits()).admit(1)
     file.close()

@@ -4,11 +4,12 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.llm.batching import CachedAsker
+from llmcrawler.core.llm.batching import BatchCache, Batcher, BatchRules
 from llmcrawler.core.llm.cache import AnswerCache, cache_key
 from llmcrawler.core.llm.usage import Usage
 from llmcrawler.errors import LLMFailed
@@ -122,67 +123,69 @@ def test_two_processes_share_one_file(tmp_path: Path) -> None:
     assert asyncio.run(count()) == 200
 
 
-class SlowAsker:
-    def __init__(self) -> None:
+class SlowModel:
+    """Answers with capitals, once the gate is open."""
+
+    def __init__(self, cache: AnswerCache) -> None:
         self.asked: list[str] = []
         self.gate = asyncio.Event()
         self.error: Exception | None = None
+        self.usage = Usage()
+        kept: BatchCache[str, str] = BatchCache(cache, self.key_of, lambda text: text, self.read, self.usage)
+        self.batcher = Batcher(self.answer, BatchRules(max_questions=1), cache=kept)
 
-    async def submit(self, question: str, *, patient: bool = False) -> str:
-        self.asked.append(question)
+    async def answer(self, questions: Sequence[str]) -> Mapping[int, str]:
+        self.asked += questions
         await self.gate.wait()
         if self.error is not None:
             raise self.error
-        return question.upper()
+        return {0: questions[0].upper()}
 
+    async def key_of(self, question: str) -> str:
+        return question
 
-def read_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(value)
-    return value
-
-
-def cached(asker: SlowAsker, cache: AnswerCache, usage: Usage) -> CachedAsker[str, str]:
-    return CachedAsker(
-        asker, cache, key_of=lambda text: text, to_json=lambda text: text, from_json=read_text, usage=usage
-    )
+    def read(self, value: object) -> str:
+        if not isinstance(value, str):
+            raise ValueError(value)
+        return value
 
 
 async def test_a_question_is_asked_once_and_then_answered_from_the_cache(tmp_path: Path) -> None:
-    cache, asker, usage = AnswerCache(tmp_path / "answers.sqlite"), SlowAsker(), Usage()
-    asker.gate.set()
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    model = SlowModel(cache)
+    model.gate.set()
     for _ in range(2):
-        assert await cached(asker, cache, usage).submit("a") == "A"
-    assert asker.asked == ["a"]
-    assert usage.cached_answers == 1
+        assert await model.batcher.submit("a") == "A"
+    assert model.asked == ["a"]
+    assert model.usage.cached_answers == 1
     await cache.put("b", 5)
-    assert await cached(asker, cache, usage).submit("b") == "B", "an entry that does not fit is asked anew"
+    assert await model.batcher.submit("b") == "B", "an entry that does not fit is asked anew"
     assert await cache.get("b") == "B"
     await cache.close()
 
 
 async def test_the_same_question_under_way_is_not_asked_twice_even_if_the_first_asker_leaves(tmp_path: Path) -> None:
-    cache, asker = AnswerCache(tmp_path / "answers.sqlite"), SlowAsker()
-    questions = cached(asker, cache, Usage())
-    first = asyncio.ensure_future(questions.submit("a"))
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    model = SlowModel(cache)
+    first = asyncio.ensure_future(model.batcher.submit("a"))
     await cache.get("a")
-    second = asyncio.ensure_future(questions.submit("a"))
+    second = asyncio.ensure_future(model.batcher.submit("a"))
     await cache.get("a")
     await cache.get("a")
     first.cancel()
-    asker.gate.set()
+    model.gate.set()
     assert await second == "A"
-    assert asker.asked == ["a"]
+    assert model.asked == ["a"]
     await cache.close()
 
 
 async def test_an_error_is_not_kept(tmp_path: Path) -> None:
-    cache, asker = AnswerCache(tmp_path / "answers.sqlite"), SlowAsker()
-    asker.gate.set()
-    asker.error = LLMFailed("down")
-    questions = cached(asker, cache, Usage())
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    model = SlowModel(cache)
+    model.gate.set()
+    model.error = LLMFailed("down")
     with pytest.raises(LLMFailed):
-        await questions.submit("a")
-    asker.error = None
-    assert await questions.submit("a") == "A"
+        await model.batcher.submit("a")
+    model.error = None
+    assert await model.batcher.submit("a") == "A"
     await cache.close()

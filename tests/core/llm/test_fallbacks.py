@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +11,11 @@ import pytest
 
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import CallLimits
-from llmcrawler.core.llm.client import ModelChain
+from llmcrawler.core.llm.client import LanguageModel, LLMClient
 from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, Endpoint, ProviderChoice, read_fallbacks
 from llmcrawler.core.llm.usage import PRICES, Price, Usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed, LLMUnavailable
-from tests.core.llm.clients import client_at
 from tests.core.llm.test_client import SCHEMA, FakeTime, document
 from tests.servers.fake_llm import FakeLLM
 
@@ -25,29 +25,24 @@ FIRST = Endpoint(
 KEYS = ("sk-first-0123456789", "sk-second-0123456789")
 
 
-def chain_of(
-    servers: Sequence[FakeLLM], fake_time: FakeTime, usage: Usage, *, budget: Budget | None = None
-) -> ModelChain:
-    limits = CallLimits(max_attempts=2, max_retry_seconds=10.0)
-    return ModelChain(
-        [
-            client_at(
-                server.base_url, f"model-{place}", KEYS[place], limits=limits, usage=usage, clock=fake_time.clock(),
-                budget=budget, price=Price(place + 1.0, 0, 0), is_fallback=place > 0,
-            )
-            for place, server in enumerate(servers)
-        ],
-        usage,
-    )  # fmt: skip
+def model_at(
+    servers: Sequence[FakeLLM], fake_time: FakeTime, usage: Usage, budget: Budget | None = None
+) -> LanguageModel:
+    endpoints = [
+        Endpoint(
+            ProviderChoice("openai", server.base_url, f"model-{place}", KEYS[place], is_fallback=place > 0),
+            CallLimits(max_attempts=2, max_retry_seconds=10.0),
+            Price(place + 1.0, 0, 0),
+        )
+        for place, server in enumerate(servers)
+    ]
+    model = LanguageModel(endpoints, usage=usage)
+    model._clients = [LLMClient(one, usage=usage, budget=budget, clock=fake_time.clock()) for one in endpoints]
+    return model
 
 
-async def ask(chain: ModelChain) -> Any:
-    return await chain.ask(ModelRequest("classify", "You sort pages.", document(2), SCHEMA))
-
-
-async def ask_on(chain: ModelChain) -> None:
-    for _ in range(1000):
-        await ask(chain)
+async def ask(model: LanguageModel) -> Any:
+    return await model.ask(ModelRequest("classify", "You sort pages.", document(2), SCHEMA))
 
 
 @pytest.mark.server
@@ -55,21 +50,21 @@ async def test_the_next_server_answers_until_the_first_is_back(caplog: pytest.Lo
     caplog.set_level(logging.WARNING, "llmcrawler")
     fake_time, usage, down = FakeTime(), Usage(Price(1.0, 0, 0)), [False]
     async with FakeLLM(refuse=lambda _: (503, "down") if down[0] else None) as first, FakeLLM() as second:
-        chain = chain_of([first, second], fake_time, usage)
-        await ask(chain)
+        model = model_at([first, second], fake_time, usage)
+        await ask(model)
         down[0] = True
-        await ask(chain)
+        await ask(model)
         tries, waited = first.calls, len(fake_time.sleeps)
         for _ in range(3):
-            await ask(chain)
+            await ask(model)
         assert (first.calls, len(fake_time.sleeps)) == (tries, waited), "what is known to be out is not asked"
         down[0] = False
         fake_time.now += 130
-        await ask(chain)
-        await ask(chain)
+        await ask(model)
+        await ask(model)
         assert (first.calls, second.calls) == (tries + 2, 4)
-        await chain.close()
-    switches = [record.message for record in caplog.records if record.funcName == "_note"]
+        await model.close()
+    switches = [record.message for record in caplog.records if record.funcName == "_note_server"]
     assert len(switches) == 2
     assert f"model-1 at 127.0.0.1:{second.port}" in switches[0]
     assert f"127.0.0.1:{first.port}" in switches[0]
@@ -86,11 +81,11 @@ async def test_a_server_that_refuses_for_good_is_asked_once(
 ) -> None:
     fake_time, usage = FakeTime(), Usage()
     async with FakeLLM(refuse=lambda _: refusal) as first, FakeLLM() as second:
-        chain = chain_of([first, second], fake_time, usage)
+        model = model_at([first, second], fake_time, usage)
         for _ in range(3):
-            await ask(chain)
+            await ask(model)
             fake_time.now += 1000
-        await chain.close()
+        await model.close()
         assert (first.calls, second.calls) == (1, 3)
         assert second.authorizations == [f"Bearer {KEYS[1]}"] * 3
     assert not [key for key in KEYS if key in caplog.text]
@@ -100,19 +95,19 @@ async def test_a_server_that_refuses_for_good_is_asked_once(
 async def test_where_all_are_out_the_error_names_each_and_what_to_set() -> None:
     fake_time = FakeTime()
     async with FakeLLM(faults=["401"] * 9) as first, FakeLLM(faults=["401"] * 9) as second:
-        chain = chain_of([first, second], fake_time, Usage())
+        model = model_at([first, second], fake_time, Usage())
         with pytest.raises(LLMUnavailable) as refused:
-            await ask(chain)
-        await chain.close()
+            await ask(model)
+        await model.close()
     said = str(refused.value)
     assert f"model-0 at 127.0.0.1:{first.port}: LLM_API_KEY was refused" in said
     assert f"model-1 at 127.0.0.1:{second.port}: the key of api_key_env (LLM_FALLBACKS) was refused" in said
     assert not [key for key in KEYS if key in said]
     async with FakeLLM(faults=["401"]) as first, FakeLLM(faults=["503"] * 99) as second:
-        chain = chain_of([first, second], fake_time, Usage())
+        model = model_at([first, second], fake_time, Usage())
         with pytest.raises(LLMFailed):
-            await ask(chain)
-        await chain.close()
+            await ask(model)
+        await model.close()
 
 
 @pytest.mark.server
@@ -120,13 +115,13 @@ async def test_each_answer_is_paid_at_the_price_of_the_model_that_gave_it() -> N
     fake_time, usage, second_only = FakeTime(), Usage(Price(1.0, 0, 0)), [False]
     budget = Budget(BudgetLimits(max_cost_usd=0.0009, price=Price(1.0, 0, 0)))
     async with FakeLLM(refuse=lambda _: (401, "no") if second_only[0] else None) as first, FakeLLM() as second:
-        chain = chain_of([first, second], fake_time, usage, budget=budget)
-        await ask(chain)
+        model = model_at([first, second], fake_time, usage, budget)
+        await ask(model)
         asked = usage.total.prompt_tokens - usage.total.provider_cached_tokens
         second_only[0] = True
         with pytest.raises(BudgetSpent):
-            await ask_on(chain)
-        await chain.close()
+            await asyncio.gather(*(ask(model) for _ in range(1000)))
+        await model.close()
     assert usage.cost_usd == pytest.approx((asked + 2 * asked * second.calls) / 1e6)
     assert budget.spent.cost_usd == pytest.approx(usage.cost_usd)
     assert 0.0004 < budget.spent.cost_usd <= 0.0009

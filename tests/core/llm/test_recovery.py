@@ -13,7 +13,7 @@ import pytest
 from llmcrawler.core.llm import CallLimits, Clock, ModelRequest
 from llmcrawler.core.llm.batching import Batcher, BatchRules
 from llmcrawler.errors import BadAnswer, LLMError
-from tests.core.llm.clients import client_at
+from tests.core.llm.clients import Watch, client_at
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.virtual_time import run_fast
 
@@ -57,7 +57,7 @@ async def crawl(model: FaultyModel, pages: int, batch: int, gap_seconds: float) 
     batcher: Batcher[int, int] = Batcher(
         model,
         rules=BatchRules(max_questions=batch),
-        pressure=idle,
+        watch=Watch(idle),
         clock=Clock(monotonic=asyncio.get_running_loop().time),
     )
 
@@ -120,7 +120,7 @@ async def test_every_kind_of_fault_over_http_leaves_no_page_without_its_verdict(
             )
             return {int(page["id"]): page["label"] for page in answer["pages"] if page["id"].isdigit()}
 
-        batcher: Batcher[str, str] = Batcher(worker, rules=BatchRules(max_questions=10), pressure=lambda: "idle")
+        batcher: Batcher[str, str] = Batcher(worker, rules=BatchRules(max_questions=10), watch=Watch(lambda: "idle"))
         urls = [f"http://site.test/{'odd' if n % 2 else 'even'}/{n}" for n in range(60)]
         labels = await asyncio.gather(*(batcher.submit(url) for url in urls))
         await client.close()

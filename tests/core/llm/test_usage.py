@@ -75,16 +75,15 @@ def test_which_models_charge_for_cache_writes(model: str, charges: bool) -> None
 
 def test_an_unknown_cost_is_not_shown_as_nothing() -> None:
     usage = Usage()
-    usage.count_tokens("classify", Tokens(1000, 1000))
+    usage.count_answer("classify", Tokens(1000, 1000))
     assert usage.cost_usd is None
     assert "cost_usd" not in usage.as_dict()
 
 
 def test_the_figures_are_flat_and_by_task_and_fault() -> None:
     usage = Usage(Price(1.0, 2.0, 0.1))
-    usage.count_call("classify")
-    usage.count_call("induce")
-    usage.count_tokens("induce", Tokens(1_000_000, 500_000, cached=500_000))
+    usage.tasks["classify"].calls += 1
+    usage.count_answer("induce", Tokens(1_000_000, 500_000, cached=500_000))
     usage.faults["timeout"] += 1
     figures = usage.as_dict()
     assert figures["calls"] == 2

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, NamedTuple, cast
 
-from llmcrawler.core.llm.batching import BatchRules, WaitingQuestion, WaitingRoom
+from llmcrawler.core.llm.batching import BatchQueue, BatchRules, WaitingQuestion
 from llmcrawler.core.llm.usage import Price, Tokens
 from llmcrawler.core.reporting.planning.site_sample import SampledPage, SiteSample
 from llmcrawler.core.understanding.classification.template_samples import SampleStep, TemplateSamples
@@ -211,7 +211,7 @@ class _PlayedCrawl:
         self._call_seconds = call_seconds
         self._rules = rules
         self._samples: defaultdict[str, TemplateSamples] = defaultdict(TemplateSamples)
-        self._room: WaitingRoom[int, None] = WaitingRoom(rules)
+        self._queue: BatchQueue[int, None] = BatchQueue(rules)
         self._answers: deque[tuple[float, list[int]]] = deque()  # the batches that are out, and when they are answered
         self._now = 0.0
 
@@ -224,7 +224,7 @@ class _PlayedCrawl:
             patient = step is SampleStep.ASK_PATIENTLY and arrival.is_settled
             samples.note_asked(name, patient=patient)
             no_future = cast("Any", None)  # nobody awaits an answer that is only played
-            self._room.add(
+            self._queue.add(
                 WaitingQuestion(number, arrival.tokens, patient, self._now, self._rules.max_questions, no_future)
             )
             self._send_due()
@@ -240,17 +240,17 @@ class _PlayedCrawl:
                 self._take_answers(self._answers.popleft()[1])
             self._send_due(is_at_end=until == math.inf)
             next_answer = self._answers[0][0] if self._answers else math.inf
-            next_poll = self._now + self._rules.poll_seconds if self._room else math.inf
+            next_poll = self._now + self._rules.poll_seconds if self._queue else math.inf
             if self._now >= until or until == next_answer == next_poll:
                 return
             self._now = min(until, next_answer, next_poll)
 
     def _send_due(self, *, is_at_end: bool = False) -> None:
         """Send the batches that are due; at the end, when no page comes any more, all."""
-        while self._room and len(self._answers) < self._rules.max_in_flight:
-            if not is_at_end and self._room.due(self._now) is None:
+        while self._queue and len(self._answers) < self._rules.max_in_flight:
+            if not is_at_end and self._queue.due(self._now) is None:
                 return
-            self.batches.append([entry.question for entry in self._room.take(self._room.oldest())])
+            self.batches.append([entry.question for entry in self._queue.take(self._queue.oldest())])
             self._answers.append((self._now + self._call_seconds, self.batches[-1]))
 
     def _take_answers(self, batch: list[int]) -> None:

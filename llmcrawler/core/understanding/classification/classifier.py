@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
-from llmcrawler.core.understanding.classification.page_asker import PageAsker
+from llmcrawler.core.understanding.classification.page_asker import PageView
 from llmcrawler.core.understanding.classification.page_type_rules import PageGuesser
 from llmcrawler.core.understanding.classification.page_types import PageTypes
 from llmcrawler.core.understanding.classification.question import (
@@ -42,6 +42,12 @@ _MAX_LLM_CONFIDENCE = 0.95
 
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
+
+
+class PageAsker(Protocol):
+    """Asks the model about a page: a Batcher."""
+
+    def submit(self, question: PageView, *, patient: bool = False) -> Awaitable[Answer]: ...
 
 
 class Classifier:

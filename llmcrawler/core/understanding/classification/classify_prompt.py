@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from llmcrawler.core.llm import MAX_ID_CHARS
@@ -146,6 +147,7 @@ def shown_url(url: str) -> str:
     return url.partition("#")[0] + route_of(url)
 
 
+@lru_cache(maxsize=4)
 def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
     """Return how a model is asked. What the classifier takes a page for is shown where the set has no name for it."""
     known = labels_of_kinds(page_types)

@@ -6,16 +6,17 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from llmcrawler.core.llm import (
     AnswerStore,
     AskLLM,
+    BatchCache,
     Batcher,
     BatchReport,
     BatchRules,
-    CachedAsker,
+    BatchWatch,
     ModelRequest,
     cache_key,
     estimate_tokens,
@@ -44,97 +45,52 @@ logger = logging.getLogger(__name__)
 PageView = Mapping[str, Any]
 
 # Tokens of one entry of an answer, with room for spaces and for long labels.
-_ANSWER_TOKENS_PER_PAGE = 40
-_ANSWER_TOKENS_AROUND = 60
-_UNSURE = 0.5
-# So sure rules are right for three pages in four; of several pages that they are sure about, and all of which they are
-# to be wrong about, in one direction, it is more likely that the model was talked into something.
-_SURE = UNSURE
+_ANSWER_TOKENS_PER_PAGE: Final = 40
+_ANSWER_TOKENS_AROUND: Final = 60
+_FALLBACK_CONFIDENCE: Final = 0.5
 # The name of the first question in stats; to the model it is one of the usual ones.
-CHECK_TASK = "check"
-_CHECK_SYSTEM = """\
+_CHECK_TASK: Final = "check"
+_CHECK_SYSTEM: Final = """\
 Choose one of `labels` for the page, by its url. Answer in JSON: \
 {"pages": [{"id": "1", "label": "...", "confidence": 0.5}]}"""
-_CHECK_ANSWER_TOKENS = 1_000  # with thoughts
-_NOT_CONFIRMED = "the model says the same of all pages of a batch, and something else of single ones"
+_CHECK_ANSWER_TOKENS: Final = 1_000  # with thoughts
+_NOT_CONFIRMED: Final = "the model says the same of all pages of a batch, and something else of single ones"
 
 
-class PageAsker(Protocol):
-    """Takes the classifier's questions: a Batcher over `ClassifyWorker`, or a CachedAsker before one."""
+def page_batcher(  # noqa: PLR0913 - by keyword
+    model: LanguageModel,
+    page_types: PageTypes,
+    rules: BatchRules,
+    *,
+    answers: AnswerStore | None,
+    watch: BatchWatch,
+    on_batch: Callable[[BatchReport], None] = lambda _: None,
+    on_shown: Callable[[int], None] = lambda _: None,
+) -> Batcher[PageView, Answer]:
+    """Return what asks a model for page types in batches. `answers` is None where none are kept; `on_shown` is called
+    with the number of pages that each call shows.
+    """
 
-    def submit(self, question: PageView, *, patient: bool = False) -> Awaitable[Answer]: ...
+    async def key_of(page: PageView) -> str:
+        return page_key(await model.name(), page_types, page)
 
-
-class QuestionWatch(Protocol):
-    """Tells when pages must not wait for their batch any longer, as Batcher's `pressure` and `is_ending`."""
-
-    def reason_to_flush(self) -> str | None: ...
-
-    def is_ending(self) -> bool: ...
-
-
-class BatchingAsker:
-    """Asks a model in batches, within one event loop. `cache` keeps answers, and is None where none are kept."""
-
-    def __init__(  # noqa: PLR0913 - by keyword, with defaults
-        self,
-        model: LanguageModel,
-        page_types: PageTypes,
-        cache: AnswerStore | None,
-        rules: BatchRules,
-        *,
-        watch: QuestionWatch,
-        on_batch: Callable[[BatchReport], None] = lambda _: None,
-        on_shown: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self._model = model
-        self._page_types = page_types
-        self._batcher: Batcher[PageView, Answer] = Batcher(
-            ClassifyWorker(model.ask, page_types, on_shown),
-            rules=rules,
-            tokens_of=tokens_of,
-            group_of=site_of,
-            pressure=watch.reason_to_flush,
-            is_ending=watch.is_ending,
-            on_batch=on_batch,
-        )
-        self._cache = cache
-        self._cached: CachedAsker[PageView, Answer] | None = None
-
-    async def submit(self, question: PageView, *, patient: bool = False) -> Answer:
-        if self._cache is None:
-            return await self._batcher.submit(question, patient=patient)
-        if self._cached is None:
-            self._cached = CachedAsker(
-                self._batcher,
-                self._cache,
-                key_of=page_key(await self._model.name(), self._page_types),
-                to_json=answer_to_json,
-                from_json=answer_from_json,
-                usage=self._model.usage,
-            )
-        return await self._cached.submit(question, patient=patient)
-
-    async def close(self) -> None:
-        await self._batcher.close()
+    cache = None
+    if answers is not None:
+        cache = BatchCache(answers, key_of, answer_to_json, answer_from_json, model.usage)
+    worker = ClassifyWorker(model.ask, page_types, on_shown)
+    return Batcher(worker, rules, tokens_of=tokens_of, group_of=site_of, watch=watch, on_batch=on_batch, cache=cache)
 
 
 class ClassifyWorker:
-    """Classifies a batch of pages, for a Batcher. `on_shown` is called with the number of pages that each call shows.
+    """Classifies a batch of pages, for a Batcher.
 
     An answer that says the same of pages which rules are sure to be something else is only taken when two of these
     pages get that label alone too: one page of a batch may have told the model what to say of all.
     """
 
-    def __init__(
-        self,
-        ask: AskLLM,
-        page_types: PageTypes,
-        on_shown: Callable[[int], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, ask: AskLLM, page_types: PageTypes, on_shown: Callable[[int], None] = lambda _: None) -> None:
         self._ask = ask
         self._page_types = page_types
-        self._prompt = prompt_of(page_types)
         self._on_shown = on_shown
         self._rules = PageTypeRules(page_types)
         # Labels that rules exclude and the model gives all the same, by site: once a site is enough.
@@ -147,38 +103,28 @@ class ClassifyWorker:
         doubted = doubted_answers(self._rules, pages, good)
         if not doubted:
             return answers
-        label = good[doubted[0]].label
+        site, label = site_of(pages[0]), good[doubted[0]].label
         if label == self._page_types.fallback:
             # Rules have no cues for it, and so are often wrong about it: not worth a call, and not much trust.
-            unsure = {place: Answer(label, min(good[place].confidence, _UNSURE)) for place in doubted}
-            return {**answers, **unsure}
-        return await self._confirmed(pages, answers, label, {doubted[0], doubted[-1]})
-
-    async def _confirmed(
-        self, pages: Sequence[PageView], answers: Mapping[int, Answer | Exception], label: str, samples: set[int]
-    ) -> Mapping[int, Answer | Exception]:
-        """Return the answers, if the samples get this label alone too; else without those that have it."""
-        site = site_of(pages[0])
+            for place in doubted:
+                answers[place] = Answer(label, min(good[place].confidence, _FALLBACK_CONFIDENCE))
+            return answers
         if (site, label) in self._confirmed_labels:
             return answers
-        alone = {place: await self._alone(pages[place]) for place in samples}
+        alone = {place: await self._alone(pages[place]) for place in {doubted[0], doubted[-1]}}
         if all(isinstance(answer, Answer) and answer.label == label for answer in alone.values()):
             self._confirmed_labels.add((site, label))
             return answers
-        refused = {
-            place: BadAnswer(_NOT_CONFIRMED)
-            for place, answer in answers.items()
-            if isinstance(answer, Answer) and answer.label == label
-        }
+        refused = [place for place, answer in good.items() if answer.label == label]
         logger.warning(
             "The model called %d of %d pages of %s %s, but not those of them that it was asked about alone: one of the "
-            "pages may have told it to. They are asked about again, in other company",
+            "pages may have told it to. They are asked about again, in other batches",
             len(refused),
             len(pages),
             site,
             label,
         )
-        return {**answers, **refused, **alone}
+        return {**answers, **{place: BadAnswer(_NOT_CONFIRMED) for place in refused}, **alone}
 
     async def _alone(self, page: PageView) -> Answer | Exception:
         try:
@@ -186,8 +132,8 @@ class ClassifyWorker:
         except LLMError:
             return BadAnswer(_NOT_CONFIRMED)
 
-    async def _answers(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
-        prompt, schema = self._prompt, answer_schema(self._page_types)
+    async def _answers(self, pages: Sequence[PageView]) -> dict[int, Answer | Exception]:
+        prompt, schema = prompt_of(self._page_types), answer_schema(self._page_types)
         document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
         bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
         request = ModelRequest(
@@ -204,23 +150,27 @@ class ClassifyWorker:
         verdicts, faults = parse_answers(document, answer)
         if faults:
             logger.debug("Faults in an answer for %d pages: %s", len(pages), faults)
-        return {
-            position: verdicts[page["id"]] if page["id"] in verdicts else BadAnswer(faults[page["id"]])
-            for position, page in enumerate(document["pages"])
-        }
+        ids = enumerate(page["id"] for page in document["pages"])
+        return {place: verdicts[one] if one in verdicts else BadAnswer(faults[one]) for place, one in ids}
 
 
 def doubted_answers(rules: PageTypeRules, pages: Sequence[PageView], answers: Mapping[int, Answer]) -> list[int]:
     """Return the positions of pages that cannot be what the answers say, if rules of thumb are right.
 
     A page of a batch may have told the model what to say of its neighbours: none, unless most of the pages that rules
-    are sure about got the same other label.
+    are sure about got the same other label. Rules are sure where they are right for three pages in four.
     """
     if len(answers) < 2:
         return []
     label, count = Counter(answer.label for answer in answers.values()).most_common(1)[0]
-    judged = {place: rules.decide(_question(pages[place])) for place in answers}
-    sure = {place: found for place, (found, confidence) in judged.items() if found is not None and confidence >= _SURE}
+    sure: dict[int, str] = {}
+    for place in answers:
+        page, counts = pages[place], pages[place].get("counts", {})
+        content = PageContent(cues={cue: float(counts[word]) for cue, word in COUNTS.items() if word in counts})
+        question = Question(page["url"], page.get("title", ""), page.get("text", ""), content, "", "", 1)
+        found, confidence = rules.decide(question)
+        if found is not None and confidence >= UNSURE:
+            sure[place] = found
     against = [
         place
         for place, found in sure.items()
@@ -228,12 +178,6 @@ def doubted_answers(rules: PageTypeRules, pages: Sequence[PageView], answers: Ma
     ]
     enough = 1 if count == len(answers) else 2
     return against if len(against) >= enough and 2 * len(against) > len(sure) else []
-
-
-def _question(page: PageView) -> Question:
-    counts = page.get("counts", {})
-    cues = {cue: float(counts[word]) for cue, word in COUNTS.items() if word in counts}
-    return Question(page["url"], page.get("title", ""), page.get("text", ""), PageContent(cues=cues), "", "", 1)
 
 
 def check_question(page_types: PageTypes, url: str) -> ModelRequest:
@@ -247,7 +191,7 @@ def check_question(page_types: PageTypes, url: str) -> ModelRequest:
     }
     schema = answer_schema(page_types)
     return ModelRequest(
-        CHECK_TASK, _CHECK_SYSTEM, document, schema, max_answer_tokens=_CHECK_ANSWER_TOKENS, is_urgent=True
+        _CHECK_TASK, _CHECK_SYSTEM, document, schema, max_answer_tokens=_CHECK_ANSWER_TOKENS, is_urgent=True
     )
 
 
@@ -267,15 +211,12 @@ def site_of(page: PageView) -> str:
     return site_name(page["url"])
 
 
-def page_key(model: str, page_types: PageTypes) -> Callable[[PageView], str]:
-    """Return what makes the cache key of a page: a change of the model, the prompt, the labels or of what is shown
-    asks anew.
-
-    The url is among what is shown, so an answer serves its own site only.
+def page_key(model: str, page_types: PageTypes, page: PageView) -> str:
+    """Return the cache key of a page: a change of the model, the prompt, the labels or of what is shown asks anew. The
+    url is among what is shown, so an answer serves its own site only.
     """
-    prompt = prompt_of(page_types)
     labels = [[one.name, one.description] for one in page_types]
-    return lambda page: cache_key(model, PROMPT_VERSION, labels, dict(prompt.shorten(page)))
+    return cache_key(model, PROMPT_VERSION, labels, dict(prompt_of(page_types).shorten(page)))
 
 
 def answer_to_json(answer: Answer) -> Any:

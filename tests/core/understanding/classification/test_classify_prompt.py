@@ -271,13 +271,13 @@ def test_the_cache_key_changes_with_all_that_decides_an_answer() -> None:
     page = describe_page(question(text="Soft."))
     other_types = PageTypes([PageType("product", "a thing"), PageType("listing", "many items")])
     keys = {
-        page_key("model", TYPES)(page),
-        page_key("another", TYPES)(page),
-        page_key("model", other_types)(page),
-        page_key("model", TYPES)({**page, "text": "Hard."}),
+        page_key("model", TYPES, page),
+        page_key("another", TYPES, page),
+        page_key("model", other_types, page),
+        page_key("model", TYPES, {**page, "text": "Hard."}),
     }
     assert len(keys) == 4
-    assert page_key("model", TYPES)(dict(page)) in keys
+    assert page_key("model", TYPES, dict(page)) in keys
 
 
 def test_answers_survive_the_cache_and_others_do_not() -> None:
