@@ -100,6 +100,7 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.campaigns.campaign_run import CampaignRun, prepare, retry
         from llmcrawler.campaigns.campaign_status import lock_campaign
         from llmcrawler.campaigns.stored_campaign import StoredCampaign, read_owner
+        from llmcrawler.crawl.configuration import CampaignSettings
         from llmcrawler.errors import ConfigError, JobBusy
 
         assert self.settings is not None
@@ -111,7 +112,7 @@ class Command(Offline, ScrapyCommand):
         with lock_campaign(folder), stored or nullcontext(), CampaignFile(folder) as file:
             if opts.retry:
                 retry(file, folder, storage)
-            most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
+            most_sites = CampaignSettings.of(self.settings).campaign_bundle_sites
             _tell(prepare(file, folder, rows, form=opts.format, cores=cores, most_sites=most_sites))
             if stored is not None:
                 stored.save()  # the numbers of bundles, before anything is saved by them
@@ -125,7 +126,8 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.campaigns.campaign_run import CampaignRules
         from llmcrawler.campaigns.site_lines import FORMATS
         from llmcrawler.core.storage.feeds.feed_checks import require_format
-        from llmcrawler.crawl.start_checks import check_numbers
+        from llmcrawler.crawl.configuration import CampaignSettings, LimitSettings
+        from llmcrawler.crawl.start_checks import check_settings
         from llmcrawler.errors import ConfigError
 
         assert self.settings is not None
@@ -136,11 +138,12 @@ class Command(Offline, ScrapyCommand):
         for name in ("JOBDIR", "REDIS_URL"):
             if given.get(name):
                 raise ConfigError(f"{name}: each bundle of a campaign has a JOBDIR of its own: leave it out")
-        check_numbers(self.settings)
+        check_settings(self.settings)
+        campaign = CampaignSettings.of(self.settings)
         return CampaignRules(
-            retries=self.settings.getint("CAMPAIGN_RETRIES"),
-            retry_seconds=self.settings.getfloat("CAMPAIGN_RETRY_SECONDS"),
-            stop_seconds=self.settings.getfloat("STOP_SECONDS"),
+            retries=campaign.campaign_retries,
+            retry_seconds=campaign.campaign_retry_seconds,
+            stop_seconds=LimitSettings.of(self.settings).stop_seconds,
         )
 
     def _crawls(self, folder: Path, storage: Any, opts: argparse.Namespace) -> tuple[Any, int]:
@@ -150,22 +153,23 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.campaigns.cluster_crawls import ClusterCrawls, RayCluster
         from llmcrawler.campaigns.machine_crawls import crawls_of_machine
         from llmcrawler.campaigns.stored_campaign import BUDGET_FILE
-        from llmcrawler.crawl.model_settings import check_budget_of_many
+        from llmcrawler.crawl.configuration import CampaignSettings, ModelSettings
 
         assert self.settings is not None
         given = {**_DEFAULTS, **_pairs("-s", opts.set), **_OWN}
+        campaign, model = CampaignSettings.of(self.settings), ModelSettings.of(self.settings)
         if opts.ray:
-            check_budget_of_many(self.settings)
-        elif not self.settings.get("LLM_BUDGET_URL"):
+            model.check_for_many_machines()
+        elif not model.llm_budget_url:
             given = {"LLM_BUDGET_FILE": str(folder / BUDGET_FILE), **given}
         make = partial(
             crawls_of_machine,
             storage=storage,
             form=opts.format,
             settings=given,
-            most_crawls=self.settings.getint("CAMPAIGN_CRAWLS"),
-            most_browsers=self.settings.getint("CAMPAIGN_BROWSERS"),
-            save_seconds=self.settings.getfloat("CAMPAIGN_SAVE_SECONDS"),
+            most_crawls=campaign.campaign_crawls,
+            most_browsers=campaign.campaign_browsers,
+            save_seconds=campaign.campaign_save_seconds,
         )
         if opts.ray:
             cluster = RayCluster(opts.ray, partial(make, opts.work))

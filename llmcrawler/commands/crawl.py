@@ -90,9 +90,8 @@ class Command(WithLog, CrawlCommand):
 
     def _checked_crawler(self, args: list[str], opts: argparse.Namespace) -> Crawler:
         """Raise UsageError or ConfigError; a JobBusy where another crawl has the JOBDIR."""
-        from llmcrawler.crawl.configuration import errors_share
-        from llmcrawler.crawl.setting_checks import check_names, check_values, near_name
-        from llmcrawler.crawl.start_checks import check
+        from llmcrawler.crawl.setting_checks import check_names, near_name
+        from llmcrawler.crawl.start_checks import check, check_settings
         from llmcrawler.engine.compat import create_crawler
 
         assert self.crawler_process is not None
@@ -112,8 +111,7 @@ class Command(WithLog, CrawlCommand):
             check(crawler.settings, options, args[0])
             keep_lines(crawler.settings, args[0], options, opts.spargs)
         else:
-            check_values(crawler.settings)
-        errors_share(crawler.settings)  # a spider's own settings are among these
+            check_settings(crawler.settings)
         return crawler
 
 
@@ -153,11 +151,11 @@ def _collect_less_often() -> None:
 
 def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
     from llmcrawler.core.reporting import ExitStatus, exit_status_of
-    from llmcrawler.crawl.configuration import errors_share
+    from llmcrawler.crawl.configuration import LimitSettings
 
     assert crawler.stats is not None
     stats = {**crawler.stats.get_stats(), "log_count/ERROR": logged_errors}
-    status, why = exit_status_of(stats, errors_share(crawler.settings))
+    status, why = exit_status_of(stats, LimitSettings.of(crawler.settings).crawl_max_errors_share)
     level = logging.INFO if status is ExitStatus.FINISHED else logging.WARNING
     logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(status), "why": why})
     return status

@@ -36,11 +36,11 @@ class Command(WithLog, ShellCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.api.offline_extractor import OfflineExtractor
-        from llmcrawler.crawl.configuration import templates_file
+        from llmcrawler.crawl.configuration import JobSettings
 
         assert self.settings is not None
         with config_errors_as_usage():
-            file = templates_file(self.settings)
+            file = JobSettings.of(self.settings).templates
             self._extractor = OfflineExtractor(file) if file is not None else None
         if file is not None and not opts.code:
             sys.stdout.write(_HELP.format(path=file.path))

@@ -6,16 +6,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier import Frontier, MemoryFrontier
-from llmcrawler.core.storage.job_spec import JobRules
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.configuration import distributed_rules, job_spec_of
+from llmcrawler.crawl.configuration import JobSettings, job_spec_of
 from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.crawl.job import Job
 from llmcrawler.errors import StorageFailed
@@ -52,47 +50,33 @@ def build_backend(
 
     Raises ConfigError where that cannot be had.
     """
-    settings = crawler.settings
-    if settings.get("REDIS_URL") and options.urls:
+    kept = JobSettings.of(crawler.settings)
+    if kept.redis_url and options.urls:
+        from llmcrawler.fleet.session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
+
         lines = SafeLines(crawler)
-        session = _session(crawler, options, switch, lines, take_site)
-        return CrawlBackend(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
-    lease_seconds, max_leases = settings.getfloat("LEASE_SECONDS"), settings.getint("MAX_LEASES")
-    if settings.get("JOBDIR") and options.urls:
+        session = DistributedSession(
+            kept.session_rules,
+            job_spec_of(crawler.settings, crawler.spidercls.name, options),
+            options.max_pages,
+            unsafe_of=lines.unsafe,
+            on_kept=lines.set_kept,
+            take_site=take_site,
+            widen=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
+            on_failure=partial(_end_crawl, crawler, switch),
+        )
+        return CrawlBackend(session.frontier, kept.redis_lease_seconds, session=session, lines=lines)
+    if kept.jobdir is not None and options.urls:
         job = Job(
-            Path(settings["JOBDIR"]),
-            job_spec_of(settings, crawler.spidercls.name, options),
-            JobRules(
-                sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS"),
-                keep_bodies=settings.getbool("STORE_BODIES"),
-                lease_seconds=lease_seconds,
-                max_leases=max_leases,
-            ),
+            kept.jobdir,
+            job_spec_of(crawler.settings, crawler.spidercls.name, options),
+            kept.job_rules,
             on_failure=partial(_end_crawl, crawler, switch),
             before_close=lambda reason: crawler.signals.send_catch_log(signals.job_closing, reason=reason),
         )
-        return CrawlBackend(job.frontier, lease_seconds, job=job)
-    return CrawlBackend(MemoryFrontier(lease_seconds=lease_seconds, max_leases=max_leases), lease_seconds)
-
-
-def _session(
-    crawler: Crawler,
-    options: ExploreOptions,
-    switch: SpiderSwitch,
-    lines: SafeLines,
-    take_site: Callable[[str, KeptSite], None],
-) -> DistributedSession:
-    from llmcrawler.fleet.session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
-
-    return DistributedSession(
-        distributed_rules(crawler.settings),
-        job_spec_of(crawler.settings, crawler.spidercls.name, options),
-        options.max_pages,
-        unsafe_of=lines.unsafe,
-        on_kept=lines.set_kept,
-        take_site=take_site,
-        widen=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
-        on_failure=partial(_end_crawl, crawler, switch),
+        return CrawlBackend(job.frontier, kept.lease_seconds, job=job)
+    return CrawlBackend(
+        MemoryFrontier(lease_seconds=kept.lease_seconds, max_leases=kept.max_leases), kept.lease_seconds
     )
 
 

@@ -1,21 +1,25 @@
-"""Builds values and parts of a crawl from its settings and arguments. A ConfigError names the one that is wrong."""
+"""The settings of a crawl, typed: one class for each group of them, which also builds what they describe.
+
+Defaults and meanings stand in llmcrawler/settings.py. A ConfigError names the wrong setting.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import math
+import json
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self, cast
 from urllib.parse import urlsplit
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from llmcrawler.core.llm import BatchRules, BudgetLimits, CallLimits, Price
 from llmcrawler.core.politeness.bot_auth import RequestSigner, resolve_signer
 from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
@@ -25,96 +29,528 @@ from llmcrawler.core.politeness.robots import PageRobots, product_token
 from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
-from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
+from llmcrawler.core.storage.job_spec import JobRules, JobSpec, SessionRules
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
-from llmcrawler.core.understanding.extraction import RecordTypes
+from llmcrawler.core.understanding.extraction import RecordRules, RecordTypes, TrainingRules
 from llmcrawler.core.understanding.site_reader import WorkerRules
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions, ExtractOptions, MapOptions
-from llmcrawler.crawl.setting_checks import hint
+from llmcrawler.crawl.setting_checks import default_of, hint
 from llmcrawler.errors import ConfigError, require
-from llmcrawler.items import Page, StageRun
+from llmcrawler.items import Page
 
-_PROGRESS_MODES: Final = ("auto", "live", "log", "off")
 OFF: Final = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
+_COMPLAINTS: Final = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), " is not a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), " is not a number"),
+    "finite_number": " is out of range: it must be finite",
+    "greater_than": " is out of range: more than {gt:g}",
+    "greater_than_equal": " is out of range: at least {ge:g}",
+    "less_than_equal": " is out of range: at most {le:g}",
+    "value_error": "{error}",
+}
 _EXPORTERS: Final = {
     "console": "opentelemetry.sdk.trace.export.ConsoleSpanExporter",
     "otlp": "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter",
 }
 
 
-def number(settings: BaseSettings, name: str, minimum: float, maximum: float = math.inf) -> float:
-    """Return a setting as a finite number from `minimum` to `maximum`."""
-    try:
-        value = float(settings[name])
-    except (TypeError, ValueError):
-        raise ConfigError(f"{name}={settings[name]!r} is not a number") from None
-    if not minimum <= value <= maximum or math.isinf(value):
-        bounds = f"at least {minimum:g}" if math.isinf(maximum) else f"from {minimum:g} to {maximum:g}"
-        raise ConfigError(f"{name}={settings[name]!r} is out of range: {bounds}")
-    return value
+def reading(read: Callable[[Any], Any], complaint: str) -> BeforeValidator:
+    """Convert a value with `read`; where that raises ValueError or TypeError, the error is `complaint`."""
+
+    def convert(given: Any) -> Any:
+        try:
+            return read(given)
+        except (TypeError, ValueError):
+            raise ValueError(complaint) from None
+
+    return BeforeValidator(convert)
 
 
-def load_named(name: str, path: str) -> Any:
-    """Import what a setting names by its path."""
-    try:
-        return load_object(path)
-    except (ImportError, NameError, ValueError, TypeError) as error:
-        raise ConfigError(f"{name}={path!r} is no path of a function: {error}") from error
+def one_of(*known: str) -> BeforeValidator:
+    """Accept one of these words, in any case."""
+
+    def check(given: Any) -> str:
+        word = "" if given is None else str(given).strip().lower()
+        if word not in known:
+            raise ValueError(f": {hint(word, known)}it is one of {', '.join(filter(None, known))}")
+        return word
+
+    return BeforeValidator(check)
 
 
-def distributed_rules(settings: BaseSettings) -> SessionRules:
-    return SessionRules(
-        str(settings["REDIS_URL"]),
-        str(settings.get("CRAWL_ID") or ""),
-        lease_seconds=settings.getfloat("REDIS_LEASE_SECONDS"),
-        max_leases=settings.getint("MAX_LEASES"),
-    )
+def _as_bool(given: Any) -> bool:
+    if given in ("True", "true", "False", "false"):
+        return given in ("True", "true")
+    return bool(int(given))
 
 
-def progress_mode(settings: BaseSettings) -> str:
-    mode = str(settings.get("PROGRESS", "auto")).lower()
-    if mode not in _PROGRESS_MODES:
-        raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of {', '.join(_PROGRESS_MODES)}")
-    return mode
+def _as_list(given: Any) -> list[Any]:
+    return given.split(",") if isinstance(given, str) and given else [*(given or ())]
 
 
-def errors_share(settings: BaseSettings) -> float:
-    """Return the share of pages with errors, in 0..1, above which the crawl's exit status says so."""
-    return number(settings, "CRAWL_MAX_ERRORS_SHARE", 0, 1)
+def _as_mapping(given: Any) -> dict[Any, Any]:
+    return dict(json.loads(given) if isinstance(given, str) else given or {})
 
 
-def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
-    """Return the user's own stages by name, in their order."""
-    stages: dict[str, Callable[[Page], Awaitable[Any]]] = {}
-    for path in settings.getlist("PAGE_STAGES"):
-        function = load_named("PAGE_STAGES", path)
-        if not asyncio.iscoroutinefunction(function):
-            raise ConfigError(f"PAGE_STAGES: {path!r} is no async function (async def f(page): ...)")
-        name = function.__name__
-        if name in stages or name in STAGES:
-            raise ConfigError(f"PAGE_STAGES: there is a stage named {name!r} already: give it another name")
-        stages[name] = function
-    return stages
+def _as_local_path(given: Any) -> Path | None:
+    if "://" in str(given):
+        raise ValueError
+    return Path(given).expanduser() if given else None
 
 
-def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:
-    """Return the function that VALIDATE_RESPONSE names."""
-    path = settings.get("VALIDATE_RESPONSE")
-    if not path:
+def _as_port(given: Any) -> int:
+    port = int(given or 0)
+    if not 0 <= port <= 65535:
+        raise ValueError
+    return port
+
+
+def _as_workers(given: Any) -> int | None:
+    if given == "auto":
         return None
-    validator: Callable[[Any], Any] = load_named("VALIDATE_RESPONSE", path)
-    if not callable(validator):
-        raise ConfigError(f"VALIDATE_RESPONSE={path!r} is a {type(validator).__name__}, and no function")
-    return validator
+    if int(given) < 0:
+        raise ValueError
+    return int(given)
 
 
-def foreign_options(settings: BaseSettings) -> ExploreOptions:
-    """Return what a crawl is to find where its spider has none of our arguments (UNDERSTANDING_OPTIONS)."""
-    given = settings.getdict("UNDERSTANDING_OPTIONS")
-    unknown = sorted(given.keys() - {"page_types", "schema", "fields"})
-    if unknown:
-        raise ConfigError(f"UNDERSTANDING_OPTIONS: no option {unknown[0]!r}; there are: page_types, schema, fields")
-    return ExploreOptions.reading({**given, "duplicates": KEEP})
+def _as_statuses(given: Any) -> frozenset[int]:
+    statuses = frozenset(map(int, _as_list(given)))
+    if not all(100 <= status <= 599 for status in statuses):
+        raise ValueError
+    return statuses
+
+
+Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else str(given).strip())]
+Flag = Annotated[bool, reading(_as_bool, " is not True or False")]
+Natural = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Names = Annotated[list[Any], reading(_as_list, ": it is a list, or names with commas")]
+Table = Annotated[dict[Any, Any], reading(_as_mapping, ": it is a JSON object, as {}")]
+Folder = Annotated[Path | None, BeforeValidator(lambda given: Path(given) if given else None)]
+LocalFile = Annotated[Path | None, reading(_as_local_path, ": it is a file on this machine, not a url")]
+
+
+class SettingsGroup(BaseModel):
+    """A group of settings: each field is the setting of its name in upper case."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    @classmethod
+    def of(cls, settings: BaseSettings) -> Self:
+        """Read the group. Raises ConfigError for the first wrong value."""
+        given = {name: settings.get(name.upper(), default_of(name.upper())) for name in cls.model_fields}
+        try:
+            return cls.model_validate(given)
+        except ValidationError as invalid:
+            error = invalid.errors()[0]
+            name = str(error["loc"][0])
+            complaint = _COMPLAINTS.get(error["type"], f": {error['msg']}").format(**error.get("ctx", {}))
+            if complaint.startswith(" is not "):
+                complaint += f"; the default is {default_of(name.upper())}"
+            raise ConfigError(f"{name.upper()}={given[name]!r}{complaint}") from None
+
+
+class PolitenessSettings(SettingsGroup):
+    user_agent: Text
+    robotstxt_user_agent: Text
+    robotstxt_obey: Flag
+    robots_meta_obey: Flag
+    concurrent_requests: Count
+    concurrent_requests_per_domain: Count
+    download_delay: Seconds
+    download_delay_jitter: float
+    autothrottle_enabled: Flag
+    autothrottle_debug: Flag
+    autothrottle_start_delay: float
+    autothrottle_max_delay: float
+    autothrottle_target_concurrency: float
+    throttle_put_backs: Natural
+    throttle_breaker_failures: Count
+    throttle_breaker_rest_seconds: Seconds
+    throttle_breaker_probes: Natural
+    throttle_max_rest_seconds: float
+
+    @property
+    def robots_agent(self) -> str:
+        return self.robotstxt_user_agent or self.user_agent
+
+    @property
+    def robots_token(self) -> str:
+        """The product token by which robots.txt and pages know this crawler."""
+        return product_token(self.robots_agent)
+
+    def page_robots(self) -> PageRobots:
+        """Return the reader of what pages say to this crawler."""
+        return PageRobots(self.robots_token, self.robots_meta_obey)
+
+
+class RightsSettings(SettingsGroup):
+    rights_policy: Annotated[
+        str, one_of(*MODES), BeforeValidator(lambda given: NO_RIGHTS if str(given or "").lower() in OFF else given)
+    ]
+    crawl_purpose: Annotated[str, one_of("", *USES)]
+
+    @model_validator(mode="after")
+    def _has_purpose(self) -> Self:
+        if self.rights_policy == RESPECT and not self.crawl_purpose:
+            raise ConfigError(f"RIGHTS_POLICY={RESPECT}: for which use? Say so with CRAWL_PURPOSE: {', '.join(USES)}")
+        return self
+
+
+class BotAuthSettings(SettingsGroup):
+    bot_auth_key: Text
+    bot_auth_agent: Text
+    bot_auth_agent_as_string: Flag
+
+    def signer(self) -> RequestSigner | None:
+        """Return who signs the crawl's requests; None where nobody does."""
+        key = os.environ.get("BOT_AUTH_KEY", "").strip()
+        return resolve_signer(self.bot_auth_key, key, self.bot_auth_agent, as_string=self.bot_auth_agent_as_string)
+
+
+class LimitSettings(SettingsGroup):
+    concurrent_items: Count
+    download_timeout: Annotated[float, Field(ge=0.1, allow_inf_nan=False)]
+    download_maxsize: Natural
+    download_verify_certificates: Flag
+    retry_times: Natural
+    redirect_max_times: Natural
+    stop_seconds: Seconds
+    scraper_slot_max_active_size: int
+    crawl_max_errors_share: Annotated[float, Field(ge=0, le=1)]
+
+
+class ProxySettings(SettingsGroup):
+    """PROXIES, PROXY_PROVIDER and the settings of the services are read by `resolve_proxies`."""
+
+    proxy_sticky: Flag
+    proxy_ban_statuses: Annotated[
+        frozenset[int], reading(_as_statuses, " are no HTTP statuses: write numbers such as 403,407")
+    ]
+    proxy_ban_marks: Names
+    proxy_max_switches: Count
+    proxy_max_faults: Count
+    proxy_rest_seconds: Seconds
+    proxy_trial_seconds: Seconds
+    proxy_check_names: Flag
+    validate_response: Text
+
+    @property
+    def bans(self) -> BanRules:
+        marks = tuple(str(mark) for mark in self.proxy_ban_marks if str(mark).strip())
+        return BanRules(self.proxy_ban_statuses, marks)
+
+    def validator(self) -> Callable[[Any], Any] | None:
+        """Return the function that VALIDATE_RESPONSE names."""
+        if not self.validate_response:
+            return None
+        function = _load("VALIDATE_RESPONSE", self.validate_response)
+        if not callable(function):
+            kind = type(function).__name__
+            raise ConfigError(f"VALIDATE_RESPONSE={self.validate_response!r} is a {kind}, and no function")
+        return cast("Callable[[Any], Any]", function)
+
+
+class RenderSettings(SettingsGroup):
+    playwright_executable: Text
+    render_wait_seconds: Seconds
+    render_scrolls: Natural
+    render_clicks: Natural
+    render_context_pages: Count
+
+
+class MonitoringSettings(SettingsGroup):
+    progress: Annotated[str, one_of("auto", "live", "log", "off")]
+    progress_log_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    metrics_port: Annotated[int, reading(_as_port, " is no port")]
+    metrics_host: Text
+    metrics_textfile: LocalFile
+    traces: Text
+
+    def check(self, *, is_shared: bool) -> None:
+        """Raise ConfigError for a library that is missing, a port that is in use, or a file that cannot be written.
+        `is_shared`: there are several workers.
+        """
+        file = self.metrics_textfile
+        if self.metrics_port or file:
+            require("prometheus_client", "prometheus", "METRICS_PORT or METRICS_TEXTFILE")
+        if self.metrics_port:
+            self._check_port()
+        if file is not None and is_shared and "%(worker)s" not in file.name:
+            raise ConfigError(
+                f"METRICS_TEXTFILE={file}: with REDIS_URL each worker writes a file of its own: name it with "
+                "%(worker)s, as in shop-%(worker)s.prom"
+            )
+        if file is not None and not file.parent.is_dir():
+            raise ConfigError(f"METRICS_TEXTFILE={file}: there is no folder {file.parent}")
+        self.span_exporter()
+
+    def _check_port(self) -> None:
+        family = socket.AF_INET6 if ":" in self.metrics_host else socket.AF_INET
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((self.metrics_host, self.metrics_port))
+        except OSError as error:
+            raise ConfigError(
+                f"METRICS_PORT={self.metrics_port} cannot be had on METRICS_HOST={self.metrics_host}: "
+                f"{error.strerror or error}; name another, or use METRICS_TEXTFILE, which several crawls at a time can "
+                "do"
+            ) from error
+
+    def textfile_of(self, worker: str) -> Path | None:
+        """Return the file of a worker's metrics, if there is one."""
+        file = self.metrics_textfile
+        return file and file.with_name(file.name.replace("%(worker)s", worker))
+
+    def span_exporter(self) -> Callable[[], Any] | None:
+        """Return what makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
+        wanted = self.traces
+        if wanted.lower() in OFF:
+            return None
+        require("opentelemetry.sdk.trace", "opentelemetry", "TRACES")
+        if wanted == "otlp":
+            require("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry", "TRACES=otlp")
+        try:
+            made: Callable[[], Any] = load_object(_EXPORTERS.get(wanted, wanted))
+        except (ImportError, NameError, ValueError) as error:
+            names = ", ".join(sorted(_EXPORTERS))
+            raise ConfigError(f"TRACES={wanted!r}: it is {names}, or the path of a SpanExporter: {error}") from error
+        return made
+
+
+class FeedSettings(SettingsGroup):
+    feeds: Table
+    feed_uri: Text
+    feed_tempdir: Any
+    csv_neutralise_formulas: Flag
+    content_in_feed: Flag
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        return tuple(map(str, self.feeds)) or ((self.feed_uri,) if self.feed_uri else ())
+
+
+class ContentSettings(SettingsGroup):
+    content_workers: Annotated[
+        int | None, reading(_as_workers, ": it is auto, or how many processes read pages beside the crawl's")
+    ]
+    content_inline_chars: Count
+
+    def worker_rules(self) -> WorkerRules:
+        if self.content_workers is None:
+            return WorkerRules(usable_cores() - 1 if hasattr(os, "fork") else 0)
+        return WorkerRules(self.content_workers, at_once=True)
+
+
+class RecordSettings(SettingsGroup):
+    record_page_types: Text
+    record_min_pages: Count
+    record_learn_pages: Count
+    record_samples: Count
+    record_max_samples: Count
+    record_sample_tokens: Annotated[int, Field(ge=200)]
+    record_max_relearned: Natural
+    record_singletons: Flag
+
+    @property
+    def rules(self) -> RecordRules:
+        return RecordRules(
+            min_pages=self.record_min_pages,
+            learn_pages=self.record_learn_pages,
+            max_relearned=self.record_max_relearned,
+            training=TrainingRules(self.record_samples, self.record_max_samples, self.record_sample_tokens),
+        )
+
+    def types(self, options: ExploreOptions) -> RecordTypes:
+        """Return the page types that have records: those of the user's schema, else RECORD_PAGE_TYPES."""
+        if options.wanted is not None and options.wanted.page_types:
+            return RecordTypes(False, options.wanted.page_types)
+        return RecordTypes.of(self.record_page_types)
+
+
+class JobSettings(SettingsGroup):
+    """JOBDIR or Redis, where a crawl is kept, and what outlives it."""
+
+    jobdir: Folder
+    jobdir_force: Flag
+    jobdir_sync_seconds: Seconds
+    store_bodies: Flag
+    lease_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)]
+    max_leases: Count
+    redis_url: Text
+    crawl_id: Text
+    redis_lease_seconds: Annotated[float, Field(ge=3, allow_inf_nan=False)]
+    stage_timeout_seconds: Seconds
+    page_stages: Names
+    templates_file: LocalFile
+
+    @property
+    def job_rules(self) -> JobRules:
+        return JobRules(self.jobdir_sync_seconds, self.store_bodies, self.lease_seconds, self.max_leases)
+
+    @property
+    def session_rules(self) -> SessionRules:
+        return SessionRules(self.redis_url, self.crawl_id, self.redis_lease_seconds, self.max_leases)
+
+    @property
+    def templates(self) -> TemplatesFile | None:
+        """Where the crawl keeps what it learns, if anywhere."""
+        if self.templates_file is not None:
+            return TemplatesFile(self.templates_file)
+        return None if self.jobdir is None else TemplatesFile(self.jobdir / "templates.json", "JOBDIR")
+
+    @property
+    def job_or_crawl(self) -> str:
+        """The name of what the crawl is kept in; empty where it is not kept."""
+        return str(self.jobdir or self.crawl_id)
+
+    def stages(self) -> dict[str, Callable[[Page], Awaitable[Any]]]:
+        """Return the user's own stages by name, in their order."""
+        stages: dict[str, Callable[[Page], Awaitable[Any]]] = {}
+        for path in self.page_stages:
+            function = _load("PAGE_STAGES", path)
+            if not asyncio.iscoroutinefunction(function):
+                raise ConfigError(f"PAGE_STAGES: {path!r} is no async function (async def f(page): ...)")
+            name = function.__name__
+            if name in stages or name in STAGES:
+                raise ConfigError(f"PAGE_STAGES: there is a stage named {name!r} already: give it another name")
+            stages[name] = function
+        return stages
+
+    def spec(self, spider: str, options: ExploreOptions, feeds: FeedSettings) -> JobSpec:
+        known = (*STAGES, *self.stages())
+        unknown = set(options.force) - {*known, "all"}
+        if unknown:
+            raise ConfigError(
+                f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
+            )
+        return JobSpec(
+            spider,
+            options.identity(),
+            known[1:] if "all" in options.force else tuple(name for name in known if name in options.force),
+            options.refresh,
+            any_arguments=self.jobdir_force,
+            retries=options.is_list,
+            keys=options.keys,
+            feeds=tuple(map(str, feeds.feeds)),
+        )
+
+    def crawl_name(self, options: ExploreOptions) -> str:
+        """Return the label of the crawl's figures, the same every night and at every worker: CRAWL_ID where there is
+        REDIS_URL, the name of the JOBDIR, else the first host.
+        """
+        if self.redis_url:
+            return self.crawl_id
+        if self.jobdir is not None:
+            return self.jobdir.absolute().name
+        return urlsplit(options.urls[0]).netloc if options.urls else ""
+
+
+class CampaignSettings(SettingsGroup):
+    campaign_crawls: Natural
+    campaign_browsers: Count
+    campaign_bundle_sites: Natural
+    campaign_retries: Natural
+    campaign_retry_seconds: Seconds
+    campaign_save_seconds: Seconds
+
+
+class ItemSettings(SettingsGroup):
+    """For items of other projects (docs/parts.md)."""
+
+    understanding_fields: Table
+    understanding_keep_html: Flag
+    understanding_options: Table
+
+    def options(self) -> ExploreOptions:
+        """Return what a crawl is to find where its spider has none of our arguments."""
+        given = self.understanding_options
+        unknown = sorted(given.keys() - {"page_types", "schema", "fields"})
+        if unknown:
+            raise ConfigError(f"UNDERSTANDING_OPTIONS: no option {unknown[0]!r}; there are: page_types, schema, fields")
+        return ExploreOptions.reading({**given, "duplicates": KEEP})
+
+
+class ModelSettings(SettingsGroup):
+    """The server, its model and their prices are read by `resolve_provider` and `own_prices`."""
+
+    llm_optional: Flag
+    llm_fallbacks: Any
+    llm_concurrency: Count
+    llm_timeout_seconds: Seconds
+    llm_max_attempts: Count
+    llm_batch_pages: Count
+    llm_batch_tokens: Natural
+    llm_batch_wait_seconds: Seconds
+    llm_batch_patient_seconds: Seconds
+    llm_requests_per_minute: Natural
+    llm_tokens_per_minute: Natural
+    llm_max_cost_usd: Seconds
+    llm_max_tokens: Natural
+    llm_budget_file: LocalFile
+    llm_budget_url: Text
+    llm_cache: Text
+    llm_embedded_model: Text
+    redis_url: Text
+
+    @model_validator(mode="after")
+    def _share_in_one_place(self) -> Self:
+        if self.llm_budget_file and self.redis_url:
+            raise ConfigError(
+                "LLM_BUDGET_FILE and REDIS_URL: workers of one crawl share its budget there: leave one out"
+            )
+        if self.llm_budget_url and (self.redis_url or self.llm_budget_file):
+            other = "REDIS_URL" if self.redis_url else "LLM_BUDGET_FILE"
+            raise ConfigError(f"LLM_BUDGET_URL and {other}: each says where a budget is shared: leave one out")
+        return self
+
+    @property
+    def call_limits(self) -> CallLimits:
+        return CallLimits(
+            concurrency=self.llm_concurrency,
+            timeout_seconds=self.llm_timeout_seconds,
+            max_attempts=self.llm_max_attempts,
+            requests_per_minute=self.llm_requests_per_minute,
+            tokens_per_minute=self.llm_tokens_per_minute,
+        )
+
+    @property
+    def batch_rules(self) -> BatchRules:
+        return BatchRules(
+            max_questions=self.llm_batch_pages,
+            max_tokens=self.llm_batch_tokens,
+            wait_seconds=self.llm_batch_wait_seconds,
+            patient_seconds=self.llm_batch_patient_seconds,
+            max_in_flight=self.llm_concurrency,
+        )
+
+    def budget_limits(self, price: Price | None, model: str) -> BudgetLimits:
+        if self.llm_max_cost_usd and price is None:
+            raise ConfigError(
+                f"LLM_MAX_COST_USD={self.llm_max_cost_usd:g}: the price of "
+                f"{model or 'the model that the server lists'} is not known; set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT "
+                "(US dollars per million tokens), or LLM_MAX_TOKENS instead"
+            )
+        return BudgetLimits(self.llm_max_tokens, self.llm_max_cost_usd, price)
+
+    def check_for_many_machines(self) -> None:
+        """Raise ConfigError where crawls of many machines could not keep to the model's limits together."""
+        if self.llm_budget_file:
+            raise ConfigError("LLM_BUDGET_FILE is a file of one machine: give many machines LLM_BUDGET_URL")
+        names = ("llm_max_tokens", "llm_max_cost_usd", "llm_requests_per_minute", "llm_tokens_per_minute")
+        limited = next((name for name in names if getattr(self, name)), None)
+        if limited and not self.llm_budget_url:
+            raise ConfigError(
+                f"{limited.upper()}: many machines keep to it by LLM_BUDGET_URL=redis://HOST/0#NAME: add that"
+            )
+
+
+def check_groups(settings: BaseSettings) -> None:
+    """Raise ConfigError for a wrong value of any group."""
+    for group in SettingsGroup.__subclasses__():
+        group.of(settings)
 
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
@@ -129,227 +565,44 @@ def check_page_types(given: str, names: Sequence[str], options: ExploreOptions) 
         raise ConfigError(f"{given}={','.join(names)}: no page type {unknown!r}; there are: {', '.join(known)}")
 
 
-def worker_rules(settings: BaseSettings) -> WorkerRules:
-    """Return how many processes read pages beside the crawl's. Raises ConfigError for no such number."""
-    value = settings["CONTENT_WORKERS"]
-    if value == "auto":
-        return WorkerRules(usable_cores() - 1 if hasattr(os, "fork") else 0)
-    try:
-        count = int(value)
-    except (TypeError, ValueError):
-        count = -1
-    if count < 0:
-        raise ConfigError(f"CONTENT_WORKERS={value!r}: it is auto, or how many processes read pages beside the crawl's")
-    return WorkerRules(count, at_once=True)
-
-
-def local_file(settings: BaseSettings, name: str) -> Path | None:
-    """Return the file on this machine that a setting names, if any."""
-    where = str(settings.get(name) or "")
-    if "://" in where:
-        raise ConfigError(f"{name}={where}: it is a file on this machine, not a url")
-    return Path(where).expanduser() if where else None
-
-
-def templates_file(settings: BaseSettings) -> TemplatesFile | None:
-    """Return where a crawl keeps what it learns, if anywhere."""
-    where, job = local_file(settings, "TEMPLATES_FILE"), str(settings.get("JOBDIR") or "")
-    if where is not None:
-        return TemplatesFile(where)
-    return TemplatesFile(Path(job) / "templates.json", "JOBDIR") if job else None
-
-
 def proxies_of(settings: BaseSettings) -> ProxyPool | None:
     provider = resolve_proxies(settings, os.environ)
     if provider is None:
         return None
-    number(settings, "PROXY_TRIAL_SECONDS", 0)
+    proxies = ProxySettings.of(settings)
     rules = PoolRules(
-        max_faults=int(number(settings, "PROXY_MAX_FAULTS", 1)),
-        cooldown_seconds=number(settings, "PROXY_REST_SECONDS", 0),
-        max_switches=int(number(settings, "PROXY_MAX_SWITCHES", 1)),
-        sticky=settings.getbool("PROXY_STICKY"),
+        max_faults=proxies.proxy_max_faults,
+        cooldown_seconds=proxies.proxy_rest_seconds,
+        max_switches=proxies.proxy_max_switches,
+        sticky=proxies.proxy_sticky,
         countries=read_countries(settings),
     )
     return ProxyPool(provider, rules, clock=time.monotonic)
 
 
-def bans_of(settings: BaseSettings) -> BanRules:
-    """Return what of a response says that its proxy is banned."""
-    statuses = settings.getlist("PROXY_BAN_STATUSES")
-    try:
-        codes = frozenset(int(status) for status in statuses)
-    except (TypeError, ValueError):
-        codes = frozenset({0})
-    if not all(100 <= code <= 599 for code in codes):
-        raise ConfigError(f"PROXY_BAN_STATUSES={statuses!r} are no HTTP statuses: write numbers such as 403,407")
-    return BanRules(codes, tuple(str(mark) for mark in settings.getlist("PROXY_BAN_MARKS") if str(mark).strip()))
-
-
 def job_spec_of(settings: BaseSettings, spider: str, options: ExploreOptions) -> JobSpec:
-    known = (*STAGES, *load_stages(settings))
-    unknown = set(options.force) - {*known, "all"}
-    if unknown:
-        raise ConfigError(
-            f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
-        )
-    return JobSpec(
-        spider,
-        options.identity(),
-        known[1:] if "all" in options.force else tuple(name for name in known if name in options.force),
-        options.refresh,
-        any_arguments=settings.getbool("JOBDIR_FORCE"),
-        retries=options.is_list,
-        keys=options.keys,
-        feeds=tuple(map(str, settings.getdict("FEEDS"))),
-    )
-
-
-def record_types_of(settings: BaseSettings, options: ExploreOptions) -> RecordTypes:
-    """Return the page types that have records: those of the user's schema, else RECORD_PAGE_TYPES."""
-    if options.wanted is not None and options.wanted.page_types:
-        return RecordTypes(False, options.wanted.page_types)
-    return RecordTypes.of(str(settings.get("RECORD_PAGE_TYPES") or ""))
-
-
-def own_token(settings: BaseSettings) -> str:
-    """Return the product token by which robots.txt and pages know this crawler."""
-    return product_token(str(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"] or ""))
-
-
-def page_robots_of(settings: BaseSettings) -> PageRobots:
-    """Return the reader of what pages say to this crawler."""
-    return PageRobots(own_token(settings), settings.getbool("ROBOTS_META_OBEY"))
-
-
-def rights_policy(settings: BaseSettings) -> RightsPolicy:
-    """Return what is done with the rights that sites declare."""
-    mode, purpose = (str(settings.get(name) or "").strip().lower() for name in ("RIGHTS_POLICY", "CRAWL_PURPOSE"))
-    mode = NO_RIGHTS if mode in OFF else mode
-    for name, value, known in (("RIGHTS_POLICY", mode, MODES), ("CRAWL_PURPOSE", purpose, ("", *USES))):
-        if value not in known:
-            known_names = ", ".join(filter(None, known))
-            raise ConfigError(f"{name}={settings[name]!r}: {hint(value, known)}it is one of {known_names}")
-    if mode == RESPECT and not purpose:
-        raise ConfigError(f"RIGHTS_POLICY={RESPECT}: for which use? Say so with CRAWL_PURPOSE: {', '.join(USES)}")
-    return RightsPolicy(mode, purpose or None)
+    return JobSettings.of(settings).spec(spider, options, FeedSettings.of(settings))
 
 
 def rights_of_sites(settings: BaseSettings, options: ExploreOptions) -> SiteRights:
     """Return the table of what hosts say of rights. Where it is only recorded, hosts are asked for files by crawls that
-    follow links: three more requests for each single page would be too many. Of what
-    comes from an archive no host is asked. A map's lines have no rights.
+    follow links: three more requests for each single page would be too many. Of what comes from an archive no host is
+    asked. A map's lines have no rights.
     """
-    policy = RightsPolicy(NO_RIGHTS) if isinstance(options, MapOptions) else rights_policy(settings)
+    rights, politeness = RightsSettings.of(settings), PolitenessSettings.of(settings)
+    mode = NO_RIGHTS if isinstance(options, MapOptions) else rights.rights_policy
     is_archive = isinstance(options, ExtractOptions) and options.is_archive
     is_large = not options.is_list and options.depth != 0 and options.max_pages > 1
     return SiteRights(
-        policy,
-        own_token(settings),
-        reads_files=not is_archive and (policy.mode == RESPECT or (is_large and not settings.getint(SAMPLE_PAGES))),
-        reads_robots=not settings.getbool("ROBOTSTXT_OBEY"),
+        RightsPolicy(mode, rights.crawl_purpose or None),
+        politeness.robots_token,
+        reads_files=not is_archive and (mode == RESPECT or (is_large and not settings.getint(SAMPLE_PAGES))),
+        reads_robots=not politeness.robotstxt_obey,
     )
 
 
-def signer_of(settings: BaseSettings) -> RequestSigner | None:
-    """Return who signs the crawl's requests; None where nobody does."""
-    name = "BOT_AUTH_KEY"
-    return resolve_signer(
-        str(settings.get(name) or "").strip(),
-        os.environ.get(name, "").strip(),
-        str(settings.get("BOT_AUTH_AGENT") or "").strip(),
-        as_string=settings.getbool("BOT_AUTH_AGENT_AS_STRING"),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsPlace:
-    """The endpoint and the file that metrics go to. `port` 0: no endpoint; `textfile` None: no file; the name of a file
-    has `%(worker)s` where workers share the crawl.
-    """
-
-    port: int
-    host: str
-    textfile: Path | None
-
-    def of(self, worker: str) -> Self:
-        """Return the place of a worker's metrics."""
-        file = self.textfile
-        return self if file is None else replace(self, textfile=file.with_name(file.name.replace("%(worker)s", worker)))
-
-
-def check_monitoring(settings: BaseSettings) -> None:
-    """Raise ConfigError for a wrong setting, a library that is missing, or a port that is in use."""
-    place = metrics_place(settings)
-    if place is not None:
-        require("prometheus_client", "prometheus", "METRICS_PORT or METRICS_TEXTFILE")
-        if place.port:
-            _check_free(place)
-        if place.textfile is not None and settings.get("REDIS_URL") and "%(worker)s" not in place.textfile.name:
-            raise ConfigError(
-                f"METRICS_TEXTFILE={place.textfile}: with REDIS_URL each worker writes a file of its own: name it with "
-                "%(worker)s, as in shop-%(worker)s.prom"
-            )
-        if place.textfile is not None and not place.textfile.parent.is_dir():
-            raise ConfigError(f"METRICS_TEXTFILE={place.textfile}: there is no folder {place.textfile.parent}")
-    span_exporter(settings)
-
-
-def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
-    """Return where metrics go; None where nobody wants them."""
-    given, file = settings.get("METRICS_PORT") or 0, str(settings.get("METRICS_TEXTFILE") or "")
+def _load(name: str, path: str) -> Any:
     try:
-        port = int(given)
-    except (TypeError, ValueError):
-        port = -1
-    if not 0 <= port <= 65535:
-        raise ConfigError(f"METRICS_PORT={given!r} is no port")
-    if not port and not file:
-        return None
-    return MetricsPlace(port, str(settings.get("METRICS_HOST") or ""), Path(file).expanduser() if file else None)
-
-
-def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
-    """Return what makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
-    wanted = str(settings.get("TRACES") or "")
-    if wanted.lower() in OFF:
-        return None
-    require("opentelemetry.sdk.trace", "opentelemetry", "TRACES")
-    if wanted == "otlp":
-        require("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry", "TRACES=otlp")
-    try:
-        made: Callable[[], Any] = load_object(_EXPORTERS.get(wanted, wanted))
-    except (ImportError, NameError, ValueError) as error:
-        names = ", ".join(sorted(_EXPORTERS))
-        raise ConfigError(f"TRACES={wanted!r}: it is {names}, or the path of a SpanExporter: {error}") from error
-    return made
-
-
-def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
-    """Return the label of the crawl's figures, the same every night and at every worker: CRAWL_ID where there is
-    REDIS_URL, the name of the JOBDIR, else the first host.
-    """
-    if settings.get("REDIS_URL"):
-        return str(settings.get("CRAWL_ID"))
-    job = settings.get("JOBDIR")
-    if job:
-        return Path(job).absolute().name
-    return urlsplit(options.urls[0]).netloc if options.urls else ""
-
-
-def runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, StageRun]:
-    """Return the stages that ran since `started`: a page of a resumed crawl has those of earlier runs too."""
-    return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
-
-
-def _check_free(place: MetricsPlace) -> None:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((place.host, place.port))
-    except OSError as error:
-        raise ConfigError(
-            f"METRICS_PORT={place.port} cannot be had on METRICS_HOST={place.host}: {error.strerror or error}; name "
-            "another, or use METRICS_TEXTFILE, which several crawls at a time can do"
-        ) from error
+        return load_object(path)
+    except (ImportError, NameError, ValueError, TypeError) as error:
+        raise ConfigError(f"{name}={path!r} is no path of a function: {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
@@ -16,30 +16,29 @@ from scrapy.robotstxt import RobotParser
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
 from llmcrawler.core.frontier import Admission, FocusedCrawl, Frontier, LinkScorer, MapAdmission, MapRules
-from llmcrawler.core.politeness.bot_auth import RequestSigner, authority_of
-from llmcrawler.core.politeness.proxies import BanRules, ProxyPool
-from llmcrawler.core.politeness.rights import SiteRights
-from llmcrawler.core.politeness.robots import PageRobots, RobotsCache
+from llmcrawler.core.politeness.bot_auth import authority_of
+from llmcrawler.core.politeness.proxies import ProxyPool
+from llmcrawler.core.politeness.robots import RobotsCache
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Sampler
 from llmcrawler.core.storage import Ledger
-from llmcrawler.core.understanding.extraction import RecordTypes
 from llmcrawler.core.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
-from llmcrawler.crawl.backend import CrawlBackend, build_backend
+from llmcrawler.crawl.backend import build_backend
 from llmcrawler.crawl.configuration import (
-    bans_of,
-    foreign_options,
-    page_robots_of,
+    BotAuthSettings,
+    ItemSettings,
+    LimitSettings,
+    PolitenessSettings,
+    ProxySettings,
+    RecordSettings,
     proxies_of,
-    record_types_of,
     rights_of_sites,
-    signer_of,
 )
 from llmcrawler.crawl.engine_state import CrawlStop, EngineWatch, SpiderSwitch, active_bytes
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.render_choice import RenderChoice
-from llmcrawler.crawl.understanding_building import Understanding, build_understanding
+from llmcrawler.crawl.understanding_building import Understanding
 
 if TYPE_CHECKING:
     from llmcrawler.fleet.session import KeptSite
@@ -125,29 +124,60 @@ class ArrivingPages:
                 self.on_room()
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrawlContext:
-    """Parts of one crawl. `focused_crawl` is None for a crawl without a goal; `sampler` where it is not a plan's."""
+    """Parts of one crawl, built from the crawler's settings and the `options` of its spider. `focused_crawl` is None
+    for a crawl without a goal; `sampler` where it is not a plan's.
 
-    options: ExploreOptions
-    admission: Admission
-    hosts: ReachableHosts
-    backend: CrawlBackend
-    watch: EngineWatch
-    understanding: Understanding
-    record_types: RecordTypes
-    intake: BodyLimiter
-    rendering: RenderChoice
-    bans: BanRules
-    stop: CrawlStop
-    page_robots: PageRobots
-    rights: SiteRights
-    proxies: ProxyPool | None = None
-    signer: RequestSigner | None = None
-    focused_crawl: FocusedCrawl | None = None
-    sampler: Sampler | None = None
-    robots: RobotsCache[RobotParser] = field(default_factory=partial(RobotsCache, monotonic))
-    arriving_pages: ArrivingPages = field(default_factory=ArrivingPages)
+    A spider without options (one of somebody else's, or that of `scrapy shell`) gets a crawl with no start urls: its
+    requests pass through, politely. Raises ConfigError where a part cannot be had.
+    """
+
+    def __init__(self, crawler: Crawler, switch: SpiderSwitch, names: NameLookup | None = None) -> None:
+        settings, options = crawler.settings, getattr(crawler.spider, "options", None)
+        if not isinstance(options, ExploreOptions):
+            options = ItemSettings.of(settings).options()
+        proxy_settings, politeness = ProxySettings.of(settings), PolitenessSettings.of(settings)
+        server = options.cdx.server if isinstance(options, MapOptions) and options.cdx is not None else ""
+        addresses = AddressGuard((*options.urls, *filter(None, (server,))))
+        self.options = options
+        self.proxies = proxies_of(settings)
+        self.bans = proxy_settings.bans
+        self.signer = BotAuthSettings.of(settings).signer()
+        self.admission = _admission(options, addresses)
+        self.hosts = ReachableHosts(
+            addresses,
+            self.proxies,
+            names,
+            checks_names=bool(options.urls) and proxy_settings.proxy_check_names,
+            is_guarded=bool(options.urls),
+        )
+        self.record_types = RecordSettings.of(settings).types(options)
+        self.focused_crawl: FocusedCrawl | None = None
+        if options.goal:
+            self.focused_crawl = FocusedCrawl(
+                LinkScorer(options.goal),
+                max_records=options.max_records,
+                clock=monotonic,
+                record_types=self.record_types,
+            )
+        self.page_robots = politeness.page_robots()
+        self.robots: RobotsCache[RobotParser] = RobotsCache(monotonic)
+        self.rights = rights_of_sites(settings, options)
+        self.rendering = RenderChoice(options.render)
+        max_bytes = LimitSettings.of(settings).scraper_slot_max_active_size
+        self.intake = BodyLimiter(max_bytes, partial(active_bytes, crawler))
+        self.arriving_pages = ArrivingPages()
+        self.sampler = Sampler() if settings.getint(SAMPLE_PAGES) else None
+
+        def take_site(url: str, kept: KeptSite) -> None:
+            self.understanding.sites.take_up(url, kept.learned, kept.number)
+            crawler.signals.send_catch_log(signals.site_taken, site=site_name(url), kept=kept)
+
+        self.backend = build_backend(crawler, options, switch, take_site)
+        is_shared = self.backend.session is not None
+        self.watch = EngineWatch(crawler, switch, is_shared=is_shared)
+        self.stop = CrawlStop(goes_on_later=is_shared or self.backend.job is not None)
+        self.understanding = Understanding(crawler, options, self.backend, self.watch, self.focused_crawl)
 
     @property
     def job(self) -> Job | None:
@@ -174,55 +204,8 @@ class CrawlContext:
 
 
 def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | None = None) -> CrawlContext:
-    """Build the parts of a crawl from the crawler's settings and the `options` of its spider, for `crawl_of`.
-
-    A spider without any (one of somebody else's, or that of `scrapy shell`) gets a crawl with no start urls: its
-    requests pass through, politely. Raises ConfigError where a part cannot be had.
-    """
-    settings, options = crawler.settings, getattr(crawler.spider, "options", None)
-    if not isinstance(options, ExploreOptions):
-        options = foreign_options(settings)
-    server = options.cdx.server if isinstance(options, MapOptions) and options.cdx is not None else ""
-    addresses, proxies = AddressGuard((*options.urls, *filter(None, (server,)))), proxies_of(settings)
-    record_types = record_types_of(settings, options)
-    focused_crawl = None
-    if options.goal:
-        scorer = LinkScorer(options.goal)
-        focused_crawl = FocusedCrawl(
-            scorer, max_records=options.max_records, clock=monotonic, record_types=record_types
-        )
-
-    def take_site(url: str, kept: KeptSite) -> None:
-        context.understanding.sites.take_up(url, kept.learned, kept.number)
-        crawler.signals.send_catch_log(signals.site_taken, site=site_name(url), kept=kept)
-
-    backend = build_backend(crawler, options, switch, take_site)
-    watch = EngineWatch(crawler, switch, is_shared=backend.session is not None)
-    context = CrawlContext(
-        options=options,
-        admission=_admission(options, addresses),
-        hosts=ReachableHosts(
-            addresses,
-            proxies,
-            names,
-            checks_names=bool(options.urls) and settings.getbool("PROXY_CHECK_NAMES"),
-            is_guarded=bool(options.urls),
-        ),
-        backend=backend,
-        watch=watch,
-        understanding=build_understanding(crawler, options, backend, watch, focused_crawl),
-        record_types=record_types,
-        intake=BodyLimiter(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
-        rendering=RenderChoice(options.render),
-        bans=bans_of(settings),
-        stop=CrawlStop(goes_on_later=backend.job is not None or backend.session is not None),
-        page_robots=page_robots_of(settings),
-        rights=rights_of_sites(settings, options),
-        proxies=proxies,
-        signer=signer_of(settings),
-        focused_crawl=focused_crawl,
-        sampler=Sampler() if settings.getint(SAMPLE_PAGES) else None,
-    )
+    """Build the crawl that `crawl_of` returns for this crawler from then on. Raises ConfigError."""
+    context = CrawlContext(crawler, switch, names)
     setattr(crawler, _ATTRIBUTE, context)
     return context
 

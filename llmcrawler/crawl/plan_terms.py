@@ -16,8 +16,7 @@ from llmcrawler.core.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTer
 from llmcrawler.core.understanding.classification import call_tokens
 from llmcrawler.core.understanding.extraction import annotation_tokens
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.configuration import page_types_of, record_types_of
-from llmcrawler.crawl.model_settings import batch_rules
+from llmcrawler.crawl.configuration import ModelSettings, PolitenessSettings, RecordSettings, page_types_of
 from llmcrawler.errors import ConfigError
 
 EMBEDDED: Final = "embedded"
@@ -32,14 +31,15 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
     """
     name, _, price = model.partition("=")
     choice = _choice(settings, name)
+    politeness, records = PolitenessSettings.of(settings), RecordSettings.of(settings)
     terms = CrawlTerms(
         max_pages=options.max_pages,
-        gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
-        concurrency=settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
+        gap_seconds=politeness.download_delay,
+        concurrency=politeness.concurrent_requests_per_domain,
     )
     if choice.kind == NO_MODEL:
         return terms
-    page_types, rules, small = page_types_of(options), batch_rules(settings), choice.kind == EMBEDDED
+    page_types, rules, small = page_types_of(options), ModelSettings.of(settings).batch_rules, choice.kind == EMBEDDED
     return replace(
         terms,
         model=EMBEDDED if small else choice.model or choice.base_url,
@@ -51,11 +51,11 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
         price=_read_price(model, price) if price else _price(settings, choice),
         weak_types={"listing", "collection", page_types.fallback or ""},
-        record_types=record_types_of(settings, options),
-        min_pages=settings.getint("RECORD_MIN_PAGES"),
-        samples=settings.getint("RECORD_SAMPLES"),
-        max_samples=settings.getint("RECORD_MAX_SAMPLES"),
-        pages_a_training_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
+        record_types=records.types(options),
+        min_pages=records.record_min_pages,
+        samples=records.record_samples,
+        max_samples=records.record_max_samples,
+        pages_a_training_call=1 if small else records.record_max_samples,
     )
 
 

@@ -58,6 +58,11 @@ def _defaults() -> Mapping[str, Any]:
     return MappingProxyType({name: value for name, value in values.items() if name.isupper()})
 
 
+def default_of(name: str) -> Any:
+    """Return the default of a setting of Scrapy or of this project; None where it has none."""
+    return _defaults().get(name)
+
+
 def known_settings() -> frozenset[str]:
     """Return the names of the settings of Scrapy, of its browser and of this project."""
     return _WITHOUT_DEFAULT | _defaults().keys()

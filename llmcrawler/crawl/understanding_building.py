@@ -3,57 +3,43 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from scrapy.crawler import Crawler
-from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.content import PageReader
 from llmcrawler.core.frontier import FocusedCrawl
-from llmcrawler.core.llm import AnswerStore, Batcher
-from llmcrawler.core.llm.client import LanguageModel
+from llmcrawler.core.llm import Batcher
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.reporting import ModelWait
-from llmcrawler.core.understanding.classification import (
-    LLM,
-    Answer,
-    Classifier,
-    PageTypes,
-    Question,
-    Verdict,
-    check_question,
-)
+from llmcrawler.core.understanding.classification import LLM, Answer, Classifier, Question, Verdict, check_question
 from llmcrawler.core.understanding.classification.page_asker import PageView, page_batcher
 from llmcrawler.core.understanding.extraction import (
-    Annotator,
     ExtractionRunner,
-    Learner,
     LLMAnnotator,
-    RecordRules,
     Records,
     RecordSerializer,
     SingleRecords,
-    TrainingRules,
     waiting_by_type,
 )
 from llmcrawler.core.understanding.site_reader import SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.understanding.template_store import TemplateStore
-from llmcrawler.core.understanding.templates import Changes
 from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, DuplicateFinder
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
+    ContentSettings,
+    JobSettings,
+    ModelSettings,
+    RecordSettings,
     page_types_of,
-    record_types_of,
-    templates_file,
-    worker_rules,
 )
 from llmcrawler.crawl.engine_state import EngineWatch
-from llmcrawler.crawl.model_settings import batch_rules, build_model, count_usage
+from llmcrawler.crawl.model_building import build_model, count_usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
 
 logger = logging.getLogger(__name__)
@@ -71,23 +57,107 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Understanding:
-    """Parts that understand pages. `model` and `answers` are None where no model is asked, `asker` where none is asked
-    for page types."""
+    """Parts of a crawl that understand its pages. `model` and `answers` are None where no model is asked, `asker` where
+    none is asked for page types.
+    """
 
-    stats: StatsCollector
-    page_types: PageTypes
-    reader: SiteReader
-    processes: BoundedProcesses
-    model: LanguageModel | None
-    asker: Batcher[PageView, Answer] | None
-    answers: AnswerStore | None
-    classifier: Classifier
-    records: Records
-    annotator: LLMAnnotator | None
-    templates: TemplateStore
-    sites: SiteRegistry
+    def __init__(
+        self,
+        crawler: Crawler,
+        options: ExploreOptions,
+        backend: CrawlBackend,
+        watch: EngineWatch,
+        focused_crawl: FocusedCrawl | None,
+    ) -> None:
+        assert crawler.stats is not None
+        stats = self.stats = crawler.stats
+        content, records = ContentSettings.of(crawler.settings), RecordSettings.of(crawler.settings)
+        job, session = backend.job, backend.session
+        self._watch, self._focused_crawl = watch, focused_crawl
+        self.processes = BoundedProcesses(_RECORD_MODULES)
+        model, answers = self.model, self.answers = build_model(crawler, backend)
+        stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
+        self.page_types = page_types_of(options)
+        self.asker: Batcher[PageView, Answer] | None = None
+        if model is not None and not model.is_embedded:
+            self.asker = page_batcher(
+                model,
+                self.page_types,
+                ModelSettings.of(crawler.settings).batch_rules,
+                answers=answers,
+                watch=watch,
+                on_batch=lambda _report: count_usage(stats, model),
+                on_shown=partial(stats.inc_value, "llmcrawler/llm/pages_shown"),
+            )
+        self.classifier = Classifier(
+            self.page_types,
+            self.asker,
+            split=lambda site, template, labels: self.sites.split(site, template, labels),  # noqa: PLW0108 - made later
+            on_verdict=self._note_verdict,
+        )
+        self.annotator: LLMAnnotator | None = None
+        if model is not None:
+            self.annotator = LLMAnnotator(
+                model.ask,
+                model.name,
+                requested=options.wanted,
+                cache=answers,
+                pages_a_call=1 if model.is_embedded else records.record_max_samples,
+                small_model=model.is_embedded,
+            )
+        page_reader = PageReader(content.content_inline_chars)
+        inline_chars = min(_RECORD_INLINE_CHARS, content.content_inline_chars)
+        runner = ExtractionRunner(inline_chars, self.processes.run, page_reader.is_cheap)
+        single = None
+        if self.annotator is not None and records.record_singletons:
+            single = SingleRecords(self.annotator, records.record_sample_tokens, runner)
+        self._min_pages = records.record_min_pages
+        self.records = Records(
+            self.annotator,
+            records.rules,
+            record_types=records.types(options),
+            pressure=self._reason_to_flush,
+            requested=options.wanted,
+            on_learned=lambda _learner: self.templates.note_change(),
+            count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
+            single=single,
+            runner=runner,
+        )
+        duplicates = None
+        if options.duplicates != KEEP:  # pages that other runs or workers fetched count too
+            since = None if session is None else 0.0
+            duplicates = DuplicateFinder(since if job is None else job.fetched_since)
+        self.reader = SiteReader(page_reader, content.worker_rules(), with_sketches=duplicates is not None)
+        self.templates = TemplateStore(
+            JobSettings.of(crawler.settings).templates,
+            {
+                "verdicts": self.classifier,
+                "records": RecordSerializer(self.records, options.wanted, self._page_type_of),
+                **({} if duplicates is None else {DUPLICATES: duplicates}),
+            },
+            marks=None if job is None else job.ledger,
+            forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
+            keep=None if session is None else session.keep,
+        )
+        self.sites = SiteRegistry(self.templates, self.classifier, self.records, duplicates)
+
+    def _note_verdict(self, question: Question, verdict: Verdict) -> None:
+        if self._focused_crawl is not None:
+            self._focused_crawl.note_verdict(question.url, verdict.page_type)
+        if verdict.decided_by == LLM:
+            self.templates.note_change()
+
+    def _reason_to_flush(self, held: int) -> str | None:
+        """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
+        model, learners = self.model, self.records.all_learners
+        if model is not None and model.is_cold and any(len(one.waiting) >= self._min_pages for one in learners):
+            model.warm_up()
+        return self._watch.reason_to_flush(held)
+
+    def _page_type_of(self, site: str, template: str) -> str | None:
+        verdict = self.classifier.template_verdict(site, template)
+        return verdict[0] if verdict else None
 
     def waiting(self) -> ModelWait:
         """Return what pages wait for just now."""
@@ -143,158 +213,3 @@ class Understanding:
                 await part.close()
         if self.model is not None:
             count_usage(self.stats, self.model)
-
-
-def build_understanding(
-    crawler: Crawler,
-    options: ExploreOptions,
-    backend: CrawlBackend,
-    watch: EngineWatch,
-    focused_crawl: FocusedCrawl | None,
-) -> Understanding:
-    settings, stats, session = crawler.settings, crawler.stats, backend.session
-    assert stats is not None
-    page_reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
-    model, answers = build_model(crawler, backend)
-    stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
-    page_types = page_types_of(options)
-    asker = None
-    if model is not None and not model.is_embedded:
-        asker = page_batcher(
-            model,
-            page_types,
-            batch_rules(settings),
-            answers=answers,
-            watch=watch,
-            on_batch=lambda _report: count_usage(stats, model),
-            on_shown=partial(stats.inc_value, "llmcrawler/llm/pages_shown"),
-        )
-
-    # These know each other: a verdict may part a template, and what is learned of it is kept with it.
-    templates: TemplateStore
-    sites: SiteRegistry
-
-    def split(site: str, template: str, labels: Mapping[str, str]) -> Changes | None:
-        return sites.split(site, template, labels)
-
-    def on_verdict(question: Question, verdict: Verdict) -> None:
-        if focused_crawl is not None:
-            focused_crawl.note_verdict(question.url, verdict.page_type)
-        if verdict.decided_by == LLM:
-            templates.note_change()
-
-    inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
-    runner = ExtractionRunner(inline_chars, processes.run, page_reader.is_cheap)
-    classifier = Classifier(
-        page_types,
-        asker,
-        split=split,
-        on_verdict=on_verdict,
-    )
-    annotator = None if model is None else _annotator(crawler, options, model, answers)
-    min_pages = settings.getint("RECORD_MIN_PAGES")
-
-    def pressure(held: int) -> str | None:
-        """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
-        if model is not None and model.is_cold and any(len(one.waiting) >= min_pages for one in records.all_learners):
-            model.warm_up()
-        return watch.reason_to_flush(held)
-
-    records = _records(crawler, options, annotator, pressure, runner, lambda _learner: templates.note_change())
-
-    def page_type_of(site: str, template: str) -> str | None:
-        verdict = classifier.template_verdict(site, template)
-        return verdict[0] if verdict else None
-
-    job = backend.job
-    duplicates = _duplicate_finder(options, backend)
-    reader = SiteReader(page_reader, worker_rules(settings), with_sketches=duplicates is not None)
-    templates = TemplateStore(
-        templates_file(settings),
-        {
-            "verdicts": classifier,
-            "records": RecordSerializer(records, options.wanted, page_type_of),
-            **({} if duplicates is None else {DUPLICATES: duplicates}),
-        },
-        marks=None if job is None else job.ledger,
-        forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
-        keep=None if session is None else session.keep,
-    )
-    sites = SiteRegistry(templates, classifier, records, duplicates)
-    return Understanding(
-        stats,
-        page_types,
-        reader,
-        processes,
-        model,
-        asker,
-        answers,
-        classifier,
-        records,
-        annotator,
-        templates,
-        sites,
-    )
-
-
-def _duplicate_finder(options: ExploreOptions, backend: CrawlBackend) -> DuplicateFinder | None:
-    """Return what finds the duplicates of a crawl; None where all pages are kept."""
-    if options.duplicates == KEEP:
-        return None
-    if backend.job is not None:
-        return DuplicateFinder(backend.job.fetched_since)
-    return DuplicateFinder(None if backend.session is None else 0.0)
-
-
-def _training_rules(crawler: Crawler) -> TrainingRules:
-    settings = crawler.settings
-    return TrainingRules(
-        samples=settings.getint("RECORD_SAMPLES"),
-        max_samples=settings.getint("RECORD_MAX_SAMPLES"),
-        budget_tokens=settings.getint("RECORD_SAMPLE_TOKENS"),
-    )
-
-
-def _annotator(
-    crawler: Crawler, options: ExploreOptions, model: LanguageModel, answers: AnswerStore | None
-) -> LLMAnnotator:
-    small = model.is_embedded
-    return LLMAnnotator(
-        model.ask,
-        model.name,
-        requested=options.wanted,
-        cache=answers,
-        pages_a_call=1 if small else _training_rules(crawler).max_samples,
-        small_model=small,
-    )
-
-
-def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
-    crawler: Crawler,
-    options: ExploreOptions,
-    annotator: Annotator | None,
-    pressure: Callable[[int], str | None],
-    runner: ExtractionRunner,
-    on_learned: Callable[[Learner], None],
-) -> Records:
-    settings, stats = crawler.settings, crawler.stats
-    assert stats is not None
-    training, single = _training_rules(crawler), None
-    if annotator is not None and settings.getbool("RECORD_SINGLETONS"):
-        single = SingleRecords(annotator, training.budget_tokens, runner)
-    return Records(
-        annotator,
-        RecordRules(
-            min_pages=settings.getint("RECORD_MIN_PAGES"),
-            learn_pages=settings.getint("RECORD_LEARN_PAGES"),
-            max_relearned=settings.getint("RECORD_MAX_RELEARNED"),
-            training=training,
-        ),
-        record_types=record_types_of(settings, options),
-        pressure=pressure,
-        requested=options.wanted,
-        on_learned=on_learned,
-        count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
-        single=single,
-        runner=runner,
-    )

@@ -26,6 +26,7 @@ from scrapy.utils.misc import load_object
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.failure import Failure
 
+from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.compat import DownloaderBase, DownloadHandlersBase, wake_engine
 from llmcrawler.engine.failures import RefusalKind
@@ -245,7 +246,7 @@ class PoliteDownloader(DownloaderBase):
         self._session = None if crawl is None else crawl.backend.session
         self.rests: dict[str, float] = {}
         self.on_room: Callable[[str], object] = _ignore
-        self._usual_gap_seconds = crawler.settings.getfloat("DOWNLOAD_DELAY")
+        self._usual_gap_seconds = PolitenessSettings.of(crawler.settings).download_delay
         self._gate = StartGate(self.total_concurrency, self.start_waiting)
         self._fetches: dict[Request, Deferred[Response | Request]] = {}
         self._downloads: dict[Request, asyncio.Task[Any] | None] = {}  # those that have begun

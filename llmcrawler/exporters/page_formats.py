@@ -46,6 +46,7 @@ from llmcrawler.core.storage.feeds.tables import (
 )
 from llmcrawler.core.storage.feeds.xml_elements import element, tags
 from llmcrawler.core.understanding.extraction.record_schema import completed
+from llmcrawler.crawl.configuration import FeedSettings
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import FeedItem, Page, Template
@@ -157,12 +158,12 @@ class PagesCsvExporter(CsvItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
-        crawl, settings = find_crawl(crawler), crawler.settings
+        crawl, feeds = find_crawl(crawler), FeedSettings.of(crawler.settings)
         wanted = None if crawl is None else crawl.options.wanted
         return cls(
             file,
-            waiting_folder=settings["FEED_TEMPDIR"],
-            neutralises=settings.getbool("CSV_NEUTRALISE_FORMULAS"),
+            waiting_folder=feeds.feed_tempdir,
+            neutralises=feeds.csv_neutralise_formulas,
             asked=None if wanted is None else completed(wanted.fields, {}),
             **kwargs,
         )
@@ -304,7 +305,7 @@ class MarkdownExporter(BaseItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
-        return cls(file, waiting_folder=crawler.settings["FEED_TEMPDIR"], **kwargs)
+        return cls(file, waiting_folder=FeedSettings.of(crawler.settings).feed_tempdir, **kwargs)
 
     def export_item(self, item: Any) -> None:
         line = line_of(item)

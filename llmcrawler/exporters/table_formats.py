@@ -13,11 +13,15 @@ from scrapy.exporters import BaseItemExporter, CsvItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
 from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, rights_row
-from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require_format
+from llmcrawler.core.storage.feeds.feed_checks import (
+    page_types_of_feed,
+    record_form,
+    require_format,
+)
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import RECORD, Column, as_json, clean, columns_of, neutral
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
-from llmcrawler.crawl.configuration import page_types_of
+from llmcrawler.crawl.configuration import FeedSettings, RightsSettings, page_types_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.exporters.page_formats import columns_there, line_of, warn_of_missing
 from llmcrawler.items import Page
@@ -77,12 +81,12 @@ class RecordsExporter(BaseItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
-        wanted, settings = crawl_of(crawler).options.wanted, crawler.settings
+        wanted, feeds = crawl_of(crawler).options.wanted, FeedSettings.of(crawler.settings)
         return cls(
             file,
             table=RecordTable(wanted.fields if wanted is not None else ()),
-            waiting_folder=settings["FEED_TEMPDIR"],
-            neutralises=settings.getbool("CSV_NEUTRALISE_FORMULAS"),
+            waiting_folder=feeds.feed_tempdir,
+            neutralises=feeds.csv_neutralise_formulas,
             **kwargs,
         )
 
@@ -187,8 +191,8 @@ class RightsExporter(CsvItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
-        purpose = crawler.settings.get("CRAWL_PURPOSE") or ""
-        neutralises = crawler.settings.getbool("CSV_NEUTRALISE_FORMULAS")
+        purpose = RightsSettings.of(crawler.settings).crawl_purpose
+        neutralises = FeedSettings.of(crawler.settings).csv_neutralise_formulas
         return cls(file, purpose=purpose, neutralises=neutralises, **kwargs)
 
     def start_exporting(self) -> None:

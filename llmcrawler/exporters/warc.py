@@ -12,6 +12,7 @@ from scrapy.extensions.feedexport import ItemFilter
 
 from llmcrawler import __version__
 from llmcrawler.core.storage.archives.warc_writer import AS_IT_CAME, Pairs, WarcWriter
+from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.items import Page
 
 _HOW = (
@@ -33,9 +34,9 @@ class WarcExporter(BaseItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
-        agent = str(crawler.settings.get("USER_AGENT") or "")
-        robots = "obey" if crawler.settings.getbool("ROBOTSTXT_OBEY") else "ignore"
-        return cls(file, about=(("http-header-user-agent", agent), ("robots", robots)), **kwargs)
+        politeness = PolitenessSettings.of(crawler.settings)
+        robots = "obey" if politeness.robotstxt_obey else "ignore"
+        return cls(file, about=(("http-header-user-agent", politeness.user_agent), ("robots", robots)), **kwargs)
 
     @classmethod
     def feeds_of(

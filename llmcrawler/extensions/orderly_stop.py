@@ -10,6 +10,7 @@ from typing import Self
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
+from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import on_stop
 from llmcrawler.engine.downloader import PoliteDownloader
@@ -38,7 +39,7 @@ class OrderlyStop:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler, crawl_of(crawler), crawler.settings.getfloat("STOP_SECONDS"))
+        return cls(crawler, crawl_of(crawler), LimitSettings.of(crawler.settings).stop_seconds)
 
     def engine_stopped(self) -> None:
         if self._waiting is not None:

@@ -5,7 +5,6 @@ figures and the timeline of a run in its JOBDIR, for `scrapy report`.
 from __future__ import annotations
 
 import logging
-import math
 import sys
 import time
 from collections import deque
@@ -40,14 +39,13 @@ from llmcrawler.core.reporting import (
 from llmcrawler.core.reporting.timeline import Timeline
 from llmcrawler.core.storage.job_file import Run
 from llmcrawler.crawl.arguments import NO_LIMIT, ExploreOptions
-from llmcrawler.crawl.configuration import progress_mode
+from llmcrawler.crawl.configuration import FeedSettings, MonitoringSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.signals import job_closing
 from llmcrawler.engine import log_setup
 from llmcrawler.engine.failures import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY
-from llmcrawler.errors import ConfigError
 from llmcrawler.extensions import connect_handlers
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.extensions.start_line import say, terminal_columns
@@ -80,11 +78,11 @@ class ProgressExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        mode = progress_mode(crawler.settings)
-        log_seconds = _log_seconds(crawler.settings)
-        if mode == "off":
+        monitoring = MonitoringSettings.of(crawler.settings)
+        if monitoring.progress == "off":
             raise NotConfigured
-        extension = cls(crawler, _live_display(mode, crawler.settings), log_seconds)
+        display = _live_display(monitoring.progress, crawler.settings)
+        extension = cls(crawler, display, monitoring.progress_log_seconds)
         connect_handlers(crawler, extension, "spider_opened", "item_scraped", "spider_closed", "engine_stopped")
         return extension
 
@@ -243,21 +241,10 @@ def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:
     # Imported where it is used: rich's console takes 50 ms to load.
     from llmcrawler.core.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415
 
-    feed_on_terminal = sys.stdout.isatty() and any(str(uri).startswith("stdout:") for uri in settings.getdict("FEEDS"))
+    feed_on_terminal = sys.stdout.isatty() and any(uri.startswith("stdout:") for uri in FeedSettings.of(settings).uris)
     if mode == "auto" and (feed_on_terminal or not terminal_is_free()):
         return None
     return LiveDisplay()
-
-
-def _log_seconds(settings: BaseSettings) -> float:
-    value = settings.get("PROGRESS_LOG_SECONDS", 60.0)
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        raise ConfigError(f"PROGRESS_LOG_SECONDS={value!r} is not a number of seconds; PROGRESS=off shows nothing")
-    return seconds
 
 
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline

@@ -15,7 +15,7 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import build_crawl
-from llmcrawler.crawl.start_checks import check, check_numbers
+from llmcrawler.crawl.start_checks import check, check_settings
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.scheduler import check_scheduler
 
@@ -31,7 +31,7 @@ class CrawlSetup:
         if needed is not None:  # one of this project's spiders
             check_scheduler(crawler.settings, needed)
             _check_late(crawler)
-        check_numbers(crawler.settings)
+        check_settings(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
         return cls()
 

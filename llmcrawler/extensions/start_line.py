@@ -17,7 +17,14 @@ from scrapy.settings import BaseSettings
 from llmcrawler.core.llm import resolve_provider
 from llmcrawler.core.reporting.text import fold, plain
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
-from llmcrawler.crawl.configuration import progress_mode
+from llmcrawler.crawl.configuration import (
+    BotAuthSettings,
+    FeedSettings,
+    JobSettings,
+    ModelSettings,
+    MonitoringSettings,
+    PolitenessSettings,
+)
 from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY, has_own_pipeline
 from llmcrawler.errors import install_command
 from llmcrawler.extensions import connect_handlers
@@ -38,7 +45,7 @@ class StartLine:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        if progress_mode(crawler.settings) == "off":
+        if MonitoringSettings.of(crawler.settings).progress == "off":
             raise NotConfigured
         return cls(crawler)
 
@@ -46,15 +53,16 @@ class StartLine:
         options = getattr(spider, "options", None)
         is_ours = isinstance(options, ExploreOptions)
         say(logger, start_line(self._settings, spider.name, options if is_ours else None))
-        if is_ours and not _feeds(self._settings) and not _job(self._settings) and not has_own_pipeline(self._settings):
+        feeds, job = FeedSettings.of(self._settings).uris, JobSettings.of(self._settings).job_or_crawl
+        if is_ours and not feeds and not job and not has_own_pipeline(self._settings):
             logger.warning("Nothing of what is found is kept: there is no feed (-O FILE, FEEDS) and no JOBDIR")
 
 
 def start_line(settings: BaseSettings, spider: str, options: ExploreOptions | None) -> str:
     """Return what the settings say; `options` are None for a spider of the user's own."""
-    at_a_time, gap = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getfloat("DOWNLOAD_DELAY")
-    feeds, job = _feeds(settings), _job(settings)
-    signed_as = None if options is None else settings.get("BOT_AUTH_AGENT")
+    politeness, feeds = PolitenessSettings.of(settings), FeedSettings.of(settings).uris
+    at_a_time, job = politeness.concurrent_requests_per_domain, JobSettings.of(settings).job_or_crawl
+    signed_as = "" if options is None else BotAuthSettings.of(settings).bot_auth_agent
     output = "none but the job, -O FILE writes it" if job else "none, -O FILE writes one"
     if feeds:
         is_chosen = settings.getpriority("FEEDS") != CHOSEN_PRIORITY
@@ -63,22 +71,13 @@ def start_line(settings: BaseSettings, spider: str, options: ExploreOptions | No
         spider if options is None else f"{spider} {_some(_targets(options))}",
         "" if options is None else ", ".join(_limits(options)),
         "" if options is None or isinstance(options, MapOptions) else _model(settings),
-        f"robots.txt {'obeyed' if settings.getbool('ROBOTSTXT_OBEY') else 'NOT obeyed'}",
+        f"robots.txt {'obeyed' if politeness.robotstxt_obey else 'NOT obeyed'}",
         f"signed as {signed_as}" if signed_as else "",
-        f"{at_a_time} requests at a time per host, {gap:g} s apart",
+        f"{at_a_time} requests at a time per host, {politeness.download_delay:g} s apart",
         f"job {job}" if job else "",
         f"output: {output}",
     ]
     return plain(" | ".join(part for part in parts if part))
-
-
-def _feeds(settings: BaseSettings) -> list[str]:
-    uris = [str(uri) for uri in settings.getdict("FEEDS")] or [str(settings.get("FEED_URI") or "")]
-    return [uri for uri in uris if uri]
-
-
-def _job(settings: BaseSettings) -> str:
-    return str(settings.get("JOBDIR") or settings.get("CRAWL_ID") or "")
 
 
 def _some(names: Sequence[str]) -> str:
@@ -120,7 +119,7 @@ def _model(settings: BaseSettings) -> str:
         return "no model" if choice.is_chosen else f"no model ({cures})"
     if choice.kind == "embedded":
         return "embedded model for records"
-    most = settings.getfloat("LLM_MAX_COST_USD")
+    most = ModelSettings.of(settings).llm_max_cost_usd
     budget = f", ${most:g} at most" if most else ""
     return f"model {choice.model or 'that the server lists first'} at {urlsplit(choice.base_url).netloc}{budget}"
 

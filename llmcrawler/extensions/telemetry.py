@@ -12,8 +12,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -28,20 +29,13 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.core.llm import CallReport
 from llmcrawler.core.reporting import Metric, ending_of, metrics_of
-from llmcrawler.crawl.configuration import (
-    MetricsPlace,
-    crawl_name,
-    errors_share,
-    metrics_place,
-    runs_since,
-    span_exporter,
-)
+from llmcrawler.crawl.configuration import JobSettings, LimitSettings, MonitoringSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import llm_called
 from llmcrawler.engine.downloader import download_failed
 from llmcrawler.engine.request_context import LATENCY, RETRY_TIMES, context_of
 from llmcrawler.extensions import connect_handlers
-from llmcrawler.items import FeedItem, Page, Url
+from llmcrawler.items import FeedItem, Page, StageRun, Url
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -65,7 +59,8 @@ class MetricsExtension:
 
     signal_manager: SignalManager
     stats: StatsCollector
-    place: MetricsPlace
+    monitoring: MonitoringSettings
+    textfile: Path | None
     labels: dict[str, str]
     max_errors_share: float
 
@@ -78,27 +73,30 @@ class MetricsExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        place = metrics_place(crawler.settings)
-        if place is None:
+        settings, crawl = crawler.settings, crawl_of(crawler)
+        monitoring = MonitoringSettings.of(settings)
+        if not monitoring.metrics_port and not monitoring.metrics_textfile:
             raise NotConfigured
-        crawl, settings = crawl_of(crawler), crawler.settings
         assert crawler.stats is not None
-        labels = {"spider": crawler.spidercls.name, "crawl": crawl_name(settings, crawl.options)}
+        labels = {"spider": crawler.spidercls.name, "crawl": JobSettings.of(settings).crawl_name(crawl.options)}
         if worker := crawl.backend.worker:
             labels["worker"] = worker
-        extension = cls(crawler.signals, crawler.stats, place.of(worker), labels, errors_share(settings))
+        textfile = monitoring.textfile_of(worker)
+        max_errors_share = LimitSettings.of(settings).crawl_max_errors_share
+        extension = cls(crawler.signals, crawler.stats, monitoring, textfile, labels, max_errors_share)
         connect_handlers(crawler, extension, "spider_opened", "engine_stopped")
         return extension
 
     def spider_opened(self) -> None:
         self._registry.register(_Collector(self.stats, self.labels, self.max_errors_share))
         self._observe(_Times(self._registry, self.labels))
-        if self.place.port:
+        if self.monitoring.metrics_port:
             from prometheus_client import start_http_server  # noqa: PLC0415 (an extra)
 
-            self._endpoint = start_http_server(self.place.port, self.place.host, self._registry)
-            logger.info("Metrics: http://%s:%d/metrics", self.place.host, self.place.port)
-        if self.place.textfile is not None:
+            host, port = self.monitoring.metrics_host, self.monitoring.metrics_port
+            self._endpoint = start_http_server(port, host, self._registry)
+            logger.info("Metrics: http://%s:%d/metrics", host, port)
+        if self.textfile is not None:
             self._calls = create_looping_call(self._write)
             self._calls.start(_WRITE_SECONDS)
 
@@ -121,11 +119,16 @@ class MetricsExtension:
     def _write(self) -> None:
         from prometheus_client import write_to_textfile  # noqa: PLC0415 (an extra)
 
-        assert self.place.textfile is not None
+        assert self.textfile is not None
         try:
-            write_to_textfile(str(self.place.textfile), self._registry)
+            write_to_textfile(str(self.textfile), self._registry)
         except OSError as error:  # the crawl is worth more than its metrics
-            logger.warning("METRICS_TEXTFILE=%s cannot be written: %s", self.place.textfile, error)
+            logger.warning("METRICS_TEXTFILE=%s cannot be written: %s", self.textfile, error)
+
+
+def _runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, StageRun]:
+    """Return the stages that ran since `started`: a page of a resumed crawl has those of earlier runs too."""
+    return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
 
 
 class _Collector:
@@ -173,7 +176,7 @@ class _Times:
 
     def item_scraped(self, item: Any) -> None:
         if isinstance(item, FeedItem):
-            for name, run in runs_since(item.stages, self._started).items():
+            for name, run in _runs_since(item.stages, self._started).items():
                 if name != "fetch":
                     self._stages.labels(*self._labels, name).observe(run.seconds)
 
@@ -198,11 +201,14 @@ class TracingExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        make_exporter = span_exporter(crawler.settings)
+        make_exporter = MonitoringSettings.of(crawler.settings).span_exporter()
         if make_exporter is None:
             raise NotConfigured
         crawl, name = crawl_of(crawler), crawler.spidercls.name
-        of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(crawler.settings, crawl.options)}
+        of_all = {
+            "llmcrawler.spider": name,
+            "llmcrawler.crawl": JobSettings.of(crawler.settings).crawl_name(crawl.options),
+        }
         if crawl.backend.worker:
             of_all["llmcrawler.worker"] = crawl.backend.worker
         extension = cls(make_exporter, name, of_all)
@@ -242,7 +248,7 @@ class TracingExtension:
     def item_scraped(self, item: Any) -> None:
         if not isinstance(item, Page) and not (isinstance(item, Url) and item.was_tried):
             return
-        runs = runs_since(item.stages, self._started)
+        runs = _runs_since(item.stages, self._started)
         begin = min((run.started for run in runs.values()), default=time.time())
         page = self._pages.get(item.id) or self._page(item.id, begin)
         del self._pages[item.id]

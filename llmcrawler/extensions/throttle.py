@@ -36,6 +36,7 @@ from llmcrawler.core.politeness.throttling import (
     retry_after_seconds,
 )
 from llmcrawler.core.urls import site_of
+from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable, site_taken
 from llmcrawler.engine.downloader import (
@@ -146,11 +147,12 @@ class AdaptiveThrottle:
         self._refused_names = refused_names
         self._policies = HostPolicies(monotonic)
         self._taken_at: dict[str, float] = {}  # by site, when it was taken over from another worker
-        self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
+        politeness = PolitenessSettings.of(crawler.settings)
+        self._user_agent = politeness.robots_agent
         self._quiet_ticks = 0
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
         assert crawler.stats is not None
-        logs_all = rules.is_adaptive and crawler.settings.getbool("AUTOTHROTTLE_DEBUG")
+        logs_all = rules.is_adaptive and politeness.autothrottle_debug
         self._report = ThrottleReport(crawler.stats, logs_all=logs_all)
         connect_handlers(crawler, self, "spider_opened", "response_downloaded", "robots_parsed", "spider_closed")
         crawler.signals.connect(self._take_over, site_taken)
@@ -322,22 +324,22 @@ def _retry_after(response: Response) -> float | None:
 
 def rules_of(crawler: Crawler) -> ThrottleRules:
     """Read the limits that the settings have. Raises ConfigError where they allow no request."""
-    settings = crawler.settings
-    most = settings.getfloat("CONCURRENT_REQUESTS_PER_DOMAIN")
+    politeness = PolitenessSettings.of(crawler.settings)
+    most: float = politeness.concurrent_requests_per_domain
     # Scrapy's default of 1 is nobody's choice.
-    if (settings.getpriority("AUTOTHROTTLE_TARGET_CONCURRENCY") or 0) > 0:
-        most = min(most, settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY"))
+    if (crawler.settings.getpriority("AUTOTHROTTLE_TARGET_CONCURRENCY") or 0) > 0:
+        most = min(most, politeness.autothrottle_target_concurrency)
     if most <= 0:
-        raise ConfigError("CONCURRENT_REQUESTS_PER_DOMAIN and AUTOTHROTTLE_TARGET_CONCURRENCY must be greater than 0")
+        raise ConfigError(f"AUTOTHROTTLE_TARGET_CONCURRENCY={most:g} must be greater than 0")
     return ThrottleRules(
         max_concurrency=most,
-        min_gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
-        start_gap_seconds=settings.getfloat("AUTOTHROTTLE_START_DELAY"),
-        max_gap_seconds=settings.getfloat("AUTOTHROTTLE_MAX_DELAY"),
-        jitter=settings.getfloat("DOWNLOAD_DELAY_JITTER"),
-        is_adaptive=settings.getbool("AUTOTHROTTLE_ENABLED"),
-        breaker_failures=settings.getint("THROTTLE_BREAKER_FAILURES"),
-        breaker_cooldown_seconds=settings.getfloat("THROTTLE_BREAKER_REST_SECONDS"),
-        breaker_probes=settings.getint("THROTTLE_BREAKER_PROBES"),
-        max_cooldown_seconds=settings.getfloat("THROTTLE_MAX_REST_SECONDS"),
+        min_gap_seconds=politeness.download_delay,
+        start_gap_seconds=politeness.autothrottle_start_delay,
+        max_gap_seconds=politeness.autothrottle_max_delay,
+        jitter=politeness.download_delay_jitter,
+        is_adaptive=politeness.autothrottle_enabled,
+        breaker_failures=politeness.throttle_breaker_failures,
+        breaker_cooldown_seconds=politeness.throttle_breaker_rest_seconds,
+        breaker_probes=politeness.throttle_breaker_probes,
+        max_cooldown_seconds=politeness.throttle_max_rest_seconds,
     )

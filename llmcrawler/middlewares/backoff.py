@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
+from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
 from llmcrawler.engine.failures import OVERLOAD_STATUSES, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
@@ -27,7 +28,7 @@ class BackoffMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler, crawler.settings.getint("THROTTLE_PUT_BACKS"))
+        return cls(crawler, PolitenessSettings.of(crawler.settings).throttle_put_backs)
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         if response.status not in OVERLOAD_STATUSES or request.meta.get("dont_retry"):

@@ -13,6 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
+from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import BoundedUnpacking, UnpacksTooLarge
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
@@ -35,7 +36,7 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         super().__init__(crawler=crawler)
         self._small = BoundedUnpacking(crawler=crawler, most_bytes=_INLINE_BYTES)
         self._ordinary = BoundedUnpacking(crawler=crawler, most_bytes=_ORDINARY_BYTES)
-        self._max_bytes = crawler.settings.getint("DOWNLOAD_MAXSIZE")
+        self._max_bytes = LimitSettings.of(crawler.settings).download_maxsize
         self._intake = intake
 
     @classmethod

@@ -24,7 +24,7 @@ from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from llmcrawler.core.politeness.proxies import AssignedProxy, BanRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import parse_country
-from llmcrawler.crawl.configuration import load_validator
+from llmcrawler.crawl.configuration import ProxySettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME, close_spider_soon, is_closing
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
@@ -59,7 +59,7 @@ class ProxyMiddleware:
         crawl = crawl_of(crawler)
         if crawl.proxies is None:
             raise NotConfigured
-        middleware = cls(crawler, crawl.proxies, crawl.bans, crawler.settings.getfloat("PROXY_TRIAL_SECONDS"))
+        middleware = cls(crawler, crawl.proxies, crawl.bans, ProxySettings.of(crawler.settings).proxy_trial_seconds)
         crawler.signals.connect(middleware.spider_closed, signals.spider_closed)
         return middleware
 
@@ -230,7 +230,7 @@ class ValidationMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
-        given = (getattr(crawler.spider, "validate_response", None), load_validator(crawler.settings))
+        given = (getattr(crawler.spider, "validate_response", None), ProxySettings.of(crawler.settings).validator())
         validators = [validator for validator in given if validator is not None]
         if not validators and crawl.proxies is None:
             raise NotConfigured

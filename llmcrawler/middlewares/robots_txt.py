@@ -32,7 +32,7 @@ from llmcrawler.core.politeness.robots import (
     robots_answer,
 )
 from llmcrawler.core.urls import with_plain_origin
-from llmcrawler.crawl.configuration import own_token
+from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
@@ -52,7 +52,7 @@ class GroupRobotParser(RobotParser):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
-        return cls(parse_robots(robotstxt_body, own_token(crawler.settings)))
+        return cls(parse_robots(robotstxt_body, PolitenessSettings.of(crawler.settings).robots_token))
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:  # noqa: ARG002 (Scrapy's)
         return self.robots.allows(to_unicode(url))

@@ -14,6 +14,7 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.core.content import decode_page
 from llmcrawler.core.understanding.site_reader import FetchedPage
+from llmcrawler.crawl.configuration import ItemSettings, JobSettings
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.items import Page, PageError
@@ -60,13 +61,13 @@ class ItemUnderstanding:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl, settings = crawl_of(crawler), crawler.settings
+        crawl, items = crawl_of(crawler), ItemSettings.of(crawler.settings)
         assert crawler.stats is not None
         return cls(
-            StageRules(crawler.stats, settings.getfloat("STAGE_TIMEOUT_SECONDS"), stop=crawl.stop),
+            StageRules(crawler.stats, JobSettings.of(crawler.settings).stage_timeout_seconds, stop=crawl.stop),
             crawl,
-            settings.getdict("UNDERSTANDING_FIELDS"),
-            keeps_html=settings.getbool("UNDERSTANDING_KEEP_HTML"),
+            items.understanding_fields,
+            keeps_html=items.understanding_keep_html,
         )
 
     async def open_spider(self) -> None:

@@ -18,7 +18,7 @@ from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Draw, S
 from llmcrawler.core.understanding.classification import STRUCTURED_DATA, PageTypeRules, describe_page, tokens_of
 from llmcrawler.core.understanding.extraction import RecordTypes, listed_to_show, shown_blocks
 from llmcrawler.core.urls import url_pattern
-from llmcrawler.crawl.configuration import page_types_of
+from llmcrawler.crawl.configuration import RecordSettings, page_types_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import Page, PageError
@@ -65,7 +65,7 @@ class SamplingPipeline(ClassifyPipeline):
             crawl.sampler,
             crawl.record_types,
             PageTypeRules(page_types_of(crawl.options)),
-            crawler.settings.getint("RECORD_SAMPLE_TOKENS"),
+            RecordSettings.of(crawler.settings).record_sample_tokens,
             close=crawl.close,
         )
 

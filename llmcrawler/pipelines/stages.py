@@ -35,7 +35,7 @@ from llmcrawler.core.understanding.page_extractor import is_unsure
 from llmcrawler.core.understanding.site_reader import CHANGED, UNCHANGED, SiteReader
 from llmcrawler.core.understanding.sites import Site, SiteRegistry
 from llmcrawler.core.understanding.templates import Assignment, words_of
-from llmcrawler.crawl.configuration import load_stages
+from llmcrawler.crawl.configuration import FeedSettings, JobSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import CrawlStop
 from llmcrawler.engine.compat import let_unopened_close
@@ -73,7 +73,7 @@ class StageRules:
         backend = crawl.backend
         return cls(
             crawler.stats,
-            crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS"),
+            JobSettings.of(crawler.settings).stage_timeout_seconds,
             None if backend.job is None else backend.job.ledger,
             _storage_is_there if backend.session is None else backend.session.check,
             crawl.stop,
@@ -441,11 +441,12 @@ class OwnStages:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        functions = load_stages(crawler.settings)
+        kept = JobSettings.of(crawler.settings)
+        functions = kept.stages()
         if not functions:
             raise NotConfigured
-        rules, max_deaths = StageRules.from_crawler(crawler), crawler.settings.getint("MAX_LEASES")
-        return cls([OwnStage(rules, name, function, max_deaths) for name, function in functions.items()])
+        rules = StageRules.from_crawler(crawler)
+        return cls([OwnStage(rules, name, function, kept.max_leases) for name, function in functions.items()])
 
     async def process_item(self, item: Any) -> Any:
         for stage in self._stages:
@@ -498,7 +499,7 @@ class FeedPipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
-        return cls(crawler.stats, crawler.settings.getbool("CONTENT_IN_FEED"))
+        return cls(crawler.stats, FeedSettings.of(crawler.settings).content_in_feed)
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, FeedItem):

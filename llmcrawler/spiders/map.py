@@ -32,6 +32,7 @@ from llmcrawler.core.storage.archives.archived_pages import IndexEntry, entries_
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.arguments import MapOptions
+from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.task_lists import CaptureIndex
 from llmcrawler.engine.compat import close_spider_soon, is_closing, settle_scraper, wake_engine
 from llmcrawler.engine.failures import OVERLOAD_STATUSES, RefusalKind, error_page, failure_kind, response_fault
@@ -384,7 +385,7 @@ class MapSpider(FrontierSpider):
         await self.admission.add(tasks, self._scheduler().add)
 
     def _may_ask_again(self, response: Response) -> bool:
-        return bool(response.meta.get("redirect_times", 0) < self.crawler.settings.getint("REDIRECT_MAX_TIMES"))
+        return bool(response.meta.get("redirect_times", 0) < LimitSettings.of(self.crawler.settings).redirect_max_times)
 
     def _scheduler(self) -> MapScheduler:
         return running_scheduler(self.crawler, MapScheduler)

@@ -13,6 +13,7 @@ from scrapy.settings import Settings
 import llmcrawler
 from llmcrawler import settings as own_settings
 from llmcrawler.crawl.arguments import ExploreOptions, argument_names
+from llmcrawler.crawl.configuration import SettingsGroup
 from llmcrawler.crawl.setting_checks import (
     check_log,
     check_names,
@@ -83,6 +84,11 @@ def test_each_setting_that_is_read_somewhere_is_known(package):
     read = {name for file in files for match in READ.findall(file.read_text()) for name in match if name}
     assert len(read) > 10
     assert read - known_settings() == set()
+
+
+def test_each_setting_of_a_group_is_known():
+    grouped = {name.upper() for group in SettingsGroup.__subclasses__() for name in group.model_fields}
+    assert grouped - known_settings() == set()
 
 
 def test_whole_numbers_that_scrapy_reads_as_fractions_may_be_such():

@@ -26,6 +26,7 @@ from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
 
 from llmcrawler.core.urls import origin_of
+from llmcrawler.crawl.configuration import LimitSettings, PolitenessSettings, RenderSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.browser.gateway import Failure, Gateway, Route, Upstream
 from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
@@ -112,29 +113,28 @@ class BrowserDownloadHandler(LaunchingHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        settings = crawler.settings
         crawl = crawl_of(crawler)
         hosts = crawl.hosts
+        render, limits = RenderSettings.of(crawler.settings), LimitSettings.of(crawler.settings)
+        politeness = PolitenessSettings.of(crawler.settings)
         self._rules = RenderRules(
-            wait_seconds=settings.getfloat("RENDER_WAIT_SECONDS"),
-            scrolls=settings.getint("RENDER_SCROLLS"),
-            clicks=settings.getint("RENDER_CLICKS"),
+            wait_seconds=render.render_wait_seconds, scrolls=render.render_scrolls, clicks=render.render_clicks
         )
         self._sign = crawl.signature_headers
         self._robots = crawl.robots
         self._guard = hosts.addresses if hosts.is_guarded else None
         self._gateway = Gateway(
             self._guard,
-            timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"),
+            timeout_seconds=limits.download_timeout,
             look=hosts.names.addresses,
             checks_proxied=hosts.checks_names,
         )
-        self._turns = ContextTurns(settings.getint("RENDER_CONTEXT_PAGES"))
+        self._turns = ContextTurns(render.render_context_pages)
         self._limiter = BrowserHostLimiter(self._room)
-        self._max_bytes = settings.getint("DOWNLOAD_MAXSIZE")
-        self._obeys_robots = settings.getbool("ROBOTSTXT_OBEY")
-        self._robots_agent = str(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
-        self._verifies = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+        self._max_bytes = limits.download_maxsize
+        self._obeys_robots = politeness.robotstxt_obey
+        self._robots_agent = politeness.robots_agent
+        self._verifies = limits.download_verify_certificates
         if not logging.getLogger("scrapy-playwright").level:
             logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)  # each failure is a line of the feed
 

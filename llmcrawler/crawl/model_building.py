@@ -1,0 +1,150 @@
+"""Builds the model of a crawl from the settings, with the budget, rate and answers that crawls share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
+from scrapy.statscollectors import StatsCollector
+
+from llmcrawler.core.llm import (
+    AnswerCache,
+    AnswerStore,
+    Budget,
+    CallRate,
+    CallReport,
+    Endpoint,
+    Price,
+    own_prices,
+    price_of,
+    read_fallbacks,
+    resolve_provider,
+)
+from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
+from llmcrawler.core.llm.client import LanguageModel
+from llmcrawler.core.llm.embedded import default_cache_folder
+from llmcrawler.core.llm.usage import Usage
+from llmcrawler.core.reporting import LLM_FAILURE, LLM_IS_OPTIONAL, DownloadProgress
+from llmcrawler.crawl import signals
+from llmcrawler.crawl.backend import CrawlBackend
+from llmcrawler.crawl.configuration import OFF, ModelSettings
+from llmcrawler.errors import ConfigError, require
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.model_limits import CommonLimits
+
+
+def model_of(
+    settings: BaseSettings,
+    *,
+    rate: CallRate | None = None,
+    on_call: Callable[[CallReport], object] = lambda _call: None,
+) -> LanguageModel | None:
+    """Return the model that the settings and the environment name; None for LLM_PROVIDER=none.
+
+    `rate` is what several workers share; None: the model has one of its own. `on_call` is told of each call.
+    """
+    choice, given = resolve_provider(settings, os.environ), ModelSettings.of(settings)
+    if given.llm_fallbacks and not choice.is_chosen:
+        raise ConfigError("LLM_FALLBACKS is set, but no first model: set LLM_BASE_URL or LLM_API_KEY (OPENAI_API_KEY)")
+    if choice.kind == "none":
+        return None
+    price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, own_prices(settings, os.environ))
+    first = Endpoint(choice, given.call_limits, price)
+    fallbacks = read_fallbacks(settings, os.environ, first) if choice.kind == "openai" else []
+    for one in fallbacks:
+        given.budget_limits(one.price, one.choice.model)  # a limit in money needs the prices of all
+    # Where the price of one of them is not known, the sum is not.
+    known_price = price if all(one.price for one in fallbacks) else None
+    return LanguageModel(
+        [replace(first, price=known_price), *fallbacks],
+        usage=Usage(known_price, on_call),
+        budget=Budget(given.budget_limits(known_price, choice.model)),
+        rate=rate,
+        is_optional=given.llm_optional,
+        embedded_file=given.llm_embedded_model,
+        on_progress=DownloadProgress("the embedded model"),
+    )
+
+
+def _common_limits(url: str) -> CommonLimits:
+    require("redis", "redis", "LLM_BUDGET_URL")
+    from llmcrawler.fleet.model_limits import CommonLimits  # noqa: PLC0415 - only they need redis
+
+    return CommonLimits(url)
+
+
+def check_shared_budget(given: ModelSettings) -> None:
+    """Raise ConfigError where the budget could not be shared by what the settings name."""
+    if given.llm_budget_file is not None:
+        open_budget_file(given.llm_budget_file).check()
+    if given.llm_budget_url:
+        _common_limits(given.llm_budget_url).check()
+
+
+def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
+    """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers;
+    so do the crawls of one LLM_BUDGET_FILE or LLM_BUDGET_URL but for the answers, which are in a file of their own.
+    """
+    settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
+    assert stats is not None
+    given = ModelSettings.of(settings)
+    per_minute = given.llm_requests_per_minute, given.llm_tokens_per_minute
+
+    def on_call(call: CallReport) -> None:
+        assert model is not None
+        count_usage(stats, model)
+        crawler.signals.send_catch_log(signals.llm_called, call=call)
+
+    if session is not None:
+        from llmcrawler.fleet.model_limits import (  # noqa: PLC0415 - redis takes 0.14 s to load
+            SharedAnswers,
+            SharedBudget,
+            SharedRate,
+        )
+
+        model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)
+        if model is None:
+            return None, None
+        limits = model.budget.limits
+        model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
+        return model, SharedAnswers(session.connection, _answer_cache(given.llm_cache))
+    file = None if given.llm_budget_file is None else open_budget_file(given.llm_budget_file)
+    common = _common_limits(given.llm_budget_url) if given.llm_budget_url else None
+    model = model_of(settings, rate=common if file is None else FileRate(file, given.call_limits), on_call=on_call)
+    if model is None:
+        return None, None
+    limits = model.budget.limits
+    if file is not None:
+        model.budget.share(FileBudget(file, limits))
+        model.close_shared = partial(asyncio.to_thread, file.close)
+    elif common is not None:
+        common.limit(limits.max_tokens, limits.max_cost_usd, *per_minute)
+        model.budget.share(common)
+        model.close_shared = common.close
+    if job is not None:
+        model.budget.go_on(job.spent, job.ledger)
+    return model, _answer_cache(given.llm_cache)
+
+
+def _answer_cache(where: str) -> AnswerCache | None:
+    if where.lower() in OFF:
+        return None
+    is_default = where.lower() in ("true", "1", "on")
+    return AnswerCache(default_cache_folder() / "answers.sqlite" if is_default else Path(where))
+
+
+def count_usage(stats: StatsCollector, model: LanguageModel) -> None:
+    """Put what was asked and what it has cost into the stats."""
+    for name, value in model.figures().items():
+        stats.set_value(f"llmcrawler/llm/{name}", value)
+    if model.failure:
+        stats.set_value(LLM_FAILURE, model.failure)
+        stats.set_value(LLM_IS_OPTIONAL, model.is_optional)
