@@ -1,16 +1,12 @@
 """The model that knows the truth points at it."""
 
-import asyncio
-import json
 from random import Random
 
-import aiohttp
 import pytest
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks
-from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import SITES, Shown, make_site
-from tests.servers.teacher import answer_from_truth, answer_induce, type_of
+from tests.servers.teacher import answer_from_truth, answer_induce
 
 
 def document(blocks, schema=None):
@@ -58,22 +54,6 @@ def test_a_users_schema_limits_the_fields():
     assert [field for field, _, _ in values] == ["title", "posts.by"]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (Shown("£1.50", 1.5), "number"),
-        (Shown("3 left", 3), "integer"),
-        (Shown("1 May 2024", "2024-05-01"), "date"),
-        ("https://a.example/", "url"),
-        ("/a.jpg", "url"),
-        ("/ per metre", "string"),
-        ("2020-1", "string"),
-    ],
-)
-def test_types_come_from_the_truth(value, expected):
-    assert type_of(value) == expected
-
-
 def test_slips_are_as_many_as_asked_for_and_the_same_for_a_seed():
     site = make_site("shop")
     pages = [
@@ -108,28 +88,3 @@ def test_blocks_show_what_is_on_the_page(name):
         asked = {"task": "induce", "schema": None, "pages": [{"id": "1", "url": page.path, "blocks": blocks}]}
         pointed = {value["field"].partition(".")[0] for value in answer(asked)["pages"][0]["values"]}
         assert pointed == {field for field, value in page.fields.items() if value}, page.path
-
-
-@pytest.mark.server
-def test_both_tasks_over_http_with_faults():
-    site = make_site("forum")
-    labels = [{"name": name, "description": ""} for name in ("forum_thread", "other")]
-    document = {"task": "classify", "labels": labels, "pages": [{"id": "1", "url": site.records[0].path}]}
-
-    async def ask(url, tries):
-        outcomes = []
-        body = {"model": "m", "messages": [{"role": "user", "content": json.dumps(document)}]}
-        async with aiohttp.ClientSession() as session:
-            for _ in range(tries):
-                async with session.post(f"{url}/chat/completions", json=body) as response:
-                    outcomes.append((response.status, await response.json()))
-        return outcomes
-
-    with FakeLLM(answer_from_truth(site.truth()), fault_rate=0.3, seed=4).in_thread() as llm:
-        outcomes = asyncio.run(ask(llm.base_url, 40))
-    statuses = [status for status, _ in outcomes]
-    assert 429 in statuses
-    assert 500 in statuses
-    assert statuses.count(200) > 25
-    (first, *_) = [body["choices"][0]["message"]["content"] for status, body in outcomes if status == 200]
-    assert json.loads(first) == {"pages": [{"id": "1", "label": "forum_thread", "confidence": 0.95}]}
