@@ -10,7 +10,6 @@ from aiohttp import web
 
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import crawl, explore, scrapy
-from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
 
@@ -48,75 +47,73 @@ def found(line):
 
 PROHIBITED = rsl('<prohibits type="usage">ai-train</prohibits>')
 
-# The one signal of a site or of its page: routes, and the name, place and answer for ai-train in the page's line.
+# Path of a page -> the page, and the name, place and answer for ai-train of the signal in its line.
 SIGNALS = {
-    "content-usage": ({"/robots.txt": "User-agent: *\nContent-Usage: /p train-ai=n\n"}, "/robots.txt", "no"),
-    "content-usage in a header": ({"/p/": answer(page("P"), Content_Usage="train-ai=y")}, "header", "yes"),
-    "content-signal": ({"/robots.txt": "User-agent: *\nContent-Signal: search=yes,ai-train=no\n"}, "/robots.txt", "no"),
-    "content-signal in a header": ({"/p/": answer(page("P"), Content_Signal="ai-train=no")}, "header", "no"),
-    "rsl": ({"/robots.txt": "License: /l.xml\nUser-agent: *\nAllow: /\n", "/l.xml": PROHIBITED}, "/l.xml", "no"),
-    "rsl that costs": (
-        {
-            "/robots.txt": "License: /l.xml\n",
-            "/l.xml": rsl('<permits type="usage">all</permits><payment type="crawl"/>'),
-        },
-        "/l.xml",
-        "conditions",
-    ),
-    "rsl in a link": (
-        {
-            "/p/": page("P", head='<link rel="license" type="application/rsl+xml" href="/l.xml">'),
-            "/l.xml": PROHIBITED,
-        },
-        "/l.xml",
-        "no",
-    ),
-    "rsl in a header": (
-        {"/p/": answer(page("P"), Link='</l.xml>; rel="license"; type="application/rsl+xml"'), "/l.xml": PROHIBITED},
-        "/l.xml",
-        "no",
-    ),
-    "tdmrep": (
-        {"/.well-known/tdmrep.json": '[{"location": "/p", "tdm-reservation": 1}]'},
-        "/.well-known/tdmrep.json",
-        "no",
-    ),
-    "tdmrep in a header": ({"/p/": answer(page("P"), tdm_reservation="1")}, "header", "no"),
-    "tdmrep in a meta": ({"/p/": page("P", head='<meta name="tdm-reservation" content="1">')}, "meta", "no"),
-    "noai": ({"/p/": page("P", head='<meta name="robots" content="noai, noimageai">')}, "meta", "no"),
-    "noai in a header": ({"/p/": answer(page("P"), X_Robots_Tag="noai")}, "header", "no"),
-    "noimageai": ({"/p/": page("P", head='<meta name="robots" content="noimageai">')}, "meta", None),
-    "ai.txt": ({"/ai.txt": "User-Agent: *\nDisallow: /p\n"}, "/ai.txt", "no"),
-    "llms.txt": ({"/llms.txt": "# Site\n> Pages"}, "/llms.txt", None),
-    "licence in a link": ({"/p/": page("P", head=f'<link rel="license" href="{BY}">')}, "link", "conditions"),
-    "licence in the text": ({"/p/": page(f'P <a rel="license" href="{BY}">CC BY</a>')}, "link", "conditions"),
-    "licence in the data": (
-        {
-            "/p/": page(
-                "P", head=f'<script type="application/ld+json">{{"@type": "Article", "license": "{BY}"}}</script>'
-            )
-        },
+    "/usage/": (page("P"), "content-usage", "/robots.txt", "no"),
+    "/usage-header/": (answer(page("P"), Content_Usage="train-ai=y"), "content-usage", "header", "yes"),
+    "/signal/": (page("P"), "content-signal", "/robots.txt", "no"),
+    "/signal-header/": (answer(page("P"), Content_Signal="ai-train=no"), "content-signal", "header", "no"),
+    "/rsl/": (page("P"), "rsl", "/l.xml", "no"),
+    "/rsl-that-costs/": (page("P"), "rsl", "/l.xml", "conditions"),
+    "/tdm/": (page("P"), "tdmrep", "/.well-known/tdmrep.json", "no"),
+    "/tdm-header/": (answer(page("P"), tdm_reservation="1"), "tdmrep", "header", "no"),
+    "/tdm-meta/": (page("P", head='<meta name="tdm-reservation" content="1">'), "tdmrep", "meta", "no"),
+    "/noai/": (page("P", head='<meta name="robots" content="noai, noimageai">'), "noai", "meta", "no"),
+    "/noai-header/": (answer(page("P"), X_Robots_Tag="noai"), "noai", "header", "no"),
+    "/noimageai/": (page("P", head='<meta name="robots" content="noimageai">'), "noimageai", "meta", None),
+    "/ai/": (page("P"), "ai.txt", "/ai.txt", "no"),
+    "/": (page("Home"), "llms.txt", "/llms.txt", None),
+    "/by-link/": (page("P", head=f'<link rel="license" href="{BY}">'), "licence", "link", "conditions"),
+    "/by-text/": (page(f'P <a rel="license" href="{BY}">CC BY</a>'), "licence", "link", "conditions"),
+    "/by-data/": (
+        page("P", head=f'<script type="application/ld+json">{{"@type": "Article", "license": "{BY}"}}</script>'),
+        "licence",
         "structured-data",
         "conditions",
     ),
-    "payment": ({"/p/": answer("pay", status=402, Crawler_Price="USD 0.01")}, "header", "conditions"),
+    "/pay/": (answer("pay", status=402, Crawler_Price="USD 0.01"), "payment", "header", "conditions"),
+}
+TERMS = '<permits type="usage">all</permits><payment type="crawl"/>'
+FILES_OF_SIGNALS = {
+    "/robots.txt": "License: /l.xml\nUser-agent: *\nAllow: /\nContent-Usage: /usage/ train-ai=n\n"
+    "Content-Signal: /signal/ search=yes,ai-train=no\n",
+    "/l.xml": PROHIBITED.replace('url="/"', 'url="/rsl/*"').replace(
+        "</rsl>", f'<content url="/rsl-that-costs/*"><license>{TERMS}</license></content></rsl>'
+    ),
+    "/.well-known/tdmrep.json": '[{"location": "/tdm/", "tdm-reservation": 1}]',
+    "/ai.txt": "User-Agent: *\nDisallow: /ai/\n",
+    "/llms.txt": "# Site\n> Pages",
 }
 
 
-@pytest.mark.parametrize("signal", rest_by_night(SIGNALS, 3))
-def test_each_signal_stands_in_the_line_with_where_it_was_found(tmp_path, signal):
-    routes, where, said = SIGNALS[signal]
-    with MockSite({"/robots.txt": "", "/": page("Home", ["/p/"]), "/p/": page("P"), **routes}).in_thread() as site:
-        outcome = explore(tmp_path, site.url(), RECORD)
+def test_each_signal_stands_in_the_line_with_where_it_was_found(tmp_path):
+    pages = {path: row[0] for path, row in SIGNALS.items()} | {"/": page("Home", SIGNALS)}
+    with MockSite({**pages, **FILES_OF_SIGNALS}).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), RECORD, duplicates="keep")
+        assert all(site.measures.hits[path] == 1 for path in (*FILES, "/l.xml"))
+    for path, (_page, name, where, said) in SIGNALS.items():
+        line = outcome.page(path)
         place = site.url(where) if where.startswith("/") else where
-        assert all(site.measures.hits[path] == 1 for path in FILES)
-        assert len(site.measures.hits) <= 1 + 4 + 2  # robots.txt, the files, the pages
-    line = outcome.page("/p/")
-    assert found(line)[signal.split()[0], place] == said
-    assert line["rights"]["uses"].get("ai-train") == said
-    assert (line["rights"]["verdict"], line["rights"]["conflicts"]) == (None, [])
-    assert (line["text"] is None) == (signal == "payment")
-    assert line["error"] is None or line["error"]["kind"] == "http_402"
+        assert found(line)[name, place] == said, path
+        assert line["rights"]["uses"].get("ai-train") == said, path
+        assert (line["rights"]["verdict"], line["rights"]["conflicts"]) == (None, []), path
+        assert (line["text"] is None) == (path == "/pay/"), path
+        assert line["error"] is None or line["error"]["kind"] == "http_402", path
+
+
+@pytest.mark.parametrize(
+    ("linking", "headers"),
+    [
+        ('<link rel="license" type="application/rsl+xml" href="/l.xml">', {}),
+        ("", {"Link": '</l.xml>; rel="license"; type="application/rsl+xml"'}),
+    ],
+    ids=["element", "header"],
+)
+def test_a_page_may_name_a_licence_of_its_own(tmp_path, linking, headers):
+    routes = {"/robots.txt": "", "/": answer(page("P", head=linking), **headers), "/l.xml": PROHIBITED}
+    with MockSite(routes).in_thread() as site:
+        line = explore(tmp_path, site.url(), RECORD).page("/")
+    assert found(line)["rsl", site.url("/l.xml")] == line["rights"]["uses"]["ai-train"] == "no"
 
 
 def test_a_site_that_says_nothing_has_no_rights(tmp_path):
