@@ -52,14 +52,10 @@ def misfit(value: Any, schema: dict[str, Any]) -> str:
     Keys that the schema does not name fit, for a model that says more than asked has still answered; so does a key left
     out where null is allowed, as strict schemas require every key and some servers are not strict.
     """
-    return _misfit(value, _validator(json.dumps(schema)))
-
-
-def _misfit(value: Any, validator: jsonschema_rs.Draft202012Validator) -> str:
     import jsonschema_rs  # noqa: PLC0415 - OpenAITransport has loaded it in a thread
 
     try:
-        validator.validate(value)
+        _validator(json.dumps(schema)).validate(value)
     except jsonschema_rs.ValidationError as problem:
         place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in problem.instance_path)
         return f"answer{place}: {problem.message[:_MAX_MISFIT_CHARS]}"

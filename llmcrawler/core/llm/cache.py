@@ -64,11 +64,28 @@ class AnswerCache:
 
     async def get(self, key: str) -> Any | None:
         """Return the value, or None. A value of None can't be told from a miss: do not put one."""
-        return await self._run(lambda connection: self._read(connection, key), None)
+
+        def read(connection: sqlite3.Connection) -> Any | None:
+            found = connection.execute("SELECT value FROM answers WHERE key = ?", (key,)).fetchone()
+            if found is None:
+                return None
+            with connection:
+                connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._wall_clock(), key))
+            return json.loads(found[0])
+
+        return await self._run(read, None)
 
     async def put(self, key: str, value: Any) -> None:
         row = (key, json.dumps(value, ensure_ascii=False), self._wall_clock())
-        await self._run(lambda connection: self._write(connection, row), None)
+
+        def write(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
+            self._puts_since_prune += 1
+            if self._puts_since_prune >= _PRUNE_EVERY:
+                self._prune(connection)
+
+        await self._run(write, None)
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
@@ -93,7 +110,12 @@ class AnswerCache:
             except sqlite3.DatabaseError as error:
                 if last_chance:
                     return self._switch_off(error, otherwise)
-                self._move_aside(error)
+                self._disconnect()
+                aside = self._path.with_name(f"{self._path.name}.damaged-{self._wall_clock():.0f}")
+                logger.warning("The LLM answer cache %s is damaged (%s): moved to %s", self._path, error, aside.name)
+                self._path.rename(aside)
+                for suffix in ("-wal", "-shm"):
+                    self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
         return otherwise
 
     def _switch_off(self, error: Exception, otherwise: T) -> T:
@@ -106,30 +128,6 @@ class AnswerCache:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def _move_aside(self, error: Exception) -> None:
-        self._disconnect()
-        aside = self._path.with_name(f"{self._path.name}.damaged-{self._wall_clock():.0f}")
-        logger.warning("The LLM answer cache %s is damaged (%s): moved to %s", self._path, error, aside.name)
-        self._path.rename(aside)
-        for suffix in ("-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-
-    def _read(self, connection: sqlite3.Connection, key: str) -> Any | None:
-        found = connection.execute("SELECT value FROM answers WHERE key = ?", (key,)).fetchone()
-        if found is None:
-            return None
-        value = json.loads(found[0])
-        with connection:
-            connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._wall_clock(), key))
-        return value
-
-    def _write(self, connection: sqlite3.Connection, row: tuple[str, str, float]) -> None:
-        with connection:
-            connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
-        self._puts_since_prune += 1
-        if self._puts_since_prune >= _PRUNE_EVERY:
-            self._prune(connection)
 
     def _prune(self, connection: sqlite3.Connection) -> None:
         """Forget the answers not used for longest, down to nine tenths of the limit, so that this is seldom due."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,20 +55,14 @@ class ModelRequest:
                 {"role": "user", "content": without_control_tokens(asked)},
                 {"role": "assistant", "content": without_control_tokens(answered)},
             ]
-        constant, rest = self._user_texts()
-        content: Any = constant + rest
-        if marked and constant:
+        text = _compact(self.document)
+        start = f"{_compact({name: self.document[name] for name in self.constant_keys})[:-1]},"
+        content: Any = without_control_tokens(text)
+        if marked and self.constant_keys and text.startswith(start):
             end = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+            constant, rest = without_control_tokens(start), without_control_tokens(text[len(start) :])
             content = [{"type": "text", "text": constant, **end}, {"type": "text", "text": rest}]
         return [*turns, {"role": "user", "content": content}]
-
-    def _user_texts(self) -> tuple[str, str]:
-        """Return the user message, a JSON object, in two parts: its constant keys, and what follows them."""
-        constant = {name: self.document[name] for name in self.constant_keys}
-        text, start = _compact(self.document), _compact(constant)[:-1]
-        if not constant or not text.startswith(f"{start},"):
-            return "", without_control_tokens(text)
-        return without_control_tokens(f"{start},"), without_control_tokens(text[len(start) + 1 :])
 
 
 def _compact(document: Mapping[str, Any]) -> str:
@@ -99,7 +93,11 @@ class Dialect:
         system = ask.system
         if self._format != "json_schema":
             system += _SCHEMA_IN_WORDS + without_control_tokens(json.dumps(ask.schema, ensure_ascii=False))
-        cached = self._caching(model, ask)
+        # What makes a provider that charges for writing into its cache write up to the mark in the messages and no
+        # further: no later call has the rest.
+        cached: dict[str, Any] = {}
+        if self._parameters.issuperset(faults.CACHE_PARAMETERS) and charges_cache_writes(model):
+            cached = {"prompt_cache_options": {"mode": "explicit"}, "prompt_cache_key": f"llmcrawler-{ask.task}"}
         body: dict[str, Any] = {"model": model, "messages": ask.messages(system, marked=bool(cached)), **cached}
         if self._format == "json_schema":
             name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.task)[:64]
@@ -112,15 +110,6 @@ class Dialect:
         if ask.is_urgent:
             options.pop("service_tier", None)
         return body | {name: one for name, one in options.items() if one is not None and name in self._parameters}
-
-    def _caching(self, model: str, ask: ModelRequest) -> dict[str, Any]:
-        """Return what makes a provider that charges for writing into its cache write up to the mark in the messages and
-        no further: no later call has the rest.
-        """
-        known = self._parameters.issuperset(faults.CACHE_PARAMETERS)
-        if not known or not charges_cache_writes(model):
-            return {}
-        return {"prompt_cache_options": {"mode": "explicit"}, "prompt_cache_key": f"llmcrawler-{ask.task}"}
 
     def _bound(self, answer_tokens: int | None) -> dict[str, int | None]:
         """Return the parameter that bounds the answer. OpenAI's models that think refuse `max_tokens`; its successor
@@ -161,13 +150,9 @@ def prompt_estimate(body: Mapping[str, Any]) -> int:
 
 def messages_estimate(body: Mapping[str, Any]) -> int:
     """Estimate the tokens of the messages alone, as servers count them that know no schema."""
-    return sum(map(estimate_tokens, _texts(body["messages"])))
-
-
-def _texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        content = message["content"]
-        yield content if isinstance(content, str) else "".join(part["text"] for part in content)
+    contents = (message["content"] for message in body["messages"])
+    texts = (one if isinstance(one, str) else "".join(part["text"] for part in one) for one in contents)
+    return sum(map(estimate_tokens, texts))
 
 
 def answer_bound(body: Mapping[str, Any]) -> int:
@@ -213,8 +198,4 @@ def without_control_tokens(json_text: str) -> str:
     """Return JSON with the same value, in the strings of which no control token stands."""
     if not _TELLING.search(json_text):
         return json_text
-    return _STRING.sub(lambda string: _TELLING.sub(_escaped, string[0]), json_text)
-
-
-def _escaped(sign: re.Match[str]) -> str:
-    return f"\\u{ord(sign[0]):04x}"
+    return _STRING.sub(lambda string: _TELLING.sub(lambda sign: f"\\u{ord(sign[0]):04x}", string[0]), json_text)

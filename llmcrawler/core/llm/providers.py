@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -26,8 +26,7 @@ OPENAI_DEFAULT_MODEL = "gpt-6-luna"
 _OPENAI_EFFORT = "low"
 _OPENAI_THINKERS = ("gpt-5", "gpt-6", "o3", "o4")
 
-# The openai package refuses an empty key; servers of one's own mostly want none.
-PLACEHOLDER_KEY = "no-key"
+PLACEHOLDER_KEY = "no-key"  # the openai package refuses an empty key; servers of one's own mostly want none
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,52 +79,29 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
             "LLM_PROVIDER is 'openai', but neither LLM_API_KEY (or OPENAI_API_KEY) nor LLM_BASE_URL is set: "
             "set a key, or the address of a server of your own"
         )
-    choice = _openai_choice(
-        base_url or OPENAI_BASE_URL, model, api_key, _text("LLM_REASONING_EFFORT", settings, environ)
-    )
-    return replace(choice, service_tier=_tier(settings, environ))
-
-
-def _tier(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str | None:
     tier = _text("LLM_SERVICE_TIER", settings, environ).lower()
     if tier not in SERVICE_TIERS:
         # The faster tiers cost more than the prices that a budget reckons with.
         raise ConfigError(f"LLM_SERVICE_TIER is {tier!r}; it can be {', '.join(filter(None, SERVICE_TIERS))}, or empty")
-    return tier or None
+    effort = _text("LLM_REASONING_EFFORT", settings, environ)
+    return replace(_openai_choice(base_url or OPENAI_BASE_URL, model, api_key, effort), service_tier=tier or None)
 
 
 def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPrices:
     """Return LLM_PRICE_INPUT, LLM_PRICE_OUTPUT, LLM_PRICE_CACHED_INPUT and LLM_PRICE_CACHE_WRITE, as far as they are
     set. Raises ConfigError for what is no price.
     """
-    names = ("INPUT", "OUTPUT", "CACHED_INPUT", "CACHE_WRITE")
-    return OwnPrices(*(_price(f"LLM_PRICE_{name}", settings, environ) for name in names))
-
-
-def _price(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> float | None:
-    text = _text(name, settings, environ)
-    if not text:
-        return None
-    try:
-        price = float(text)
-    except ValueError:
-        price = math.nan
-    if not 0 <= price < math.inf:
-        raise ConfigError(f"{name} is {text!r}; it has to be US dollars per million tokens, such as 0.25")
-    return price
-
-
-def other_choice(  # noqa: PLR0913, PLR0917 - what an entry of LLM_FALLBACKS may have
-    first: ProviderChoice, base_url: str, model: str, api_key: str, reasoning_effort: str, environ: Mapping[str, str]
-) -> ProviderChoice:
-    """Return another choice beside the first. Without an address it is the first one's, with its key. A key of OpenAI's
-    in the environment goes to OpenAI only.
-    """
-    url = base_url or first.base_url
-    key = api_key or (first.api_key if url == first.base_url else "")
-    if not key and _is_openai(url):
-        key = _api_key("", {}, environ)
-    return replace(_openai_choice(url, model, key, reasoning_effort), is_fallback=True)
+    prices: dict[str, float] = {}
+    for key in ("input", "output", "cached_input", "cache_write"):
+        name = f"LLM_PRICE_{key.upper()}"
+        if text := _text(name, settings, environ):
+            try:
+                prices[key] = float(text)
+            except ValueError:
+                prices[key] = math.nan
+            if not 0 <= prices[key] < math.inf:
+                raise ConfigError(f"{name} is {text!r}; it has to be US dollars per million tokens, such as 0.25")
+    return OwnPrices(**prices)
 
 
 def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> ProviderChoice:
@@ -141,11 +117,11 @@ def _api_key(own_url: str, settings: Mapping[Any, Any], environ: Mapping[str, st
     if not key and (not own_url or _is_openai(own_url)):
         name = "OPENAI_API_KEY"
         key = _text(name, settings, environ)
-    return checked_key(name, key)
+    return _checked_key(name, key)
 
 
-def checked_key(name: str, key: str) -> str:
-    """Refuse a key that can't stand in a header: the error that says so would show it. Raises ConfigError."""
+def _checked_key(name: str, key: str) -> str:
+    """Refuse a key that can't stand in a header: the error that says so would show it."""
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{name} holds a space, a line break or a character that no key has; copy it again")
     return key
@@ -163,11 +139,11 @@ def _text(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
 
 def _base_url(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
     url = _text(name, settings, environ)
-    return checked_url(name, url) if url else ""
+    return _checked_url(name, url) if url else ""
 
 
-def checked_url(name: str, url: str) -> str:
-    """Return the address of an API; `name` is what gives it. Raises ConfigError for what is none."""
+def _checked_url(name: str, url: str) -> str:
+    """Return the address of an API; `name` is what gives it."""
     parts = urlsplit(url)
     try:
         well_formed = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -213,20 +189,18 @@ def read_fallbacks(settings: Mapping[Any, Any], environ: Mapping[str, str], firs
     for the first one, but for prices, and for the key, which goes to no other host. Raises ConfigError, which names the
     entry.
     """
-    return [_endpoint(entry, number, environ, first) for number, entry in enumerate(_entries(settings), 1)]
-
-
-def _entries(settings: Mapping[Any, Any]) -> Sequence[Any]:
-    given = settings.get("LLM_FALLBACKS") or ()
-    if isinstance(given, str) and not given.lstrip().startswith(("[", "{")):
-        return [name.strip() for name in given.split(",") if name.strip()]
-    try:
-        entries = json.loads(given) if isinstance(given, str) else given
-    except ValueError as error:
-        raise ConfigError(f"LLM_FALLBACKS is no JSON: {error}") from None
+    entries = settings.get("LLM_FALLBACKS") or ()
+    if isinstance(entries, str):
+        if entries.lstrip().startswith(("[", "{")):
+            try:
+                entries = json.loads(entries)
+            except ValueError as error:
+                raise ConfigError(f"LLM_FALLBACKS is no JSON: {error}") from None
+        else:
+            entries = [name.strip() for name in entries.split(",") if name.strip()]
     if not isinstance(entries, list | tuple):
         raise ConfigError("LLM_FALLBACKS is to be a list of objects, or names of models with commas")
-    return entries
+    return [_endpoint(entry, number, environ, first) for number, entry in enumerate(entries, 1)]
 
 
 def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoint) -> Endpoint:
@@ -245,11 +219,15 @@ def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoi
         raise ConfigError(f"{where}: it needs a base_url or a model")
     key = ""
     if given.api_key_env:
-        key = checked_key(f"{where}: api_key_env={given.api_key_env}", environ.get(given.api_key_env, "").strip())
+        key = _checked_key(f"{where}: api_key_env={given.api_key_env}", environ.get(given.api_key_env, "").strip())
         if not key:
             raise ConfigError(f"{where}: {given.api_key_env} is not set in the environment, and is to hold its key")
-    url = checked_url(f"{where}: base_url", given.base_url) if given.base_url else ""
-    choice = other_choice(first.choice, url, given.model, key, given.reasoning_effort, environ)
+    url = _checked_url(f"{where}: base_url", given.base_url) if given.base_url else first.choice.base_url
+    if not key and url == first.choice.base_url:
+        key = first.choice.api_key
+    elif not key and _is_openai(url):
+        key = _api_key("", {}, environ)
+    choice = replace(_openai_choice(url, given.model, key, given.reasoning_effort), is_fallback=True)
     limits = replace(
         first.limits,
         concurrency=given.concurrency or first.limits.concurrency,

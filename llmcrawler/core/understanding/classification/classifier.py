@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
@@ -21,13 +21,10 @@ from llmcrawler.core.understanding.classification.question import (
     Verdict,
 )
 from llmcrawler.core.understanding.classification.template_samples import (
-    Guess,
     PageHint,
     SampleStep,
     SiteVerdicts,
-    TemplateGroup,
-    is_told_by_votes,
-    verdict_by_votes,
+    TemplateSamples,
 )
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
-_MAX_LLM_CONFIDENCE = 0.95
+_MAX_LLM_CONFIDENCE: Final = 0.95
 
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
@@ -77,23 +74,21 @@ class Classifier:
 
     async def classify(self, question: Question) -> Verdict:
         """Return the page's verdict. It may wait for a batch of the model; no failure of the model raises."""
-        verdict = (
-            self._by_structured_data(question) or self._by_earlier_crawls(question) or await self._by_samples(question)
-        )
+        verdict = self._known(question) or await self._by_samples(question)
         self._on_verdict(question, verdict)
         return verdict
 
     def known_verdict(self, question: Question) -> Verdict | None:
         """Return the verdict by what the page states and earlier crawls have learned, without its text."""
-        return self._by_structured_data(question) or self._by_earlier_crawls(question) or self._by_template(question)
+        return self._known(question) or self._by_template(question)
 
     def looks(self, question: Question) -> Verdict:
         """Return what a page without such a verdict looks like, or most of its template. Nothing is noted, so that the
         same page has the same verdict whatever pages came before it.
         """
-        group = self._site(question.site).group(question.template)
-        is_told = is_told_by_votes(group, question, is_model_asked=False)
-        return self._by_looks(group, question, None if is_told else self._guess(question))
+        samples = self._site(question.site).samples(question.template)
+        is_told = samples.is_told_by_looks(question, is_model_asked=False)
+        return self._by_looks(samples, question, None if is_told else self._guesser.decide(question))
 
     def regroup(self, site: str, changes: Changes) -> None:
         """Let samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
@@ -102,7 +97,7 @@ class Classifier:
     def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
         """Return the template's page type and confidence: what the model said of its samples, else what its pages look
         like."""
-        samples = self._site(site).group(template).samples
+        samples = self._site(site).samples(template)
         if samples.majority is not None:
             return samples.majority, samples.confidence
         votes = samples.votes
@@ -112,12 +107,12 @@ class Classifier:
         """Return the share of the template's pages that look like its page type, in 0..1; None where none of them looks
         like anything."""
         verdict = self.template_verdict(site, template)
-        return None if verdict is None else self._site(site).group(template).samples.votes.share_of(verdict[0])
+        return None if verdict is None else self._site(site).samples(template).votes.share_of(verdict[0])
 
     def restore_verdict(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
         """Note a verdict of an earlier run of the same crawl; what the model said speaks for its template."""
-        if decided_by == LLM and self._site(question.site).earlier(question.url) is None:
-            site = self._site(question.site)
+        site = self._site(question.site)
+        if decided_by == LLM and site.earlier(question.url) is None:
             site.enter(question.url, question.template)
             fits = question.settled and site.speaks_for(question.url, question.rivals)
             site.note_answer(question.url, Answer(page_type, confidence), fits=fits)
@@ -141,45 +136,43 @@ class Classifier:
 
     def describe(self, site: str, template: str) -> dict[str, Any]:
         """Return what a person may want to know of a template."""
-        verdict = self.template_verdict(site, template)
-        return {
-            "page_type": verdict[0] if verdict else None,
-            "confidence": round(verdict[1], 3) if verdict else None,
-        }
+        page_type, confidence = self.template_verdict(site, template) or (None, None)
+        return {"page_type": page_type, "confidence": None if confidence is None else round(confidence, 3)}
 
     def _site(self, site: str) -> SiteVerdicts:
         return self._sites.setdefault(site, SiteVerdicts())
 
-    def _by_structured_data(self, question: Question) -> Verdict | None:
-        found = self._structured.decide(question)
-        return Verdict(*found, STRUCTURED_DATA) if found else None
-
-    def _by_earlier_crawls(self, question: Question) -> Verdict | None:
-        """Return what earlier crawls know: the verdict of a page that was judged, so that the same page gives the same
-        line, or that of its template for a page that was only counted.
+    def _known(self, question: Question) -> Verdict | None:
+        """Return what the page states for machines, else what earlier crawls know: the verdict of a page that was
+        judged, so that the same page gives the same line, or that of its template for a page that was only counted.
         """
-        answer = self._site(question.site).earlier(question.url)
-        if answer is not None:
+        if found := self._structured.decide(question):
+            return Verdict(*found, STRUCTURED_DATA)
+        if answer := self._site(question.site).earlier(question.url):
             return _llm_verdict(answer)
         return self._by_template(question) if question.is_known else None
 
     def _by_template(self, question: Question) -> Verdict | None:
         """Return the verdict that the template has, without asking or waiting for more."""
-        samples = self._site(question.site).group(question.template).samples
+        samples = self._site(question.site).samples(question.template)
         if samples.majority is None or not question.settled or (samples.is_mixed and not question.is_known):
             return None  # of a page that was there before, enough was asked then
         return Verdict(samples.majority, samples.confidence, TEMPLATE)
 
+    def _by_looks(self, samples: TemplateSamples, question: Question, guess: Verdict | None) -> Verdict:
+        """Return what the page, or most of its template, looks like; it is looked at now where nobody has yet."""
+        return samples.verdict_by_looks(question, guess) or guess or self._guesser.decide(question)
+
     async def _by_samples(self, question: Question) -> Verdict:
         site = self._site(question.site)
-        group = site.group(question.template)
-        is_told = is_told_by_votes(group, question, is_model_asked=self._asker is not None)
-        guess = None if is_told else self._guess(question)
-        label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
+        samples = site.samples(question.template)
+        is_told = samples.is_told_by_looks(question, is_model_asked=self._asker is not None)
+        guess = None if is_told else self._guesser.decide(question)
+        label = Answer(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
         if question.settled and guess is not None:
-            group.samples.votes.note(label)
+            samples.votes.note(label)
         if self._asker is None:
-            return self._by_template(question) or self._by_looks(group, question, guess)
+            return self._by_template(question) or self._by_looks(samples, question, guess)
         site.enter(question.url, question.template, PageHint(label, question.words))
         self.waiting_count += 1
         try:
@@ -188,13 +181,6 @@ class Classifier:
             self.waiting_count -= 1
             site.leave(question.url)
 
-    def _guess(self, question: Question) -> Verdict:
-        return Verdict(*self._guesser.decide(question))
-
-    def _by_looks(self, group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict:
-        """Return what the page, or most of its template, looks like; it is looked at now where nobody has yet."""
-        return verdict_by_votes(group, question, guess) or guess or self._guess(question)
-
     async def _step_by_step(
         self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
     ) -> Verdict:
@@ -202,10 +188,10 @@ class Classifier:
         error: LLMError | None = None
         is_own = False
         while True:
-            group = site.group_of(question.url)
+            samples = site.samples_of(question.url)
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
             may_ask = error is None and not self._unavailable
-            step = group.samples.step(question.url, question.member, may_ask=may_ask)
+            step = samples.step(question.url, question.member, may_ask=may_ask)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
                 is_trusted = self._guesser.knows_all_types and site.trusts_looks_of(question.url)
@@ -218,63 +204,56 @@ class Classifier:
                 except LLMError as failure:
                     error = failure
             elif step is SampleStep.WAIT:
-                await group.wait(question.url)
+                await samples.wait(question.url)
             elif step is SampleStep.TAKE and (question.settled or error is not None):
-                group.samples.note_taken(question.url)
-                assert group.samples.majority is not None
+                samples.note_taken(question.url)
+                assert samples.majority is not None
                 # Nobody but itself could speak for it, had there been money to ask.
                 short = _page_error(error) if is_own and isinstance(error, BudgetSpent) else None
-                return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
+                return Verdict(samples.majority, samples.confidence, TEMPLATE, short)
             else:
-                reason = error or self._unavailable or group.last_error
-                return replace(self._by_looks(group, question, guess), error=_page_error(reason))
+                reason = error or self._unavailable or samples.last_error
+                return replace(self._by_looks(samples, question, guess), error=_page_error(reason))
 
     async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
-        url = question.url
-        group = site.group_of(url)
-        group.samples.note_asked(url, patient=patient)
-        error: LLMError | None = None
+        url, error = question.url, None
+        site.samples_of(url).note_asked(url, patient=patient)
         try:
             answer = await asker.submit(describe_page(question), patient=patient)
-        except LLMError as failure:
-            error = failure
-            self._note_unavailable(failure)
-            raise
-        else:
             fits = question.settled and site.speaks_for(url, question.rivals)
             site.note_answer(url, answer, fits=fits)
             return _llm_verdict(answer)
+        except LLMError as failure:
+            error = failure
+            # A budget that is spent does not end the asking: answers that are known cost nothing.
+            if isinstance(error, LLMUnavailable) and not isinstance(error, BudgetSpent) and self._unavailable is None:
+                self._unavailable = error
+                level = logging.DEBUG if isinstance(error, LLMStopped) else logging.WARNING
+                what = "The model cannot be had any more; rules and what is known decide from here on: %s"
+                logger.log(level, what, error)
+            raise
         finally:
-            group = site.group_of(url)
-            if url in group.samples.asked:  # no answer came, for whatever reason: somebody else has to be the sample
-                group.samples.note_failure(url)
-                group.last_error = error or group.last_error
-            self._settle_doubt(site, question.site, group)
-            group.wake()
+            samples = site.samples_of(url)
+            if url in samples.asked:  # no answer came, for whatever reason: another page has to be the sample
+                samples.note_failure(url)
+                samples.last_error = error or samples.last_error
+            self._settle_doubt(site, question.site, samples)
+            samples.wake()
 
-    def _settle_doubt(self, site: SiteVerdicts, name: str, group: TemplateGroup) -> None:
-        labels = group.samples.take_settled_doubt()
+    def _settle_doubt(self, site: SiteVerdicts, name: str, samples: TemplateSamples) -> None:
+        labels = samples.take_settled_doubt()
         if labels is None:
             return
-        changes = self._split(name, group.template, labels)
+        changes = self._split(name, samples.template, labels)
         logger.info(
             "Template %s of %s holds several kinds of page (%s): %s",
-            group.template,
+            samples.template,
             name,
             ", ".join(sorted(set(labels.values()))),
             "split" if changes else "nothing separates them yet, its pages are judged one by one",
         )
         if changes:
             site.regroup(changes.aliases, changes.moved)
-
-    def _note_unavailable(self, error: LLMError) -> None:
-        # A budget that is spent does not end the asking: answers that are known cost nothing.
-        if isinstance(error, LLMUnavailable) and not isinstance(error, BudgetSpent) and self._unavailable is None:
-            self._unavailable = error
-            level = logging.DEBUG if isinstance(error, LLMStopped) else logging.WARNING
-            logger.log(
-                level, "The model cannot be had any more; rules and what is known decide from here on: %s", error
-            )
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

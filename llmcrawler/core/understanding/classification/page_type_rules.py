@@ -8,44 +8,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from llmcrawler.core.understanding.classification.page_types import PageTypes, labels_of_known
-from llmcrawler.core.understanding.classification.question import CLASSIFIER, NO_CUE, RULE, Question
+from llmcrawler.core.understanding.classification.question import CLASSIFIER, NO_CUE, RULE, Question, Verdict
 from llmcrawler.core.urls import routed_path
-from llmcrawler.items import PageContent
 
 # Software that makes one kind of page only, as it names itself in `meta generator`.
-_GENERATORS: Final = (
-    (
-        re.compile(r"javadoc|rustdoc|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"),
-        (("api_reference", 8),),
-    ),
-    (re.compile(r"doxygen"), (("api_reference", 3),)),  # it makes prose and source listings, too
-    (
-        re.compile(
-            r"sphinx|docutils|mkdocs|docusaurus|docbook|publican|asciidoc|makeinfo|texi2html|gitbook|antora|mdbook"
-            r"|vuepress|vitepress|mediawiki|dokuwiki|moinmoin"
-        ),
-        (("documentation", 4),),
-    ),
-    (
-        re.compile(r"discourse|phpbb|vbulletin|mybb|xenforo|invision|flarum|nodebb|fluxbb|punbb|vanilla"),
-        (("forum_thread", 3), ("listing", 1)),
-    ),
+_CODE_DOCS = "javadoc|rustdoc|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"
+_DOCS = (
+    "sphinx|docutils|mkdocs|docusaurus|docbook|publican|asciidoc|makeinfo|texi2html|gitbook|antora|mdbook|vuepress"
+    "|vitepress|mediawiki|dokuwiki|moinmoin"
 )
-
-
-def generator_cues(generator: str) -> Iterator[tuple[str, int]]:
-    """Yield page types and points."""
-    for pattern, cues in _GENERATORS:
-        if pattern.search(generator.lower()):
-            yield from cues
-
+_FORUMS = "discourse|phpbb|vbulletin|mybb|xenforo|invision|flarum|nodebb|fluxbb|punbb|vanilla"
+_GENERATORS: Final = (
+    (re.compile(_CODE_DOCS), (("api_reference", 8),)),
+    (re.compile("doxygen"), (("api_reference", 3),)),  # it makes prose and source listings, too
+    (re.compile(_DOCS), (("documentation", 4),)),
+    (re.compile(_FORUMS), (("forum_thread", 3), ("listing", 1))),
+)
 
 # Words that stand as a segment of the path or a label of the host, or that open a title, in a few languages.
 _WORDS: dict[str, str] = json.loads(
@@ -103,9 +88,16 @@ _MEASURED: Mapping[str, Sequence[tuple[int, int]]] = {
     "service": [(26, 26), (20, 31), (10, 27), (0, 0)],
 }
 
-# The types of lists; what lists show with so many prices is a shop's.
-LISTS: Final = ("listing", "collection")
-_SOME_PRICES: Final = 5
+_SOME_PRICES: Final = 5  # a list that shows so many is a shop's
+# Rules that are so many points ahead may name a type which the trained model does not know; where the model is not even
+# so sure, a smaller lead will do. WCXB's dev split says little of it, as its pages have seven types: there the clear
+# lead is front pages only, the smaller one changes 5 of 1,310 verdicts.
+_CLEAR_LEAD: Final = 4
+_LEAD: Final = 2
+_DOUBTFUL: Final = 0.6
+# The trained model takes references of code for documentation, which they are. Where a set has a type for them, it was
+# right on so large a share of the pages that it was sure about: the mean over eight sites of documentation.
+_NO_REFERENCE: Final = 0.52
 
 # og:type, and schema.org's types, of which one is enough -> page types and points.
 _BY_OG_TYPE: dict[str, tuple[tuple[str, int], ...]] = {
@@ -139,10 +131,6 @@ class PageTypeRules:
         name, lead = best
         return self._label_of[name], confidence_of(_MEASURED.get(name, _MEASURED[""])[LEADS.index(lead)])
 
-    def label_of(self, name: str) -> str:
-        """Return the label of the set for a default name that `best` gives."""
-        return self._label_of[name]
-
     def best(self, question: Question) -> tuple[str, int] | None:
         """Return the default name of the type with most points, and how far it is ahead, as one of LEADS; None without
         any cue."""
@@ -157,12 +145,12 @@ class PageTypeRules:
         points = {self._label_of[name]: value for name, value in self._points(question).items()}
         return min((name for name in points if name in among), key=lambda name: (-points[name], name), default=None)
 
-    def _points(self, question: Question) -> dict[str, int]:
-        return {name: value for name, value in score(question).items() if name in self._label_of and value > 0}
-
     def may_both_be(self, one: str, other: str) -> bool:
         """Tell whether rules do not tell these labels apart well: a list of goods, and one of other pages."""
-        return {one, other} <= {self._label_of.get(name) for name in LISTS}
+        return {one, other} <= {self._label_of.get(name) for name in ("listing", "collection")}
+
+    def _points(self, question: Question) -> dict[str, int]:
+        return {name: value for name, value in score(question).items() if name in self._label_of and value > 0}
 
 
 def confidence_of(measured: tuple[int, int]) -> float:
@@ -174,18 +162,14 @@ def confidence_of(measured: tuple[int, int]) -> float:
 def score(question: Question) -> Counter[str]:
     """Return points by page type of the default set."""
     points: Counter[str] = Counter()
-    for cues in (_by_url, _by_title, _by_metadata, _by_counts, _by_text):
-        for name, value in cues(question):
+    for rule in (_by_url, _by_title, _by_metadata, _by_counts, _by_text):
+        for name, value in rule(question):
             points[name] += value
-    if points["listing"] > 0 and _sells(question.content):
+    cues, og_type = Counter(question.content.cues), question.content.metadata.get("og:type", "").lower()
+    has_goods = cues["price_count"] >= _SOME_PRICES or cues["add_to_cart"] > 1 or og_type == "product.group"
+    if points["listing"] > 0 and has_goods:
         points["collection"] = points.pop("listing")
     return points
-
-
-def _sells(content: PageContent) -> bool:
-    cues = Counter(content.cues)
-    of_goods = content.metadata.get("og:type", "").lower() == "product.group"
-    return of_goods or cues["price_count"] >= _SOME_PRICES or cues["add_to_cart"] > 1
 
 
 def _by_url(question: Question) -> Iterator[tuple[str, int]]:
@@ -233,7 +217,10 @@ def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
     metadata = question.content.metadata
     if metadata.get("published") or metadata.get("author"):
         yield "article", 2
-    yield from generator_cues(metadata.get("generator", ""))
+    generator = metadata.get("generator", "").lower()
+    for pattern, cues in _GENERATORS:
+        if pattern.search(generator):
+            yield from cues
     yield from _BY_OG_TYPE.get(metadata.get("og:type", "").lower(), ())
     kinds = Counter(str(one.get("@type")) for one in question.content.structured_data)
     if kinds["Product"] == 1:
@@ -249,7 +236,9 @@ def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
 
 def _by_counts(question: Question) -> Iterator[tuple[str, int]]:
     cues = Counter(question.content.cues)
-    words = _count_words(question.text)
+    # Of a long text the number of words is an estimate by its beginning: a million of them would take 80 MB to count.
+    counted = question.text[:_COUNTED_CHARS]
+    words = max(len(counted.split()) * len(question.text) / max(1, len(counted)), 1)
     if cues["password_inputs"]:
         # A page of little else is that form; others have one beside what they are about.
         value = 8 if cues["word_count"] < _FORM_WORDS else 4
@@ -271,13 +260,6 @@ def _by_counts(question: Question) -> Iterator[tuple[str, int]]:
         yield from (("article", 1), ("documentation", 1))
 
 
-def _count_words(text: str) -> float:
-    """Return the number of words, at least one. Of a long text it is an estimate by its beginning: a million words
-    would take 80 MB to count."""
-    counted = text[:_COUNTED_CHARS]
-    return max(len(counted.split()) * len(text) / max(1, len(counted)), 1)
-
-
 def _by_text(question: Question) -> Iterator[tuple[str, int]]:
     text = question.text[:_LOOKED_AT_CHARS].lower()
     posters = _count(_POSTERS, text)
@@ -294,19 +276,10 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
     return sum([not (start and (text[start - 1].isalnum() or text[start - 1] == "_")) for start in starts])
 
 
-# Rules that are so many points ahead may name a type which the model does not know, see LEADS of page_type_rules; where
-# the model is not even so sure, a smaller lead will do. WCXB's dev split says little of it, as its pages have seven
-# types: there the clear lead is front pages only, the smaller one changes 5 of 1,310 verdicts.
-_CLEAR_LEAD: Final = 4
-_LEAD: Final = 2
-_DOUBTFUL: Final = 0.6
-# The model takes references of code for documentation, which they are. Where a set has a type for them, it was right on
-# so large a share of the pages that it was sure about: the mean over eight sites of documentation, of seven makers.
-_NO_REFERENCE: Final = 0.52
-
-
 class PageGuesser:
-    """Decides among the labels of the given set that are known types, by name or by description."""
+    """Decides among the labels of the given set that are known types, by name or by description: by the trained model's
+    view of the page, and by rules where they are ahead with a type that it does not know.
+    """
 
     def __init__(self, page_types: PageTypes) -> None:
         self._label_of = labels_of_known(page_types)
@@ -315,34 +288,23 @@ class PageGuesser:
         # Where the set has types of the user's own, what looks like a known one may be one of those.
         self.knows_all_types = set(page_types.names) <= {*self._label_of.values(), page_types.fallback}
 
-    def decide(self, question: Question) -> tuple[str | None, float, str]:
-        """Return the label, the confidence and who decided. A page that is of a known kind which the set has no type
-        for gets the fallback type, with little confidence; so does one without any cue, or None without a fallback.
+    def decide(self, question: Question) -> Verdict:
+        """Return what the page looks like. A page that is of a known kind which the set has no type for gets the
+        fallback type, with little confidence; so does one without any cue, or None without a fallback.
         """
-        likely = self.likely(question)
-        if likely is None or self._is_of_other_type(question, likely[1]):
-            return (*self._rules.decide(question), RULE)
-        if self._fallback and likely[1] < 1 - sum(self._shares(question).values()):
-            return self._fallback, NO_CUE, CLASSIFIER
-        label, confidence = likely
-        if label == self._label_of.get("documentation") and "api_reference" in self._label_of:
-            confidence *= _NO_REFERENCE
-        return label, confidence, CLASSIFIER
-
-    def likely(self, question: Question) -> tuple[str, float] | None:
-        """Return the label that the model finds most probable, and the probability; None where it knows none."""
-        return max(self._shares(question).items(), key=lambda pair: pair[1], default=None)
-
-    def _shares(self, question: Question) -> dict[str, float]:
-        shares: dict[str, float] = {}
+        shares = defaultdict[str, float](float)
         for kind, probability in question.content.kinds.items():
             if label := self._label_of.get(kind):
-                shares[label] = shares.get(label, 0.0) + probability
-        return shares
-
-    def _is_of_other_type(self, question: Question, confidence: float) -> bool:
+                shares[label] += probability
+        if not shares:
+            return Verdict(*self._rules.decide(question), RULE)
+        label, confidence = max(shares.items(), key=lambda pair: pair[1])
         best = self._rules.best(question)
-        if best is None or best[1] < (_LEAD if confidence < _DOUBTFUL else _CLEAR_LEAD):
-            return False
-        label = self._rules.label_of(best[0])
-        return all(self._label_of.get(kind) != label for kind in question.content.kinds)
+        enough = _LEAD if confidence < _DOUBTFUL else _CLEAR_LEAD
+        if best is not None and best[1] >= enough and self._label_of[best[0]] not in shares:
+            return Verdict(*self._rules.decide(question), RULE)
+        if self._fallback and confidence < 1 - sum(shares.values()):
+            return Verdict(self._fallback, NO_CUE, CLASSIFIER)
+        if label == self._label_of.get("documentation") and "api_reference" in self._label_of:
+            confidence *= _NO_REFERENCE
+        return Verdict(label, confidence, CLASSIFIER)

@@ -1,4 +1,4 @@
-"""Keeps the samples of one template, and decides the next step of each of its pages. No waiting happens here."""
+"""Decides which pages of a template are shown to the model, and which wait for or take the verdict of these samples."""
 
 from __future__ import annotations
 
@@ -16,32 +16,45 @@ from llmcrawler.errors import LLMError
 # Guesses that are at least so sure are right on nineteen pages of twenty, on sites that they were not trained on; less
 # sure ones on three of five.
 SURE_GUESS: Final = 0.8
-
-# Less sure guesses are no votes on what a template's pages are.
-_MIN_CONFIDENCE: Final = 0.5
-
-# From so many pages on, of which so large a share looks like one type, only some of the others are looked at.
+_VOTE_CONFIDENCE: Final = 0.5  # less sure guesses are no votes on what a template's pages are
+# From so many pages on, of which so large a share looks like one type, only one in so many of the others is looked at.
 _CLEAR_PAGES: Final = 12
 _CLEAR_SHARE: Final = 0.95
-
+_LOOKED_AT: Final = 16
+# So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
+# that look like no type for sure.
+_MIN_VOTES: Final = 4
+_MIN_VOTE_SHARE: Final = 0.6
 # Guesses of one label have proved right: so many were, of one template or of one site, and nine in ten of all.
-MIN_RIGHT: Final = 2
-MIN_RIGHT_OF_SITE: Final = 5
+_MIN_RIGHT: Final = 2
+_MIN_RIGHT_OF_SITE: Final = 5
 _RIGHT_PER_WRONG: Final = 9
+# So many pages with the same guess may show that it is wrong here; from then on it makes nobody ask.
+_FALSE_ALARMS: Final = 2
 
-
-class Guess(NamedTuple):
-    """The label that a page seems to have, by itself, and the probability in 0..1 that it has it."""
-
-    label: str
-    confidence: float
+# After a sample that disagrees, so many more are asked: twice as many each time that nothing was found to separate
+# them, but no more than a batch.
+EXTRA_SAMPLES: Final = 6
+_MAX_EXTRA_SAMPLES: Final = 20
+# So many failed samples in a row, and the pages that wait for the template's first verdict wait no longer.
+MAX_FAILURES: Final = 3
+# One answer may be wrong: it may decide for so many pages, then it has to be confirmed. From so many pages on that
+# wait for it, it takes the majority of QUORUM before any of them goes on.
+TRUSTED_ALONE: Final = 8
+QUORUM: Final = 3
+# A template in which the samples keep disagreeing though nothing separates them: only below this share of the
+# majority does another odd sample ask for more.
+_CLEAR_MAJORITY: Final = 0.75
+# A second label that two samples have, and this share of all: the template holds several kinds of page.
+_MIXED_SHARE: Final = 0.15
 
 
 class PageHint(NamedTuple):
-    """What is known of a page without a model. `words` are tokens of its address, title and headings that other pages
-    of its kind may share."""
+    """What is known of a page without a model: the label that it seems to have, and tokens of its address, title and
+    headings that other pages of its kind may share.
+    """
 
-    guess: Guess | None = None
+    guess: Answer | None = None
     words: frozenset[str] = frozenset()
 
 
@@ -55,9 +68,9 @@ class GuessVotes:
     page_count: int = 0
     sums: dict[str, float] = field(default_factory=dict)
 
-    def note(self, guess: Guess | None) -> None:
+    def note(self, guess: Answer | None) -> None:
         self.page_count += 1
-        if guess is not None and guess.confidence >= _MIN_CONFIDENCE:
+        if guess is not None and guess.confidence >= _VOTE_CONFIDENCE:
             self.sums[guess.label] = self.sums.get(guess.label, 0.0) + guess.confidence
 
     def add(self, other: GuessVotes) -> None:
@@ -76,13 +89,6 @@ class GuessVotes:
         total = sum(self.sums.values())
         return self.sums.get(label, 0.0) / total if total else None
 
-    @property
-    def are_clear(self) -> bool:
-        """True where so many pages look alike that the next one hardly tells more."""
-        winner = self.winner
-        share = None if winner is None else self.share_of(winner)
-        return share is not None and share >= _CLEAR_SHARE and self.page_count >= _CLEAR_PAGES
-
     def to_json(self) -> list[Any]:
         return [self.page_count, {label: round(value, 3) for label, value in sorted(self.sums.items())}]
 
@@ -93,56 +99,6 @@ class GuessVotes:
         if not isinstance(sums, Mapping):
             raise TypeError("votes are no object")
         return cls(int(page_count), {str(label): float(number) for label, number in sums.items()})
-
-
-def is_reliable(guess: Guess | None, record: tuple[int, int], *, at_least: int = MIN_RIGHT) -> bool:
-    """Tell whether a guess may stand for the model's answer: it is sure, and guesses of its label were (right, wrong)
-    so often, `at_least` so often right."""
-    right, wrong = record
-    is_sure = guess is not None and guess.confidence >= SURE_GUESS
-    return is_sure and right >= at_least and right >= _RIGHT_PER_WRONG * wrong
-
-
-def record_of(label: str, answers: Iterable[tuple[str, str]], hints: Mapping[str, PageHint]) -> tuple[int, int]:
-    """Return how many of the pages with an answer (url, label) that surely looked like `label` are so, and how many
-    are not."""
-    found = [
-        answer
-        for url, answer in answers
-        if (guess := hints.get(url, NO_HINT).guess) and guess.label == label and guess.confidence >= SURE_GUESS
-    ]
-    right = found.count(label)
-    return right, len(found) - right
-
-
-def resemblance(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the Jaccard similarity of two sets, in 0..1; 0 for two empty ones."""
-    union = len(one | other)
-    return len(one & other) / union if union else 0.0
-
-
-# After a sample that disagrees, so many more are asked: twice as many each time that nothing was found to separate
-# them, but no more than a batch.
-EXTRA_SAMPLES = 6
-MAX_EXTRA_SAMPLES = 20
-
-# So many failed samples in a row, and the pages that wait for the template's first verdict wait no longer.
-MAX_FAILURES = 3
-
-# One answer may be wrong: it may decide for so many pages, then it has to be confirmed. From so many pages on that
-# wait for it, it takes the majority of QUORUM before any of them goes on.
-TRUSTED_ALONE = 8
-QUORUM = 3
-
-# A template in which the samples keep disagreeing though nothing separates them: only below this share of the
-# majority does another odd sample ask for more.
-_CLEAR_MAJORITY = 0.75
-
-# A second label that two samples have, and this share of all: the template holds several kinds of page.
-_MIXED_SHARE = 0.15
-
-# So many pages with the same guess may show that it is wrong here; from then on it makes nobody ask.
-_FALSE_ALARMS = 2
 
 
 class SampleStep(enum.Enum):
@@ -156,19 +112,22 @@ class SampleStep(enum.Enum):
     FAIL = "fail"  # there is no verdict, and asking did not help
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class TemplateSamples:
-    """Samples of a template. `labels` are the model's answers by url, in the order they came. `asked` are the samples
-    that are out (url -> patient), `waiting` the pages that wait for them. `page_count` is the highest member number
-    seen. `hints` has what is known of these pages without a model; `votes` adds up the guesses of all pages.
+    """A template with its samples, and the pages that wait for them. `labels` are the model's answers by url, in the
+    order they came. `asked` are the samples that are out (url -> patient), `waiting` the pages that wait for them.
+    `page_count` is the highest member number seen. `hints` has what is known of these pages without a model; `votes`
+    adds up the guesses of all pages.
     """
 
+    template: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     asked: dict[str, bool] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     hints: dict[str, PageHint] = field(default_factory=dict)
     votes: GuessVotes = field(default_factory=GuessVotes)
     page_count: int = 0
+    last_error: LLMError | None = None
     _round: int = -1
     _chosen: set[str] = field(default_factory=set)
     _extra_left: int = 0
@@ -178,6 +137,7 @@ class TemplateSamples:
     _failures: int = 0
     _retry_at: int = 0
     _taken: int = 0
+    _sleepers: list[asyncio.Future[None]] = field(default_factory=list)
 
     def step(self, url: str, member: int, *, may_ask: bool = True) -> SampleStep:  # noqa: C901, PLR0911 - a list of rules
         """Return the next step of a page. `may_ask` is False for one that was asked about in vain."""
@@ -188,58 +148,53 @@ class TemplateSamples:
             return SampleStep.ASK
         if all(map(_is_front_page, self.labels)):
             return self._step_to_first_verdict(may_ask)
-        if self._in_doubt:
-            if self._extra_left and may_ask:
-                return SampleStep.ASK
-            if self._is_waited_for(may_ask):
-                return SampleStep.WAIT
+        # A page that may not be asked about must not wait for others that may not either.
+        is_waited_for = self._urgent_count > 0 or (may_ask and bool(self._chosen))
+        if self._in_doubt and self._extra_left and may_ask:
+            return SampleStep.ASK
+        if self._in_doubt and is_waited_for:
+            return SampleStep.WAIT
         if self.is_mixed:
-            return self._step_of_mixed(url, may_ask)
-        if self._is_held and len(self.labels) < QUORUM and self._is_waited_for(may_ask):
+            # Nobody can speak for it; not too many are asked before there are answers.
+            if self._is_reliable(self._guess(url)):
+                return SampleStep.GUESS
+            if not may_ask:
+                return SampleStep.FAIL
+            return SampleStep.ASK if self._urgent_count < _MAX_EXTRA_SAMPLES else SampleStep.WAIT
+        if self._is_held and len(self.labels) < QUORUM and is_waited_for:
             return SampleStep.WAIT
         if may_ask and self._taken >= TRUSTED_ALONE and len(self.labels) == 1 and not self._urgent_count:
             return SampleStep.ASK
-        if may_ask and (step := self._step_of_contradicted(url)):
+        if may_ask and (step := self._step_of_contradicting(url)):
             return step
-        if may_ask and _round_of(self.page_count) > self._round:
-            return SampleStep.ASK_PATIENTLY
-        return SampleStep.TAKE
+        return SampleStep.ASK_PATIENTLY if may_ask and self._is_round_due else SampleStep.TAKE
 
-    def _step_of_mixed(self, url: str, may_ask: bool) -> SampleStep:
-        """Return the step of a page that nobody can speak for; not too many are asked before there are answers."""
-        guess = self._hint(url).guess
-        if guess is not None and is_reliable(guess, self._record_of(guess.label)):
-            return SampleStep.GUESS
-        if not may_ask:
-            return SampleStep.FAIL
-        return SampleStep.ASK if self._urgent_count < MAX_EXTRA_SAMPLES else SampleStep.WAIT
+    def _step_to_first_verdict(self, may_ask: bool) -> SampleStep:
+        if not self.asked:
+            return SampleStep.ASK if may_ask and self.page_count >= self._retry_at else SampleStep.FAIL
+        if may_ask and self._is_round_due:
+            return SampleStep.ASK_PATIENTLY if len(self.waiting) < TRUSTED_ALONE else SampleStep.ASK
+        return SampleStep.WAIT
 
-    def _step_of_contradicted(self, url: str) -> SampleStep | None:
+    def _step_of_contradicting(self, url: str) -> SampleStep | None:
         """Return the step of a page that surely looks like something else than the template's verdict, unless its looks
         have proved to mean nothing here."""
-        guess = self._hint(url).guess
+        guess = self._guess(url)
         if guess is None or guess.confidence < SURE_GUESS or guess.label == self.majority:
             return None
-        right, wrong = record = self._record_of(guess.label)
-        if is_reliable(guess, record):
+        if self._is_reliable(guess):
             return SampleStep.GUESS
-        out = sum(1 for one in self.asked if (told := self._hint(one).guess) and told.label == guess.label)
+        right, wrong = record_of(guess.label, self.labels, self.hints)
+        out = sum(1 for one in self.asked if (told := self._guess(one)) and told.label == guess.label)
         if wrong + out < _FALSE_ALARMS or right > wrong:
             return SampleStep.ASK
         return SampleStep.WAIT if out and self._urgent_count else None
 
-    def _record_of(self, label: str) -> tuple[int, int]:
-        return record_of(label, self.labels.items(), self.hints)
+    def _guess(self, url: str) -> Answer | None:
+        return self.hints.get(url, NO_HINT).guess
 
-    def _hint(self, url: str) -> PageHint:
-        return self.hints.get(url, NO_HINT)
-
-    def _step_to_first_verdict(self, may_ask: bool) -> SampleStep:
-        if self.asked:
-            if may_ask and _round_of(self.page_count) > self._round:
-                return SampleStep.ASK_PATIENTLY if len(self.waiting) < TRUSTED_ALONE else SampleStep.ASK
-            return SampleStep.WAIT
-        return SampleStep.ASK if may_ask and self.page_count >= self._retry_at else SampleStep.FAIL
+    def _is_reliable(self, guess: Answer | None) -> bool:
+        return guess is not None and is_reliable(guess, record_of(guess.label, self.labels, self.hints), _MIN_RIGHT)
 
     def note_asked(self, url: str, *, patient: bool) -> None:
         self.asked[url] = patient
@@ -264,7 +219,7 @@ class TemplateSamples:
             return
         if majority is not None and label != majority and not self._in_doubt and self._is_doubtful:
             self._in_doubt = True
-            extra = min(EXTRA_SAMPLES << min(self._doubts, 4), MAX_EXTRA_SAMPLES)
+            extra = min(EXTRA_SAMPLES << min(self._doubts, 4), _MAX_EXTRA_SAMPLES)
             self._extra_left = extra - self._choose(extra, like=url)
         elif not self._in_doubt and len(self.waiting) >= TRUSTED_ALONE:
             self._is_held = True
@@ -301,8 +256,38 @@ class TemplateSamples:
     @property
     def is_mixed(self) -> bool:
         """True where the samples speak for several kinds of page: the template's verdict is nobody's."""
+        return self._second_count > 1 and self._second_count >= _MIXED_SHARE * len(self.labels)
+
+    @property
+    def _second_count(self) -> int:
+        """The number of samples that have the second most common label."""
         common = Counter(self.labels.values()).most_common(2)
-        return len(common) > 1 and common[1][1] > 1 and common[1][1] >= _MIXED_SHARE * len(self.labels)
+        return common[1][1] if len(common) > 1 else 0
+
+    def is_told_by_looks(self, question: Question, *, is_model_asked: bool) -> bool:
+        """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
+
+        Where a lone answer of the model says otherwise, each page is looked at that may contradict it.
+        """
+        winner = self.votes.winner
+        if not question.settled or question.rivals or question.member % _LOOKED_AT == 0 or winner is None:
+            return False
+        if self.votes.page_count < _CLEAR_PAGES or (self.votes.share_of(winner) or 0.0) < _CLEAR_SHARE:
+            return False
+        if is_model_asked and self.majority != winner and len(self.labels) < QUORUM:
+            return False
+        return not self.is_mixed
+
+    def verdict_by_looks(self, question: Question, guess: Verdict | None) -> Verdict | None:
+        """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
+        votes, winner = self.votes, self.votes.winner
+        own = 0.0 if guess is None else guess.confidence
+        if winner is None or not question.settled or self.is_mixed or own >= SURE_GUESS:
+            return None
+        if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
+            return None
+        agrees = guess is not None and guess.page_type == winner
+        return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), CLASSIFIER)
 
     def take_settled_doubt(self) -> Mapping[str, str] | None:
         """Return the labels by url, once after each doubt, when its last sample is in and they speak for two kinds of
@@ -312,45 +297,19 @@ class TemplateSamples:
         self._in_doubt = False
         self._doubts += 1
         # A single odd answer among eight is an odd page or a slip of the model; two of a kind may be a template.
-        common = Counter(self.labels.values()).most_common(2)
-        return dict(self.labels) if len(common) > 1 and common[1][1] > 1 else None
+        return dict(self.labels) if self._second_count > 1 else None
 
-    def inherit(self, labels: Mapping[str, str], asked: Mapping[str, bool]) -> TemplateSamples:
-        """Return the group after a change of its members, with exactly those samples that are its own now.
+    def follow(self, labels: dict[str, str], asked: dict[str, bool]) -> None:
+        """Take exactly those samples that are the template's own after a change of its members.
 
         Where it has lost samples its counts of pages start anew: the next page brings the right one.
         """
-        kept = self.labels.keys() <= labels.keys()
-        page_count = max(len(labels) + len(asked), self.page_count if kept else 0)
-        return TemplateSamples(
-            labels=dict(labels),
-            asked=dict(asked),
-            hints=self.hints,
-            votes=self.votes if kept else GuessVotes(),
-            page_count=page_count,
-            _round=max(_round_of(len(labels) + len(asked)), self._round if kept else -1),
-            _failures=self._failures,
-            _retry_at=self._retry_at if kept else 0,
-        )
-
-    def to_json(self) -> list[Any]:
-        """Return what has been counted; the labels are their pages' own."""
-        return [self.page_count, self._round, self._doubts, self._taken, self.votes.to_json()]
-
-    @classmethod
-    def from_json(cls, value: Any, labels: Mapping[str, str], hints: dict[str, PageHint]) -> Self:
-        """Restore the group in the next crawl. No page waits; a doubt that was not settled is dropped."""
-        *numbers, votes = value
-        page_count, last_round, doubts, taken = map(int, numbers)
-        return cls(
-            labels=dict(labels),
-            hints=hints,
-            votes=GuessVotes.from_json(votes),
-            page_count=page_count,
-            _round=last_round,
-            _doubts=doubts,
-            _taken=taken,
-        )
+        if not self.labels.keys() <= labels.keys():
+            self.votes, self.page_count, self._round, self._retry_at = GuessVotes(), 0, -1, 0
+        self.labels, self.asked, self.waiting, self._chosen = labels, asked, {}, set()
+        self.page_count = max(len(labels) + len(asked), self.page_count)
+        self._round = max(_round_of(len(labels) + len(asked)), self._round)
+        self._in_doubt, self._is_held, self._extra_left, self._doubts, self._taken = False, False, 0, 0, 0
 
     def leave(self, url: str) -> bool:
         """Let a page wait no longer; True when it was chosen as a sample, and others must not wait for it."""
@@ -359,28 +318,59 @@ class TemplateSamples:
         self._chosen.discard(url)
         return was_chosen
 
-    def _is_waited_for(self, may_ask: bool) -> bool:
-        """Tell whether samples are out, or chosen and about to be asked. A page that may not be asked about must not
-        wait for others that may not either."""
-        return self._urgent_count > 0 or (may_ask and bool(self._chosen))
+    async def wait(self, url: str) -> None:
+        """Wait, as one of its pages, until something has changed in this template."""
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append(sleeper)
+        self.waiting[url] = None
+        try:
+            await sleeper
+        except asyncio.CancelledError:
+            self.leave(url)
+            self.wake()  # it may have been chosen as a sample
+            raise
+
+    def wake(self) -> None:
+        sleepers, self._sleepers = self._sleepers, []
+        for sleeper in sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
+
+    def to_json(self) -> list[Any]:
+        """Return what has been counted; the labels are their pages' own."""
+        return [self.page_count, self._round, self._doubts, self._taken, self.votes.to_json()]
+
+    def restore(self, value: Any) -> None:
+        """Read what `to_json` gave in an earlier crawl. No page waits; a doubt that was not settled is dropped."""
+        *numbers, votes = value
+        self.page_count, self._round, self._doubts, self._taken = map(int, numbers)
+        self.votes = GuessVotes.from_json(votes)
 
     @property
     def _urgent_count(self) -> int:
         return sum(not patient for patient in self.asked.values())
 
     @property
-    def _is_doubtful(self) -> bool:
-        votes = Counter(self.labels.values())
-        share = votes.most_common(1)[0][1] / len(self.labels)
-        return not self._doubts or share < _CLEAR_MAJORITY or self.is_mixed
+    def _is_round_due(self) -> bool:
+        return _round_of(self.page_count) > self._round
 
-    def _choose(self, count: int, like: str | None = None) -> int:
+    @property
+    def _is_doubtful(self) -> bool:
+        most = Counter(self.labels.values()).most_common(1)[0][1]
+        return not self._doubts or most < _CLEAR_MAJORITY * len(self.labels) or self.is_mixed
+
+    def _choose(self, count: int, like: str = "") -> int:
         """Choose samples from the waiting pages: half are those that are most like the page `like`, or that look like
         something else than the verdict; the others are evenly spread. Returns how many."""
         free = [url for url in self.waiting if url not in self._chosen]
         count = max(0, min(count, len(free)))
-        words = self._hint(like).words if like else frozenset()
-        ranked = {url: (resemblance(words, self._hint(url).words), self._looks_other(url)) for url in free}
+        words, majority = self.hints.get(like, NO_HINT).words, self.majority
+        ranked = {}
+        for url in free:
+            hint = self.hints.get(url, NO_HINT)
+            union = len(words | hint.words)
+            resemblance = len(words & hint.words) / union if union else 0.0  # Jaccard
+            ranked[url] = resemblance, hint.guess is not None and hint.guess.label != majority
         first = sorted((url for url in free if any(ranked[url])), key=ranked.__getitem__, reverse=True)[: count // 2]
         self._chosen.update(first)
         free = [url for url in free if url not in self._chosen]
@@ -388,9 +378,24 @@ class TemplateSamples:
         self._chosen.update(free[at * len(free) // rest] for at in range(rest))
         return count
 
-    def _looks_other(self, url: str) -> bool:
-        guess = self._hint(url).guess
-        return guess is not None and guess.label != self.majority
+
+def record_of(label: str, answers: Mapping[str, str], hints: Mapping[str, PageHint]) -> tuple[int, int]:
+    """Return how many of the pages with an answer (url -> label) that surely looked like `label` are so, and how many
+    are not."""
+    found = [
+        answer
+        for url, answer in answers.items()
+        if (guess := hints.get(url, NO_HINT).guess) and guess.label == label and guess.confidence >= SURE_GUESS
+    ]
+    right = found.count(label)
+    return right, len(found) - right
+
+
+def is_reliable(guess: Answer, record: tuple[int, int], at_least: int) -> bool:
+    """Tell whether a guess may stand for the model's answer: it is sure, and guesses of its label were (right, wrong)
+    so often, `at_least` so often right."""
+    right, wrong = record
+    return guess.confidence >= SURE_GUESS and right >= at_least and right >= _RIGHT_PER_WRONG * wrong
 
 
 def _is_front_page(url: str) -> bool:
@@ -403,48 +408,19 @@ def _round_of(page_count: int) -> int:
     return (page_count.bit_length() - 1) // 2 if page_count > 0 else -1
 
 
-class TemplateGroup:
-    """A template with its samples, and the pages that wait for them."""
-
-    def __init__(self, template: str, samples: TemplateSamples) -> None:
-        self.template = template
-        self.samples = samples
-        self.last_error: LLMError | None = None
-        self._sleepers: list[asyncio.Future[None]] = []
-
-    async def wait(self, url: str) -> None:
-        """Wait, as one of its pages, until something has changed in this group."""
-        samples = self.samples
-        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._sleepers.append(sleeper)
-        samples.waiting[url] = None
-        try:
-            await sleeper
-        except asyncio.CancelledError:
-            samples.leave(url)
-            self.wake()  # it may have been chosen as a sample
-            raise
-
-    def wake(self) -> None:
-        sleepers, self._sleepers = self._sleepers, []
-        for sleeper in sleepers:
-            if not sleeper.done():
-                sleeper.set_result(None)
-
-
 class SiteVerdicts:
-    """Keeps each sample by its url, so that it follows its page from group to group.
+    """Keeps each sample of a site by its url, so that it follows its page from template to template.
 
     `enter` and `leave` enclose a page's stay; a page that became a sample is remembered, all others are forgotten.
     `to_json` and `from_json` carry the samples into the next crawl.
     """
 
     def __init__(self) -> None:
-        self._groups: dict[str, TemplateGroup] = {}
+        self._templates: dict[str, TemplateSamples] = {}
         self._aliases: dict[str, str] = {}
-        self._places: dict[str, str] = {}
+        self._template_of: dict[str, str] = {}  # by url
         self._answers: dict[str, Answer] = {}
-        # Answers for pages that fitted their group badly and disagreed with it: they say nothing about the group.
+        # Answers for pages that fitted their template badly and disagreed with it: they say nothing about it.
         self._loose: set[str] = set()
         self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
         self._hints: dict[str, PageHint] = {}  # of the pages that are here, and of those with an answer
@@ -456,82 +432,91 @@ class SiteVerdicts:
     def page_type(self, url: str, template: str) -> str | None:
         """Return the verdict of an earlier crawl: that of the page itself, else of its template."""
         answer = self.earlier(url)
-        return answer.label if answer is not None else self.group(template).samples.majority
+        return answer.label if answer is not None else self.samples(template).majority
 
     def enter(self, url: str, template: str, hint: PageHint = NO_HINT) -> None:
         """Let a page stay until `leave`; it is asked about, or waits for others of its template."""
         if url not in self._answers:
-            self._places[url] = self._resolve(template)
+            self._template_of[url] = self._resolve(template)
         self._hints[url] = hint
 
     def leave(self, url: str) -> None:
-        group = self.group_of(url)
-        if group.samples.leave(url):
-            group.wake()
+        samples = self.samples_of(url)
+        if samples.leave(url):
+            samples.wake()
         if url not in self._answers:
-            del self._places[url]
+            del self._template_of[url]
             self._hints.pop(url, None)
 
-    def group(self, template: str) -> TemplateGroup:
+    def samples(self, template: str) -> TemplateSamples:
         template = self._resolve(template)
-        if template not in self._groups:
-            self._groups[template] = TemplateGroup(template, TemplateSamples(hints=self._hints))
-        return self._groups[template]
+        if template not in self._templates:
+            self._templates[template] = TemplateSamples(template, hints=self._hints)
+        return self._templates[template]
 
-    def group_of(self, url: str) -> TemplateGroup:
-        """Return the group of a page that has entered and not left."""
-        return self.group(self._places[url])
+    def samples_of(self, url: str) -> TemplateSamples:
+        """Return the samples of the template of a page that has entered and not left."""
+        return self.samples(self._template_of[url])
 
     def speaks_for(self, url: str, rivals: Iterable[str]) -> bool:
-        """Tell whether a page's group can speak for it: none of the rivals has another verdict."""
-        verdicts = {self.group(template).samples.majority for template in rivals}
-        return not verdicts - {None, self.group_of(url).samples.majority}
+        """Tell whether a page's template can speak for it: none of the rivals has another verdict."""
+        verdicts = {self.samples(template).majority for template in rivals}
+        return not verdicts - {None, self.samples_of(url).majority}
 
     def trusts_looks_of(self, url: str) -> bool:
         """Tell whether a page's guess may stand for an answer: it is sure, and such have been right on this site."""
         guess = self._hints.get(url, NO_HINT).guess
-        answers = ((url, answer.label) for url, answer in self._answers.items())
         if guess is None:
             return False
-        record = record_of(guess.label, answers, self._hints)
-        return is_reliable(guess, record, at_least=MIN_RIGHT_OF_SITE)
+        answers = {url: answer.label for url, answer in self._answers.items()}
+        return is_reliable(guess, record_of(guess.label, answers, self._hints), _MIN_RIGHT_OF_SITE)
 
     def note_answer(self, url: str, answer: Answer, *, fits: bool) -> None:
         self._answers[url] = answer
-        label = answer.label
-        samples = self.group_of(url).samples
-        if fits or samples.majority in (None, label):
-            samples.note_answer(url, label)
+        samples = self.samples_of(url)
+        if fits or samples.majority in (None, answer.label):
+            samples.note_answer(url, answer.label)
         else:
             self._loose.add(url)
             samples.asked.pop(url, None)
 
     def regroup(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
-        before = {template: group.samples for template, group in self._groups.items()}
+        """Let the samples follow their pages, and wake all that wait."""
+        out = [(url, patient) for samples in self._templates.values() for url, patient in samples.asked.items()]
+        before = list(self._templates)
         self._aliases.update(aliases)
-        for url, template in self._places.items():
-            self._places[url] = self._resolve(moved.get(url, template))
+        for url, template in self._template_of.items():
+            self._template_of[url] = self._resolve(moved.get(url, template))
         self._loose -= moved.keys()
-        labels = self._labels_by_template()
-        asked: dict[str, dict[str, bool]] = defaultdict(dict)
-        for samples in before.values():
-            for url, patient in samples.asked.items():
-                asked[self._places[url]][url] = patient
-        for template in {*before, *labels, *asked}:
-            self._renew(template, labels[template], asked[template])
-        for group in self._groups.values():
-            group.wake()
+        labels, asked = self._labels_by_template(), defaultdict[str, dict[str, bool]](dict)
+        for url, patient in out:
+            asked[self._template_of[url]][url] = patient
+        for template in dict.fromkeys([*before, *labels, *asked]):
+            if template in self._aliases:
+                gone = self._templates.pop(template, None)
+                if gone is not None:
+                    self.samples(template).votes.add(gone.votes)
+                    gone.wake()
+                continue
+            samples = self.samples(template)
+            if samples.labels != labels[template] or samples.asked.keys() != asked[template].keys():
+                samples.follow(labels[template], asked[template])
+            for url in list(samples.waiting):
+                if self._template_of.get(url) != template:
+                    samples.leave(url)  # others might wait for it as a sample, and it is asked elsewhere
+        for samples in self._templates.values():
+            samples.wake()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the samples with the groups that they are in; urls without scheme and host."""
+        """Return the samples with the templates that they are of; urls without scheme and host."""
         return {
             "groups": {
-                template: group.samples.to_json()
-                for template, group in sorted(self._groups.items())
-                if group.samples.labels or group.samples.votes.page_count
+                template: samples.to_json()
+                for template, samples in sorted(self._templates.items())
+                if samples.labels or samples.votes.page_count
             },
             "answers": [
-                [relative_url(url), answer.label, answer.confidence, self._places[url], int(url in self._loose)]
+                [relative_url(url), answer.label, answer.confidence, self._template_of[url], int(url in self._loose)]
                 for url, answer in self._answers.items()
             ],
         }
@@ -544,74 +529,27 @@ class SiteVerdicts:
             for path, label, confidence, template, is_loose in value["answers"]:
                 url, answer = origin + path, Answer(str(label), float(confidence))
                 site._answers[url] = site._earlier[path] = answer
-                site._places[url] = str(template)
+                site._template_of[url] = str(template)
                 if is_loose:
                     site._loose.add(url)
             labels = site._labels_by_template()
             for template, counts in value["groups"].items():
-                samples = TemplateSamples.from_json(counts, labels[template], site._hints)
-                site._groups[template] = TemplateGroup(template, samples)
+                samples = TemplateSamples(template, labels[template], hints=site._hints)
+                samples.restore(counts)
+                site._templates[template] = samples
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not the verdicts of a site: {error!r}") from error
         return site
 
     def _labels_by_template(self) -> defaultdict[str, dict[str, str]]:
         """Return the votes, url -> label, in the order they came."""
-        labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        labels = defaultdict[str, dict[str, str]](dict)
         for url, answer in self._answers.items():
             if url not in self._loose:
-                labels[self._places[url]][url] = answer.label
+                labels[self._template_of[url]][url] = answer.label
         return labels
-
-    def _renew(self, template: str, labels: dict[str, str], asked: dict[str, bool]) -> None:
-        if template in self._aliases:
-            gone = self._groups.pop(template, None)
-            if gone is not None:
-                self.group(template).samples.votes.add(gone.samples.votes)
-                gone.wake()
-            return
-        group = self.group(template)
-        if group.samples.labels != labels or group.samples.asked.keys() != asked.keys():
-            group.samples = group.samples.inherit(labels, asked)
-        for url in list(group.samples.waiting):
-            if self._places.get(url) != template:
-                group.samples.leave(url)  # others might wait for it as a sample, and it is asked elsewhere
 
     def _resolve(self, template: str) -> str:
         while template in self._aliases:
             template = self._aliases[template]
         return template
-
-
-# So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
-# that look like no type for sure.
-_MIN_VOTES = 4
-_MIN_VOTE_SHARE = 0.6
-# Of the pages of a template that surely look alike, one in so many is looked at.
-_LOOKED_AT = 16
-
-
-def is_told_by_votes(group: TemplateGroup, question: Question, *, is_model_asked: bool) -> bool:
-    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
-
-    Where a lone answer of the model says otherwise, each page is looked at that may contradict it.
-    """
-    samples, votes = group.samples, group.samples.votes
-    if not question.settled or question.rivals or question.member % _LOOKED_AT == 0 or not votes.are_clear:
-        return False
-    if is_model_asked and samples.majority != votes.winner and len(samples.labels) < QUORUM:
-        return False
-    return not samples.is_mixed
-
-
-def verdict_by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict | None:
-    """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
-    votes = group.samples.votes
-    winner = votes.winner
-    own = 0.0 if guess is None else guess.confidence
-    if winner is None or not question.settled or group.samples.is_mixed or own >= SURE_GUESS:
-        return None
-    if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
-        return None
-    agrees = guess is not None and guess.page_type == winner
-    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), CLASSIFIER)

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.classification import Classifier, PageType, PageTypes, Question, Verdict
+from llmcrawler.core.understanding.classification import Answer, Classifier, PageType, PageTypes, Question, Verdict
 from llmcrawler.core.understanding.classification.template_samples import (
     EXTRA_SAMPLES,
     QUORUM,
-    Guess,
     GuessVotes,
     PageHint,
     SampleStep,
@@ -164,7 +163,7 @@ async def test_pages_of_a_template_that_surely_look_alike_are_hardly_looked_at(
 
 def samples_of(looks: Callable[[int], str], count: int) -> TemplateSamples:
     hints = {
-        f"u{n}": PageHint(Guess(looks(n), CLASSIFIER_IS_SURE), frozenset({looks(n), f"w{n}"})) for n in range(count)
+        f"u{n}": PageHint(Answer(looks(n), CLASSIFIER_IS_SURE), frozenset({looks(n), f"w{n}"})) for n in range(count)
     }
     samples = TemplateSamples(hints=hints)
     for hint in hints.values():
@@ -198,9 +197,9 @@ def test_confidence_counts_what_all_pages_look_like_as_one_more_sample() -> None
 
 def test_votes_of_merged_templates_are_added() -> None:
     one, other = GuessVotes(), GuessVotes()
-    one.note(Guess("article", 0.9))
-    other.note(Guess("product", 0.8))
-    other.note(Guess("product", 0.3))  # too unsure for a vote
+    one.note(Answer("article", 0.9))
+    other.note(Answer("product", 0.8))
+    other.note(Answer("product", 0.3))  # too unsure for a vote
     one.add(other)
     assert one.page_count == 3
     assert one.winner == "article"

@@ -9,7 +9,7 @@ import pytest
 
 from llmcrawler.core.understanding.classification.page_type_rules import PageGuesser, score
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes
-from llmcrawler.core.understanding.classification.question import CLASSIFIER, RULE, Question
+from llmcrawler.core.understanding.classification.question import CLASSIFIER, RULE, Question, Verdict
 from llmcrawler.items import PageContent
 
 
@@ -23,6 +23,11 @@ def guesser(*names: str) -> PageGuesser:
     return PageGuesser(PageTypes([PageType(name, "") for name in names]) if names else DEFAULT_PAGE_TYPES)
 
 
+def decided(by: PageGuesser, asked: Question) -> tuple[str | None, str]:
+    found = by.decide(asked)
+    return found.page_type, found.decided_by
+
+
 @pytest.mark.parametrize(
     ("names", "kinds", "wanted"),
     [
@@ -32,56 +37,53 @@ def guesser(*names: str) -> PageGuesser:
         ((), {"forum": 0.9, "article": 0.1}, ("forum_thread", 0.9)),
         (("collection", "listing"), {"listing": 0.4, "collection": 0.6}, ("collection", 0.6)),
         (("Blog-Post", "forum"), {"article": 0.8, "forum": 0.2}, ("Blog-Post", 0.8)),
-        (("product", "other"), {"article": 0.9, "product": 0.1}, ("product", 0.1)),
     ],
 )
 def test_kinds_are_given_the_names_that_the_set_has_for_them(
     names: tuple[str, ...], kinds: dict[str, float], wanted: tuple[str, float]
 ) -> None:
-    found = guesser(*names).likely(question(kinds))
-    assert found is not None
-    assert found[0] == wanted[0]
-    assert found[1] == pytest.approx(wanted[1])
+    found = guesser(*names).decide(question(kinds))
+    assert found.page_type == wanted[0]
+    assert found.confidence == pytest.approx(wanted[1])
 
 
 def test_the_model_decides_where_it_knows_the_type() -> None:
     asked = question({"article": 0.9, "product": 0.1}, "https://a.example/products/red-lamp")
-    assert guesser().decide(asked) == ("article", 0.9, CLASSIFIER)
+    assert guesser().decide(asked) == Verdict("article", 0.9, CLASSIFIER)
 
 
 def test_rules_decide_for_types_that_the_model_does_not_know() -> None:
     asked = question({"article": 0.9}, "https://a.example/account/login", cues={"password_inputs": 1.0})
-    assert guesser().decide(asked)[::2] == ("login", RULE)
+    assert decided(guesser(), asked) == ("login", RULE)
 
 
 def test_rules_need_less_of_a_lead_where_the_model_is_in_doubt() -> None:
     cues, url = {"password_inputs": 1.0, "word_count": 500.0}, "https://a.example/x"
-    assert guesser().decide(question({"listing": 0.9}, url, cues=cues))[::2] == ("listing", CLASSIFIER)
-    assert guesser().decide(question({"listing": 0.5, "article": 0.4}, url, cues=cues))[::2] == ("login", RULE)
+    assert decided(guesser(), question({"listing": 0.9}, url, cues=cues)) == ("listing", CLASSIFIER)
+    assert decided(guesser(), question({"listing": 0.5, "article": 0.4}, url, cues=cues)) == ("login", RULE)
 
 
 def test_a_page_of_little_but_a_password_is_a_login() -> None:
     asked = question({"listing": 0.9}, "https://a.example/x", cues={"password_inputs": 1.0, "word_count": 40.0})
-    assert guesser().decide(asked)[::2] == ("login", RULE)
+    assert decided(guesser(), asked) == ("login", RULE)
 
 
 def test_what_made_the_page_tells_that_it_describes_code() -> None:
     asked = question({"documentation": 0.9}, title="A: B Class Reference", metadata={"generator": "Doxygen 1.9.4"})
-    assert guesser().decide(asked)[::2] == ("api_reference", RULE)
+    assert decided(guesser(), asked) == ("api_reference", RULE)
     prose = question({"documentation": 0.9}, metadata={"generator": "Doxygen 1.9.4"})
-    assert guesser().decide(prose)[::2] == ("documentation", CLASSIFIER)
-    assert guesser("documentation", "other").decide(asked)[::2] == ("documentation", CLASSIFIER)
+    assert decided(guesser(), prose) == ("documentation", CLASSIFIER)
+    assert decided(guesser("documentation", "other"), asked) == ("documentation", CLASSIFIER)
 
 
 def test_rules_decide_where_the_page_was_judged_by_no_model() -> None:
     asked = question({}, "https://a.example/item/red-lamp", cues={"add_to_cart": 1.0})
-    assert guesser().decide(asked)[::2] == ("product", RULE)
+    assert decided(guesser(), asked) == ("product", RULE)
 
 
 def test_a_set_without_known_names_has_no_guess() -> None:
     asked = question({"article": 0.9})
-    assert guesser("castle", "moat").likely(asked) is None
-    assert guesser("castle", "moat").decide(asked) == (None, 0.0, RULE)
+    assert guesser("castle", "moat").decide(asked) == Verdict(None, 0.0, RULE)
 
 
 @pytest.mark.parametrize(
@@ -105,28 +107,27 @@ def test_a_users_own_type_is_known_by_its_name_or_description(name: str, descrip
     kinds = {"article": 0.1, "product": 0.1, "collection": 0.1, "forum": 0.1, "listing": 0.1} | (
         {kind: 0.5} if kind else {}
     )
-    assert own.decide(question(kinds))[0] == (name.replace(" ", "_") if kind else "other")
+    assert own.decide(question(kinds)).page_type == (name.replace(" ", "_") if kind else "other")
 
 
 def test_a_page_of_a_kind_that_the_set_lacks_is_of_the_fallback_type_and_unsure() -> None:
     asked = question({"forum": 0.9, "article": 0.06, "product": 0.04})
-    assert guesser("article", "product", "other").decide(asked) == ("other", 0.1, CLASSIFIER)
-    assert guesser("article", "product").decide(asked) == ("article", 0.06, CLASSIFIER)
+    assert guesser("article", "product", "other").decide(asked) == Verdict("other", 0.1, CLASSIFIER)
+    assert guesser("article", "product").decide(asked) == Verdict("article", 0.06, CLASSIFIER)
 
 
 @pytest.mark.parametrize("with_collections", [True, False])
 def test_shop_categories_have_a_type_of_their_own_where_the_set_has_one(with_collections: bool) -> None:
     names = [name for name in DEFAULT_PAGE_TYPES.names if name != "collection"] + ["collection"] * with_collections
     asked = question({"collection": 0.9, "listing": 0.1})
-    assert guesser(*names).decide(asked)[0] == ("collection" if with_collections else "listing")
+    assert guesser(*names).decide(asked).page_type == ("collection" if with_collections else "listing")
 
 
 def test_documentation_is_less_sure_where_the_set_tells_references_of_code_from_it() -> None:
     asked = question({"documentation": 0.98, "article": 0.02})
-    label, confidence, decided_by = guesser().decide(asked)
-    assert (label, decided_by) == ("documentation", CLASSIFIER)
-    assert 0.4 < confidence < 0.6
-    assert guesser("documentation", "article").decide(asked) == ("documentation", 0.98, CLASSIFIER)
+    assert decided(guesser(), asked) == ("documentation", CLASSIFIER)
+    assert 0.4 < guesser().decide(asked).confidence < 0.6
+    assert guesser("documentation", "article").decide(asked) == Verdict("documentation", 0.98, CLASSIFIER)
 
 
 @pytest.mark.parametrize(

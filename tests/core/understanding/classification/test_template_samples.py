@@ -155,12 +155,13 @@ def test_confidence_is_laplaces_rule_of_succession() -> None:
     assert TemplateSamples(labels={"u": "a", "v": "a", "w": "b"}).confidence == pytest.approx(3 / 5)
 
 
-def test_a_group_inherits_exactly_the_samples_that_are_its_own() -> None:
-    old = TemplateSamples(labels={"u1": "a", "u2": "b", "u3": "a"}, page_count=90, _round=3)
-    part = old.inherit({"u2": "b"}, {"u7": False})
+def test_a_template_keeps_exactly_the_samples_that_are_its_own() -> None:
+    labels = {"u1": "a", "u2": "b", "u3": "a"}
+    part, grown = (TemplateSamples(labels=dict(labels), page_count=90, _round=3) for _ in range(2))
+    part.follow({"u2": "b"}, {"u7": False})
     assert (part.majority, part.page_count) == ("b", 2)
     assert part.step("u5", 20) is SampleStep.ASK_PATIENTLY
-    grown = old.inherit({"u1": "a", "u2": "b", "u3": "a", "x": "a"}, {})
+    grown.follow({**labels, "x": "a"}, {})
     assert grown.step("u5", 91) is SampleStep.TAKE
 
 
@@ -169,10 +170,10 @@ async def test_pages_do_not_wait_for_samples_that_have_moved_to_another_template
     urls = [f"http://shop.test/p/{number}" for number in range(12)]
     for url in urls:
         site.enter(url, "t1")
-    samples = site.group("t1").samples
+    samples = site.samples("t1")
     assert samples.step(urls[0], len(urls)) is SampleStep.ASK
     samples.note_asked(urls[0], patient=False)
-    waits = [asyncio.create_task(site.group("t1").wait(url)) for url in urls[1:]]
+    waits = [asyncio.create_task(site.samples("t1").wait(url)) for url in urls[1:]]
     await asyncio.sleep(0)
     site.note_answer(urls[0], Answer("product", 0.9), fits=True)
     steps = {url: samples.step(url, len(urls)) for url in urls[1:]}
@@ -182,6 +183,6 @@ async def test_pages_do_not_wait_for_samples_that_have_moved_to_another_template
     assert others
     site.regroup({}, dict.fromkeys(chosen, "t2"))
     await asyncio.gather(*waits)
-    samples = site.group("t1").samples
+    samples = site.samples("t1")
     assert not [url for url in others if samples.step(url, len(urls)) is SampleStep.WAIT]
-    assert site.group("t2").samples.step(chosen[0], 1) is SampleStep.ASK
+    assert site.samples("t2").step(chosen[0], 1) is SampleStep.ASK
