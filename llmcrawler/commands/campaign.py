@@ -204,10 +204,10 @@ class Command(Offline, ScrapyCommand):
     def _write_page(self, target: Path, status: dict[str, Any]) -> None:
         from llmcrawler import __version__
         from llmcrawler.campaigns.campaign_status import campaign_view
-        from llmcrawler.core.reporting.html.render import render_campaign
+        from llmcrawler.core.reporting.html.render import render
 
         try:
-            target.write_bytes(render_campaign(campaign_view(status), __version__, time.time()))
+            target.write_bytes(render(campaign_view(status), __version__, time.time(), "campaign.html"))
         except OSError as error:
             sys.stderr.write(f"{target} cannot be written: {error.strerror or error}\n")
             self.exitcode = 1

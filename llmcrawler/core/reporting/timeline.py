@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -301,7 +301,7 @@ def _folded(name: str, values: list[Any]) -> Any:
     return known[-1] if name == "queued" else round(sum(known) / len(known), 2)
 
 
-def last_busy(runs: list[Run]) -> Run | None:
+def last_busy(runs: Sequence[Run]) -> Run | None:
     """Return the newest run that asked the site for anything, else the newest."""
     for run in reversed(runs):
         if Timeline.of_json(run.timeline).total().answers:

@@ -8,14 +8,7 @@ import re
 import pytest
 
 from llmcrawler.core.reporting.html import make_comparison
-from llmcrawler.core.reporting.html.comparison import (
-    PageState,
-    compare,
-    comparison_view,
-    differences,
-    field_rows,
-    selector_rows,
-)
+from llmcrawler.core.reporting.html.comparison import PageState, compare, comparison_view, differences
 from llmcrawler.core.reporting.html.sources import open_source
 from tests.core.reporting.stored_jobs import SITE, make_stored_job, product, product_html
 
@@ -93,7 +86,7 @@ def test_fields_are_compared_by_template_whatever_its_name_is_now(tmp_path):
             [product(number, template="t5", **({"record": without} if number < 5 else {})) for number in range(20)],
         ),
     )
-    assert field_rows(found)[0] == ((SITE, "t1"), "price", 1.0, 0.75)
+    assert found.fields[0] == ((SITE, "t1"), "price", 1.0, 0.75)
     assert view["findings"][1] == "1 field gives less than before: price of t1, 100% → 75%."
 
 
@@ -103,7 +96,7 @@ def test_a_selector_that_finds_nothing_any_more_is_named_though_the_record_is_wh
         return make_stored_job(tmp_path / name, lines)
 
     found, view = compared(job("monday", "<p class=price>{}</p>"), job("tuesday", "<b>{}</b>"))
-    fell = [(key[0], key[2], then, now) for _template, key, then, now in selector_rows(found) if now != then]
+    fell = [(key[0], key[2], then, now) for _template, key, then, now in found.selectors if now != then]
     assert fell == [("price", "p.price", 1.0, 0.0), ("price", "b", 0.0, 1.0)]
     assert found.kinds == {"unchanged": 6}
     assert "1 selector gives less than before: p.price (price), 100% → 0%." in view["findings"]

@@ -15,8 +15,16 @@ import pytest
 from llmcrawler.core.reporting.account import FAILED, UNKNOWN, lasting_stats
 from llmcrawler.core.reporting.html.digest import Digest
 from llmcrawler.core.reporting.html.render import embedded_json, render, web_link
-from llmcrawler.core.reporting.html.sources import feed_source, job_source, open_lines
-from llmcrawler.core.reporting.html.view import build, by_folder, by_type, costs_of, depth_table, template_views
+from llmcrawler.core.reporting.html.sources import open_lines, open_source
+from llmcrawler.core.reporting.html.view import (
+    build,
+    by_folder,
+    by_type,
+    costs_of,
+    depth_table,
+    template_names,
+    template_views,
+)
 from llmcrawler.core.reporting.timeline import Timeline, chart_data, chart_rows, pace_of
 from llmcrawler.core.storage import SiteState, TemplatesFile
 from llmcrawler.core.storage.job_file import JOB_FILE, Run, open_job_file, write_run
@@ -90,16 +98,22 @@ def feed(tmp_path, lines, name="feed.jsonl"):
 
 
 def report_of_feed(path, max_listed=100):
-    with feed_source(path) as material:
-        view = build(material, max_listed)
+    with open_source(path, 0.0) as source:
+        view = build(source, max_listed)
     return view, render(view, "1.0", 0.0).decode()
+
+
+def view_of_template(runs, entry):
+    found, learned = digest(*LINES), {("a.example", "t1"): entry}
+    (view, _list) = template_views(found, learned, template_names(found, learned), costs_of(runs), {})
+    return view
 
 
 def test_pages_are_counted_by_type_template_depth_and_folder():
     found = digest(*LINES)
     assert found.in_words == "3 pages and 1 failed url"
     assert depth_table(found, ["product", "listing", FAILED]) == [(0, [0, 1, 0], 1), (1, [2, 0, 1], 3)]
-    boxes = by_type(found, {("a.example", "t1"): "/p/*/"})
+    boxes = by_type(found, template_names(found, {("a.example", "t1"): TEMPLATE}))
     assert [(box["name"], box["value"]) for box in boxes] == [("product", 2), (FAILED, 1), ("listing", 1)]
     assert boxes[0]["children"][0] == {
         "name": "/p/*/", "value": 2, "type": "product", "template": "t1", "site": "a.example",
@@ -126,8 +140,7 @@ def test_folders_that_all_pages_lie_in_are_no_box_and_small_ones_are_put_togethe
 
 
 def test_fields_have_what_was_learned_beside_what_the_pages_gave():
-    costs = costs_of([run_of(STATS)])
-    (view, _list) = template_views(digest(*LINES), [{**TEMPLATE, "site": "a.example"}], costs, {})
+    view = view_of_template([run_of(STATS)], TEMPLATE)
     assert [tuple(one[name] for name in ("name", "type", "filled", "example")) for one in view["fields"]] == [
         ("name", "string", 2, "Lamp"),
         ("price", "", 1, "1.00"),
@@ -143,8 +156,7 @@ def test_a_place_that_an_earlier_field_has_is_marked():
     places = [("excl", "p.price"), ("incl", "p.price"), ("stock", "p.stock")]
     selectors = [{"field": name, "css": css} for name, css in places]
     selectors.append({"field": "left", "css": "p.stock", "pattern": "(.+) left"})
-    learned = [{**TEMPLATE, "site": "a.example", "selectors": selectors}]
-    (view, _list) = template_views(digest(*LINES), learned, costs_of([]), {})
+    view = view_of_template([], {**TEMPLATE, "selectors": selectors})
     marks = [(one["name"], one["selectors"][0]["same_as"]) for one in view["fields"] if one["selectors"]]
     assert marks == [("excl", ""), ("incl", "excl"), ("stock", ""), ("left", "")]
 
@@ -174,17 +186,17 @@ def test_the_findings_name_the_largest_templates_of_pages_that_are_of_no_type(tm
 
 def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
     known = costs_of([run_of(STATS), run_of(STATS, 2), run_of({}, 3)])
-    assert (known.calls, known.tokens) == (6, 12_000)
-    assert known.cost_usd == pytest.approx(0.022)
+    assert (known["calls"], known["tokens"]) == (6, 12_000)
+    assert known["cost_usd"] == pytest.approx(0.022)
     unknown = costs_of([run_of({key: value for key, value in STATS.items() if "cost" not in key})])
-    assert unknown.cost_usd is None
-    assert (costs_of([]).calls, costs_of([]).cost_usd) == (0, 0)
+    assert unknown["cost_usd"] is None
+    assert (costs_of([])["calls"], costs_of([])["cost_usd"]) == (0, 0)
 
 
 def test_the_share_that_the_provider_had_in_its_cache_is_told_where_there_is_one():
     sums = {"llmcrawler/llm/prompt_tokens": 4900, "llmcrawler/llm/provider_cached_tokens": 980}
-    assert costs_of([run_of(STATS | sums)]).provider_cached_share == pytest.approx(0.2)
-    assert costs_of([]).provider_cached_share == 0
+    assert costs_of([run_of(STATS | sums)])["provider_cached_share"] == pytest.approx(0.2)
+    assert costs_of([])["provider_cached_share"] == 0
 
 
 def test_pace_names_the_limit_that_held_most():
@@ -304,8 +316,8 @@ def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
     write_run(connection, run_of(STATS, 2))
     connection.close()
     TemplatesFile(folder / "templates.json").save({"a.example": SiteState([TEMPLATE], {})})
-    with job_source(folder, 0.0) as material:
-        view = build(material, 100)
+    with open_source(folder, 0.0) as source:
+        view = build(source, 100)
     assert view["digest"].pages == 7
     assert [(one["run"].number, one["delta_pages"], one["changes"]["new"]) for one in view["runs"]] == [
         (2, -1, 1),
@@ -323,12 +335,12 @@ def test_what_was_learned_is_read_where_the_last_run_kept_it(tmp_path):
     write_run(connection, replace(run, figures={"settings": {"TEMPLATES_FILE": str(tmp_path / "shop.json")}}))
     connection.close()
     TemplatesFile(tmp_path / "shop.json").save({"a.example": SiteState([TEMPLATE], {})})
-    with job_source(folder, 0.0) as material:
-        assert [one["template"] for one in material.learned.templates] == ["t1"]
-        assert material.gaps == []
+    with open_source(folder, 0.0) as source:
+        assert [one["template"] for one in source.learned.templates] == ["t1"]
+        assert source.gaps == []
     (tmp_path / "shop.json").write_text("no json")
-    with job_source(folder, 0.0) as material:
-        assert "TEMPLATES_FILE=" in material.gaps[0]
+    with open_source(folder, 0.0) as source:
+        assert "TEMPLATES_FILE=" in source.gaps[0]
 
 
 def test_what_is_kept_of_the_stats_can_be_written_and_has_no_proxies():
@@ -345,12 +357,12 @@ def test_what_is_kept_of_the_stats_can_be_written_and_has_no_proxies():
 
 def test_a_job_without_runs_or_templates_says_so(tmp_path):
     folder = asyncio.run(make_job(tmp_path / "job"))
-    with job_source(folder, 0.0) as material:
-        view = build(material, 100)
+    with open_source(folder, 0.0) as source:
+        view = build(source, 100)
     html = render(view, "1.0", 0.0).decode()
     assert "has not written yet how it went" in html
     assert "No file of learned templates" in html
-    with pytest.raises(ConfigError, match="no such file"), job_source(tmp_path, 0.0):
+    with pytest.raises(ConfigError, match="no such file"), open_source(tmp_path, 0.0):
         pass
 
 

@@ -12,8 +12,8 @@ import pytest
 from llmcrawler.core.content import read_page
 from llmcrawler.core.reporting.html.digest import RecordRows
 from llmcrawler.core.reporting.html.render import render
-from llmcrawler.core.reporting.html.sources import open_source
-from llmcrawler.core.reporting.html.stored_pages import Looked, PageDetails, look_at, selector_results
+from llmcrawler.core.reporting.html.sources import LearnedSites, ReportSource, open_source
+from llmcrawler.core.reporting.html.stored_pages import StoredPages, look_at, selector_results
 from llmcrawler.core.reporting.html.view import build
 from llmcrawler.core.reporting.text import shown_value
 from llmcrawler.core.storage import SiteState
@@ -159,7 +159,7 @@ def test_nothing_of_a_stored_page_runs_or_is_fetched():
                                    "<div style='background:url(//e.example)'>x</div>"
                                    "<style>@import '//e.example'</style>"
                                    "<form action='//e.example'><input autofocus onfocus=stolen()></form>")  # fmt: skip
-    html = look_at(hostile, (), "https://shop.example/", "").html
+    html = look_at(hostile, (), "https://shop.example/", "")[0]
     assert "e.example" not in html
     assert not re.search(r"<(script|iframe|meta|style|link)|stolen|javascript|autofocus|\son\w+=", html)
     assert "a lamp" in html
@@ -181,11 +181,11 @@ def test_a_job_that_keeps_no_bodies_says_which_setting_keeps_them(tmp_path):
 
 
 def test_what_can_be_looked_at_is_bounded_and_shared_out_among_templates():
-    details = PageDetails(text_bytes=20_000)
+    details = StoredPages(ReportSource("job", (), LearnedSites()), text_bytes=20_000)
     noise = [bytes([number * 7 % 251, number % 13 + 60]).hex() * 400 for number in range(2_000)]
     for number in range(2_000):
-        details.add(number, (SITE, "t1"), product(number, text=f"{noise[number]}{number}"), None)
-    details.add(5_000, (SITE, "t2"), product(5_000), None)
+        details.add(number, product(number, text=f"{noise[number]}{number}"))
+    details.add(5_000, product(5_000, template="t2"))
     details.close()
     assert 5_000 in details.places
     assert 100 <= len(details.places) < 2_000
@@ -193,11 +193,11 @@ def test_what_can_be_looked_at_is_bounded_and_shared_out_among_templates():
 
 
 def test_pages_of_many_templates_are_packed_before_they_fill_the_memory():
-    details = PageDetails(html_bytes=100_000)
+    numbers = " ".join(map(str, range(60_000)))
+    source = ReportSource("job", (), LearnedSites(), lambda url: f"<p>{url} {numbers}")
+    details = StoredPages(source, html_bytes=100_000)
     for number in range(40):
-        page = Looked("".join(map(str, range(number, number + 80_000))))
-        if details.wants_html((SITE, f"t{number}")):
-            details.add(number, (SITE, f"t{number}"), product(number), page)
+        details.add(number, product(number, template=f"t{number}"))
     assert details.pieces
     assert details.html_pages < 40
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmcrawler.core.reporting.html.comparison import compare, comparison_view
-from llmcrawler.core.reporting.html.render import render, render_comparison
+from llmcrawler.core.reporting.html.render import render
 from llmcrawler.core.reporting.html.sources import open_source
 from llmcrawler.core.reporting.html.view import build
 
@@ -25,4 +25,4 @@ def make_comparison(before: Path, after: Path, max_listed: int, version: str, no
     """
     with open_source(before, now) as then, open_source(after, now) as later:
         view = comparison_view(compare(then, later, max_listed), then, later)
-    return render_comparison(view, version, now), str(view["findings"][0]).rstrip(".")
+    return render(view, version, now, "comparison.html"), str(view["findings"][0]).rstrip(".")

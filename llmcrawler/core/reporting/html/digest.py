@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from llmcrawler.core.reporting.account import CountedLine, CrawlAccount, rights_words, short
 from llmcrawler.core.reporting.html.sources import FeedItem
-from llmcrawler.core.reporting.text import plain, shown_value
+from llmcrawler.core.reporting.text import many, plain, shown_value
 from llmcrawler.core.storage import RightsCounts, marks_of
 from llmcrawler.core.storage.rights_marks import said_in, signals_of
 
@@ -20,7 +19,26 @@ _MAX_HOSTS = 100
 _MAX_CONFLICTS = 50
 _OF_ROBOTS_TXT: Final = {"robots": "forbids the url", "robots_unreachable": "could not be had: nothing is fetched"}
 
+_MAX_RECORD_CHARS = 8_000_000  # of all values; records beyond are left out
+_MAX_TYPES = 200
+_MAX_FIELDS = 60
+_NAME_CHARS = 80
+_LONG_CHARS = 40  # a column of texts that are longer on average stands behind the others
+_NEARLY_ALL = 0.9
+
+_TEXT_CHARS = 300
+_TITLE_CHARS = 160
+_URL_CHARS = 2_000
+_MESSAGE_CHARS = 200
+_NAMED = ("origin", "site", "type", "template", "error", "way", "change")
+_COLUMNS = (*_NAMED, "path", "title", "status", "depth", "ms", "sure")
+
+_MAX_PATHS = 2_000
+_MAX_CHANGED = 200
+_PATH_LEVELS = 3
+
 Statement = tuple[str, str, str, str]  # what says it, where, literally, and what that means for each use
+Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 
 @dataclass(slots=True)
@@ -32,7 +50,9 @@ class Concerned:
 
 
 class RightsDigest:
-    """Each statement with the pages that it is about; `left_out` counts what is beyond the bounds."""
+    """Each statement about the use of pages, with the pages that it is about; `left_out` counts what is beyond the
+    bounds.
+    """
 
     def __init__(self) -> None:
         self.hosts: dict[str, dict[Statement, Concerned]] = {}
@@ -47,66 +67,43 @@ class RightsDigest:
     @property
     def rows(self) -> list[tuple[str, list[tuple[Statement, Concerned]]]]:
         """Return the statements by host, those about most pages first."""
-        by_host = ((host, sorted(said.items(), key=_by_pages)) for host, said in self.hosts.items())
+        by_host = [
+            (host, sorted(said.items(), key=lambda pair: (-pair[1].pages, pair[0])))
+            for host, said in self.hosts.items()
+        ]
         return sorted(by_host, key=lambda pair: (-pair[1][0][1].pages, pair[0]))
 
     def add(self, item: FeedItem, url: str, origin: str) -> None:
         self._marks.update(marks_of(item))
-        host = origin.partition("://")[2]
-        for statement in set(_statements(item, origin)):
-            self._add_statement(host, statement, url)
+        host, robots, error = origin.partition("://")[2], item.get("robots"), item.get("error")
+        said: set[Statement] = set()
+        for one in signals_of(item):
+            uses = one.get("uses")
+            means = ", ".join(f"{use}: {answer}" for use, answer in uses.items()) if isinstance(uses, dict) else ""
+            said.add((_text(one.get("name")), _text(one.get("where")), _text(one.get("value")), _text(means)))
+        if isinstance(robots, list) and robots:
+            said.add(("robots", "header or meta", _text(", ".join(map(str, robots))), ""))
+        if isinstance(error, dict) and (effect := _OF_ROBOTS_TXT.get(str(error.get("kind")))):
+            said.add(("robots.txt", f"{origin}/robots.txt", "", effect))
+        for statement in said:
+            known = self.hosts.setdefault(host, {}) if len(self.hosts) < _MAX_HOSTS else self.hosts.get(host)
+            if known is not None and (statement in known or len(known) < _MAX_PER_HOST):
+                known.setdefault(statement, Concerned(url)).pages += 1
+            else:
+                self.left_out += 1
         conflicts = said_in(item).get("conflicts")
-        for text in map(_shown, conflicts if isinstance(conflicts, list) else ()):
+        for text in map(_text, conflicts if isinstance(conflicts, list) else ()):
             if (host, text) in self.conflicts or len(self.conflicts) < _MAX_CONFLICTS:
                 self.conflicts.setdefault((host, text), Concerned(url)).pages += 1
-
-    def _add_statement(self, host: str, statement: Statement, url: str) -> None:
-        if host not in self.hosts and len(self.hosts) >= _MAX_HOSTS:
-            self.left_out += 1
-            return
-        said = self.hosts.setdefault(host, {})
-        if statement in said or len(said) < _MAX_PER_HOST:
-            said.setdefault(statement, Concerned(url)).pages += 1
-        else:
-            self.left_out += 1
-
-
-def _statements(item: FeedItem, origin: str) -> Iterator[Statement]:
-    for one in signals_of(item):
-        uses = one.get("uses")
-        means = ", ".join(f"{use}: {answer}" for use, answer in uses.items()) if isinstance(uses, dict) else ""
-        yield _shown(one.get("name")), _shown(one.get("where")), _shown(one.get("value")), _shown(means)
-    robots, error = item.get("robots"), item.get("error")
-    if isinstance(robots, list) and robots:
-        yield "robots", "header or meta", _shown(", ".join(map(str, robots))), ""
-    kind = str(error.get("kind")) if isinstance(error, dict) else ""
-    if kind in _OF_ROBOTS_TXT:
-        yield "robots.txt", f"{origin}/robots.txt", "", _OF_ROBOTS_TXT[kind]
-
-
-def _by_pages(pair: tuple[Statement, Concerned]) -> Any:
-    return -pair[1].pages, pair[0]
-
-
-def _shown(value: Any) -> str:
-    return plain("" if value is None else value)[:_TEXT_CHARS]
-
-
-_MAX_CHARS = 8_000_000  # of all values; records beyond are left out
-_MAX_TYPES = 200
-_MAX_FIELDS = 60
-_NAME_CHARS = 80
-_LONG_CHARS = 40  # a column of texts that are longer on average stands behind the others
-_NEARLY_ALL = 0.9
 
 
 class RecordRows:
     """The records that the table shows; `left_out` counts the others."""
 
-    def __init__(self, max_chars: int = _MAX_CHARS) -> None:
+    def __init__(self, max_chars: int = _MAX_RECORD_CHARS) -> None:
         self.left_out = 0
         self._left = max_chars
-        self._fields: dict[str, dict[str, int]] = {}
+        self._fields: dict[str, dict[str, int]] = {}  # by page type, each with its place in a row
         self._rows: dict[str, list[list[Any]]] = {}
         self._in_title: dict[str, Counter[str]] = {}
 
@@ -114,15 +111,13 @@ class RecordRows:
         return sum(map(len, self._rows.values()))
 
     def add(self, row: int | None, page_type: str, record: dict[str, Any], title: str = "") -> None:
-        """Add the record of the page in this row of the list, None for a page that is not listed. `title` is that of
-        the page.
-        """
+        """Add the record of the page in this row of the list, None for a page that is not listed."""
         if row is None or self._left <= 0 or (page_type not in self._rows and len(self._rows) >= _MAX_TYPES):
             self.left_out += 1
             return
-        fields = self._fields.setdefault(page_type, {})
+        fields, in_title = self._fields.setdefault(page_type, {}), self._in_title.setdefault(page_type, Counter())
         values: list[Any] = [row, *[None] * len(fields)]
-        in_title = self._in_title.setdefault(page_type, Counter())
+        title = "".join(title.split()).casefold()
         for name, value in record.items():
             if name not in fields and len(fields) >= _MAX_FIELDS:
                 continue
@@ -130,7 +125,9 @@ class RecordRows:
             values += [None] * (place + 1 - len(values))
             values[place] = shown_value(value)
             self._left -= len(str(values[place])) + 8
-            in_title[name] += isinstance(value, str) and _begins(title, value)
+            # A title may have the name of the site after the value.
+            start = "".join(value.split()).casefold() if isinstance(value, str) else ""
+            in_title[name] += bool(start) and title.startswith(start)
         self._rows.setdefault(page_type, []).append(values)
 
     def as_json(self) -> dict[str, Any]:
@@ -141,8 +138,15 @@ class RecordRows:
         found = {}
         for page_type, rows in sorted(self._rows.items(), key=lambda pair: (-len(pair[1]), pair[0])):
             names = list(self._fields[page_type])
-            columns = {name: [_at(row, 1 + place) for row in rows] for place, name in enumerate(names)}
-            ordered = sorted(names, key=lambda name: _rank(columns[name]))
+            # Earlier rows lack the fields that came later.
+            columns = {
+                name: [row[place] if place < len(row) else None for row in rows] for place, name in enumerate(names, 1)
+            }
+            ranks = {}
+            for name, column in columns.items():
+                texts = [str(value) for value in column if value is not None]
+                ranks[name] = sum(map(len, texts)) > _LONG_CHARS * len(texts), 2 * len(texts) < len(rows)
+            ordered = sorted(names, key=ranks.__getitem__)
             repeated, count = (self._in_title[page_type].most_common(1) or [("", 0)])[0]
             found[page_type] = {
                 "fields": [plain(name)[:_NAME_CHARS] for name in ordered],
@@ -152,28 +156,6 @@ class RecordRows:
         return found
 
 
-def _begins(title: str, value: str) -> bool:
-    """Tell whether the title of a page is this value, perhaps with the name of the site after it."""
-    words, start = ("".join(text.split()).casefold() for text in (title, value))
-    return bool(start) and words.startswith(start)
-
-
-def _at(row: list[Any], place: int) -> Any:
-    return row[place] if place < len(row) else None
-
-
-def _rank(column: list[Any]) -> tuple[bool, bool]:
-    """Return what columns are ordered by: whether their texts are long, and whether most records have no value."""
-    texts = [str(value) for value in column if value is not None]
-    return sum(map(len, texts)) > _LONG_CHARS * len(texts), 2 * len(texts) < len(column)
-
-
-_TITLE_CHARS = 160
-_URL_CHARS = 2_000
-_MESSAGE_CHARS = 200
-_NAMED = ("origin", "site", "type", "template", "error", "way", "change")
-
-
 class PageRows:
     """The first `limit` pages; `left_out` counts the others."""
 
@@ -181,9 +163,7 @@ class PageRows:
         self.limit = limit
         self.left_out = 0
         self._names: dict[str, dict[str, int]] = {name: {} for name in _NAMED}  # to their numbers, as they came
-        self._columns: dict[str, list[Any]] = {
-            name: [] for name in (*_NAMED, "path", "title", "status", "depth", "ms", "sure")
-        }
+        self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._messages: dict[int, str] = {}
 
     def __len__(self) -> int:
@@ -191,51 +171,35 @@ class PageRows:
 
     def add(self, item: FeedItem, counted: CountedLine) -> int | None:
         """Add a page; return its row, None where the list is full."""
-        if len(self) >= self.limit:
+        row = len(self)
+        if row >= self.limit:
             self.left_out += 1
             return None
         if counted.error:
-            message = (item.get("error") or {}).get("message") or ""
-            self._messages[len(self)] = _cut(plain(message), _MESSAGE_CHARS)
+            self._messages[row] = _cut((item.get("error") or {}).get("message"), _MESSAGE_CHARS)
         place = (counted.origin, counted.site, counted.page_type, counted.template, counted.error)
         names = (*place, short(item.get("decided_by")), short(item.get("change")))
-        for name, text in zip(_NAMED, names, strict=True):
-            numbers = self._names[name]
-            self._columns[name].append(numbers.setdefault(text, len(numbers)))
         latency, confidence = _number(item.get("latency_seconds")), _number(item.get("confidence"))
-        values = {
-            "path": str(item["url"])[:_URL_CHARS].removeprefix(counted.origin),
-            "title": _cut(plain(item.get("title") or ""), _TITLE_CHARS),
-            "status": _number(item.get("status")),
-            "depth": _number(item.get("depth")),
-            "ms": None if latency is None else round(1000 * latency),
-            "sure": None if confidence is None else round(100 * confidence),
-        }
-        for name, value in values.items():
-            self._columns[name].append(value)
-        return len(self) - 1
+        values = (
+            *(
+                numbers.setdefault(name, len(numbers))
+                for numbers, name in zip(self._names.values(), names, strict=True)
+            ),
+            str(item["url"])[:_URL_CHARS].removeprefix(counted.origin),
+            _cut(item.get("title"), _TITLE_CHARS),
+            _number(item.get("status")),
+            _number(item.get("depth")),
+            None if latency is None else round(1000 * latency),
+            None if confidence is None else round(100 * confidence),
+        )
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+        return row
 
     def as_json(self) -> dict[str, Any]:
         """Return `columns` by name; those in `names` hold numbers of names. `messages` are those of errors, by row."""
         names = {name: list(numbers) for name, numbers in self._names.items()}
         return {"names": names, "columns": self._columns, "messages": self._messages}
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _number(value: Any) -> Any:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) else None  # JSON has no NaN, and Python reads it all the same
-
-
-_MAX_PATHS = 2_000
-_MAX_CHANGED = 200
-_PATH_LEVELS = 3
-_TEXT_CHARS = 300
-
-Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 
 class Digest(CrawlAccount):
@@ -272,15 +236,19 @@ class Digest(CrawlAccount):
 
     @property
     def in_words(self) -> str:
-        words = f"{self.good:,} {self.noun[:-1] if self.good == 1 else self.noun}"
-        return words + (f" and {self.failed:,} failed url{'' if self.failed == 1 else 's'}" if self.failed else "")
+        failed = f" and {many(self.failed, 'failed url')}" if self.failed else ""
+        return many(self.good, self.noun[:-1]) + failed
 
     def add(self, item: FeedItem) -> int | None:
         """Count a page; return its row in the list, None where the list is full."""
         counted, depth = self.count(item), item.get("depth")
         self.depths[depth if isinstance(depth, int) else 0, counted.page_type] += 1
         self._add_path(counted)
-        self._add_change(item, counted.url)
+        if change := short(item.get("change")):
+            self.changes[change] += 1
+            some = self.changed.setdefault(change, [])
+            if change != "unchanged" and len(some) < _MAX_CHANGED:
+                some.append((counted.url, _text(item.get("title") or "")))
         self.rights.add(item, counted.url, counted.origin)
         if self._with_times:
             self._add_time(item)
@@ -301,13 +269,6 @@ class Digest(CrawlAccount):
                 return
         self.paths["…", (), counted.page_type] += 1
 
-    def _add_change(self, item: FeedItem, url: str) -> None:
-        if change := short(item.get("change")):
-            self.changes[change] += 1
-            some = self.changed.setdefault(change, [])
-            if change != "unchanged" and len(some) < _MAX_CHANGED:
-                some.append((url, plain(item.get("title") or "")[:_TEXT_CHARS]))
-
     def _add_time(self, item: FeedItem) -> None:
         try:
             moment = datetime.fromisoformat(str(item.get("fetched_at"))).timestamp()
@@ -316,3 +277,17 @@ class Digest(CrawlAccount):
         latency = item.get("latency_seconds")
         is_error = item.get("error") is not None
         self.timed.append((moment, latency if isinstance(latency, int | float) else None, is_error))
+
+
+def _text(value: Any) -> str:
+    return plain("" if value is None else value)[:_TEXT_CHARS]
+
+
+def _cut(value: Any, length: int) -> str:
+    text = plain(value or "")
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _number(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else None  # JSON has no NaN, and Python reads it all the same

@@ -20,43 +20,27 @@ from llmcrawler.core.reporting.text import duration, moment, money, percent, pla
 _ASSETS = files("llmcrawler.core.reporting.html") / "assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
 _POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_REPORT = ("report.html", "echarts.min.js", "listing.js", "report.js")
-_CAMPAIGN = ("campaign.html",)
-_COMPARISON = ("comparison.html", "listing.js", "comparison.js")
+_SCRIPTS = {
+    "report.html": ("echarts.min.js", "listing.js", "report.js"),
+    "comparison.html": ("listing.js", "comparison.js"),
+    "campaign.html": (),
+}
 
 
-def render(view: dict[str, Any], version: str, now: float) -> bytes:
-    """Return the page of a report as a whole, in UTF-8."""
-    return _page(_REPORT, view, version, now)
-
-
-def render_comparison(view: dict[str, Any], version: str, now: float) -> bytes:
-    """Return the page of a comparison as a whole, in UTF-8."""
-    return _page(_COMPARISON, view, version, now)
-
-
-def render_campaign(view: dict[str, Any], version: str, now: float) -> bytes:
-    """Return the page of a campaign as a whole, in UTF-8."""
-    return _page(_CAMPAIGN, view, version, now)
-
-
-def _page(assets: tuple[str, ...], view: dict[str, Any], version: str, now: float) -> bytes:
-    template, *names = assets
-    scripts = [_asset(name) for name in names]
+def render(view: dict[str, Any], version: str, now: float, template: str = "report.html") -> bytes:
+    """Return the page as a whole, in UTF-8."""
+    scripts = [_asset(name) for name in _SCRIPTS[template]]
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts) or "'none'"
-    page = (
-        _environment()
-        .get_template(template)
-        .render(
-            **view,
-            version=version,
-            now=now,
-            policy=_POLICY.format(hashes=hashes),
-            style=Markup(_asset("report.css")),  # noqa: S704 - ours
-            scripts=[Markup(one) for one in scripts],  # noqa: S704 - ours
-        )
+    page = _environment().get_template(template)
+    text = page.render(
+        **view,
+        version=version,
+        now=now,
+        policy=_POLICY.format(hashes=hashes),
+        style=Markup(_asset("report.css")),  # noqa: S704 - ours
+        scripts=[Markup(one) for one in scripts],  # noqa: S704 - ours
     )
-    return page.encode("utf-8", "replace")
+    return text.encode("utf-8", "replace")
 
 
 def embedded_json(value: Any) -> Markup:
@@ -84,7 +68,7 @@ def _asset(name: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=DictLoader({name: _asset(name) for name in ("report.html", "comparison.html", "campaign.html")}),
+        loader=DictLoader({name: _asset(name) for name in _SCRIPTS}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

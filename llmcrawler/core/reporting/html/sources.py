@@ -9,7 +9,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -34,13 +34,26 @@ from llmcrawler.errors import ConfigError, TooCostly
 
 FeedItem = Mapping[str, Any]
 
+MAX_STEPS = 100_000  # of work on one page: a tenth of a second
 _MAX_CHARS = 400_000  # of HTML that is read anew
 _MAX_READ = 1_000  # pages of parted templates that are read anew, 10 ms each
-MAX_STEPS = 100_000  # of work on one page: a tenth of a second
+_ITEMS_AT_ONCE = 200
+_TEMPLATE = re.compile(r'"kind": ?"template"')
+_KINDS = ("page", "url")  # items of a crawl, and of a map
+
+_GAPS = (
+    "Requests in flight, 429 and 503 answers, and what bounded the crawl: a feed has only the pages that came of it.",
+    "Tokens and cost of the model: a feed has only the calls for learning a template.",
+    "What waits in the queue, and earlier runs.",
+    "The HTML of the pages: which element of a page each value comes from, and how often each selector gives one.",
+)
+_CURE = "With -s JOBDIR=FOLDER a crawl keeps these, and scrapy report FOLDER shows them."
 
 
 @dataclass(slots=True)
 class _LearnedSite:
+    """`entries` are for people; what is `stored` for crawls is unpacked with the site's first page."""
+
     stored: StoredSite | None = None
     entries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -76,12 +89,11 @@ class LearnedSites:
         """Return a page's line with the template that it has now. A page type that came from its template is that of
         this template; where it is another one, so is the record. `html` gives the stored page, where it is kept.
         """
-        template, url = item.get("template"), str(item.get("url"))
+        template, page_type, record, url = item.get("template"), item.get("page_type"), item.get("record"), _url(item)
         site = self._site(url)
         if site is None or not isinstance(template, str):
             return item
         now = self._template_now(site, url, template, html)
-        page_type, record = item.get("page_type"), item.get("record")
         judged = site.entries.get(now, {}).get("page_type")
         if judged is not None and judged != page_type and item.get("decided_by") == "template":
             page_type, record = judged, self._record(item, now, str(judged), html)
@@ -99,48 +111,47 @@ class LearnedSites:
         own = [one for one in some if one.key.template == template]
         return [variant for learner in own or (some if of_others else ()) for variant in learner.variants]
 
-    def _template_now(self, site: _LearnedSite, url: str, template: str, html: Callable[[], str | None]) -> str:
-        grouper = site.grouper
-        if grouper is None:
-            return site.aliases.get(template, template)
-        now = grouper.template_now(url, template)
-        if now is None and self._left > 0:
-            self._left -= 1
-            text = html()
-            if text is not None and is_readable(text):
-                page = content.read_page(text, url)
-                now = grouper.match(url, page.features, title=page.title)
-        return now or grouper.resolve(template)
-
     def _site(self, url: str) -> _LearnedSite | None:
-        """Return the site of a url; what the file has of it for crawls is unpacked with its first page."""
         name = site_of(url)
         site = self._sites.get(name)
         if site is not None and site.stored is not None:
             stored, site.stored = site.stored, None
             try:
                 state = stored.state()
-                site.learners = read_learners(name, state["records"]) if "records" in state else ()
-                site.grouper = (
-                    TemplateGrouper.from_json(state["grouping"], origin_of(url)) if "grouping" in state else None
-                )
+                if "records" in state:
+                    site.learners = read_learners(name, state["records"])
+                if "grouping" in state:
+                    site.grouper = TemplateGrouper.from_json(state["grouping"], origin_of(url))
             except (ValueError, KeyError) as error:
-                self.problems.append(
-                    f"What was learned of {name} is damaged ({error}): pages are shown as their lines say."
-                )
+                problem = f"What was learned of {name} is damaged ({error}): pages are shown as their lines say."
+                self.problems.append(problem)
         return site
 
+    def _template_now(self, site: _LearnedSite, url: str, template: str, html: Callable[[], str | None]) -> str:
+        if site.grouper is None:
+            return site.aliases.get(template, template)
+        now = site.grouper.template_now(url, template)
+        if now is None and self._left > 0:
+            self._left -= 1
+            text = html()
+            if text is not None and is_readable(text):
+                page = content.read_page(text, url)
+                now = site.grouper.match(url, page.features, title=page.title)
+        return now or site.grouper.resolve(template)
+
     def _record(self, item: FeedItem, template: str, page_type: str, html: Callable[[], str | None]) -> Any:
-        url, lang = str(item.get("url")), str(item.get("lang") or "")
-        variants, text = self.variants(url, template, page_type), html()
+        variants, text = self.variants(_url(item), template, page_type), html()
         if not variants and item.get("record_by") == BY_STRUCTURED_DATA and page_type in RecordTypes():
             return item.get("record")
-        if not variants or text is None or not is_readable(text):
-            return None
-        try:
-            return extract_best(variants, text, str(item.get("final_url") or url), lang, MAX_STEPS)
-        except TooCostly:
-            return None
+        if variants and text is not None and is_readable(text):
+            with suppress(TooCostly):
+                url, lang = str(item.get("final_url") or _url(item)), str(item.get("lang") or "")
+                return extract_best(variants, text, url, lang, MAX_STEPS)
+        return None
+
+
+def _url(item: FeedItem) -> str:
+    return str(item.get("url"))
 
 
 def is_readable(html: str) -> bool:
@@ -154,19 +165,6 @@ def site_of(url: str) -> str:
         return site_name(url)
     except ValueError:
         return ""
-
-
-_ITEMS_AT_ONCE = 200
-_TEMPLATE = re.compile(r'"kind": ?"template"')
-_KINDS = ("page", "url")  # items of a crawl, and of a map
-
-_GAPS = (
-    "Requests in flight, 429 and 503 answers, and what bounded the crawl: a feed has only the pages that came of it.",
-    "Tokens and cost of the model: a feed has only the calls for learning a template.",
-    "What waits in the queue, and earlier runs.",
-    "The HTML of the pages: which element of a page each value comes from, and how often each selector gives one.",
-)
-_CURE = "With -s JOBDIR=FOLDER a crawl keeps these, and scrapy report FOLDER shows them."
 
 
 @dataclass(slots=True)
@@ -192,7 +190,7 @@ class ReportSource:
 
 def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
     """Open a JOBDIR or a feed. Raises ConfigError, also while its items are read, where it is none of ours."""
-    return job_source(path, now) if path.is_dir() else feed_source(path)
+    return _open_job(path, now) if path.is_dir() else _open_feeds(path)
 
 
 @contextmanager
@@ -205,56 +203,29 @@ def open_lines(path: Path) -> Iterator[tuple[Iterator[FeedItem], str]]:
             purposes = {run.figures.get("settings", {}).get("CRAWL_PURPOSE") or "" for run in read_runs(connection)}
             yield _job_items(connection), purposes.pop() if len(purposes) == 1 else ""
         return
-    yield _lines_of(_feeds(path), has_templates=False), ""
-
-
-def _feeds(path: Path) -> list[Path]:
-    """Return a feed, or those that a pattern like pages-*.jsonl is of, the one that was written last at the end."""
-    found = [] if path.exists() else [one for one in path.parent.glob(path.name) if one.is_file()]
-    return sorted(found, key=lambda one: (one.stat().st_mtime, one)) or [path]
-
-
-def _lines_of(feeds: Sequence[Path], *, has_templates: bool) -> Iterator[FeedItem]:
-    """Yield the pages of feeds. Of several feeds some may be empty, and a url has one line: where a worker died another
-    one may have repeated it.
-    """
-    if len(feeds) == 1:
-        with _open_feed(feeds[0]) as file:
-            yield from _feed_items(file, feeds[0], may_be_empty=has_templates)
-        return
-    seen: set[int] = set()
-    for feed in feeds:
-        with _open_feed(feed) as file:
-            for item in _feed_items(file, feed, may_be_empty=True):
-                key = hash(item["url"])
-                if key not in seen:
-                    seen.add(key)
-                    yield item
-    if not seen and not has_templates:
-        raise ConfigError(f"{feeds[0]} and {len(feeds) - 1} more: there is no page in them")
+    yield _feed_lines(_feeds(path), may_be_empty=False), ""
 
 
 @contextmanager
-def job_source(folder: Path, now: float) -> Iterator[ReportSource]:
+def _open_job(folder: Path, now: float) -> Iterator[ReportSource]:
     status = job_status(folder, now)
     with open_snapshot(folder) as connection:
         runs = read_runs(connection)
         # Nothing is learned of a map's urls.
         is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))
         learned = LearnedSites() if is_map else _learned(folder, runs)
-        gaps = learned.problems
         if not runs:
-            gaps.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
+            learned.problems.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
 
         @lru_cache(maxsize=1)  # a page is looked at twice in a row
         def html_of(url: str) -> str | None:
             body = read_page(connection, url).body
-            return (
-                None if body is None or not body.body else content.decode_page(body.body, body.header("content-type"))
-            )
+            if body is None or not body.body:
+                return None
+            return content.decode_page(body.body, body.header("content-type"))
 
-        items = (learned.now(item, partial(html_of, str(item.get("url")))) for item in _job_items(connection))
-        yield ReportSource(str(folder), items, learned, html_of, status, runs, gaps)
+        items = (learned.now(item, partial(html_of, _url(item))) for item in _job_items(connection))
+        yield ReportSource(str(folder), items, learned, html_of, status, runs, learned.problems)
 
 
 def _job_items(connection: JobConnection) -> Iterator[FeedItem]:
@@ -264,7 +235,7 @@ def _job_items(connection: JobConnection) -> Iterator[FeedItem]:
         yield from (item for _seq, item in some)
 
 
-def _learned(folder: Path, runs: list[Run]) -> LearnedSites:
+def _learned(folder: Path, runs: Sequence[Run]) -> LearnedSites:
     named = runs[-1].figures.get("settings", {}).get("TEMPLATES_FILE") if runs else None
     path = Path(named).expanduser() if named else folder / "templates.json"
     learned = LearnedSites()
@@ -281,14 +252,19 @@ def _learned(folder: Path, runs: list[Run]) -> LearnedSites:
     return learned
 
 
+def _feeds(path: Path) -> list[Path]:
+    """Return a feed, or those that a pattern like pages-*.jsonl is of, the one that was written last at the end."""
+    found = [] if path.exists() else [one for one in path.parent.glob(path.name) if one.is_file()]
+    return sorted(found, key=lambda one: (one.stat().st_mtime, one)) or [path]
+
+
 @contextmanager
-def feed_source(path: Path) -> Iterator[ReportSource]:
+def _open_feeds(path: Path) -> Iterator[ReportSource]:
     learned, feeds = LearnedSites(), _feeds(path)
     for feed in feeds:
         with _open_feed(feed) as file:
-            for site, template in _feed_templates(file):
-                learned.add(site, [template])
-    lines = _lines_of(feeds, has_templates=bool(learned.templates))
+            _add_templates(learned, file)
+    lines = _feed_lines(feeds, may_be_empty=bool(learned.templates))
     items = (learned.now(item, lambda: None) for item in lines)
     yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
 
@@ -299,62 +275,62 @@ def _open_feed(path: Path) -> Iterator[IO[str]]:
     if not path.exists():
         raise ConfigError(f"{path}: there is no such folder or file")
     try:
-        with _open(path) as file:
-            yield file
+        with path.open("rb") as file:
+            is_packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rt", encoding="utf-8-sig") if is_packed else path.open(encoding="utf-8-sig") as lines:
+            yield lines
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is damaged, or no feed in JSON Lines ({error})") from error
 
 
-def _open(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
-    if is_packed:
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    return path.open(encoding="utf-8-sig")
-
-
-def _feed_templates(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the templates of a feed with their sites; one comes again when it changes. Lines that are none are left to
-    `_feed_items`.
-    """
-    for text in file:
-        if _TEMPLATE.search(text) is None:
-            continue
-        try:
+def _add_templates(learned: LearnedSites, file: IO[str]) -> None:
+    """Add the templates of a feed; one comes again when it changes. Lines that are none are left to `_feed_lines`."""
+    for text in filter(_TEMPLATE.search, file):
+        with suppress(ValueError, RecursionError):
             item = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(item, dict) and item.get("kind") == "template" and isinstance(item.get("template"), str):
-            examples = item.get("examples")
-            urls = examples if isinstance(examples, list) else []
-            yield next((site_of(url) for url in urls if isinstance(url, str)), ""), item
+            if isinstance(item, dict) and item.get("kind") == "template" and isinstance(item.get("template"), str):
+                examples = item.get("examples")
+                urls = [url for url in examples if isinstance(url, str)] if isinstance(examples, list) else []
+                learned.add(site_of(urls[0]) if urls else "", [item])
 
 
-def _feed_items(file: IO[str], path: Path, *, may_be_empty: bool) -> Iterator[FeedItem]:
-    found = 0
+def _feed_lines(feeds: Sequence[Path], *, may_be_empty: bool) -> Iterator[FeedItem]:
+    """Yield the pages of feeds. Of several feeds some may be empty, and a url has one line: where a worker died another
+    one may have repeated it.
+    """
+    are_several, found = len(feeds) > 1, False
+    seen: set[int] = set()
+    for feed in feeds:
+        with _open_feed(feed) as file:
+            for item in _pages(file, feed, may_be_cut=may_be_empty or are_several):
+                key = hash(item["url"])
+                if key not in seen:
+                    found = True
+                    seen.update([key] * are_several)
+                    yield item
+    if not found and not may_be_empty:
+        if are_several:
+            raise ConfigError(f"{feeds[0]} and {len(feeds) - 1} more: there is no page in them")
+        how = "a report is made of a JOBDIR, or of a feed in JSON Lines"
+        raise ConfigError(f"{feeds[0]}: there is no page in it; {how}")
+
+
+def _pages(file: IO[str], path: Path, *, may_be_cut: bool) -> Iterator[FeedItem]:
+    """Yield the pages of a feed, whose last line may be cut: the crawl is writing it, or was ended there."""
     for number, text in enumerate(file, start=1):
         if not text.strip():
             continue
+        problem = "is no line of a feed"
         try:
-            item = _feed_item(text, path, number)
-        except ConfigError:
-            if (found or may_be_empty) and not text.endswith("\n"):  # the crawl is writing it, or was ended there
-                break
-            raise
+            item = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            item, problem = None, f"is no JSON ({error}); a report needs a feed in JSON Lines"
+        if not isinstance(item, dict):
+            if may_be_cut and not text.endswith("\n"):
+                return
+            raise ConfigError(f"{path}: line {number} {problem}")
         if item.get("kind") in _KINDS and isinstance(item.get("url"), str):
-            found += 1
+            may_be_cut = True
             yield item
-    if not found and not may_be_empty:
-        raise ConfigError(f"{path}: there is no page in it; a report is made of a JOBDIR, or of a feed in JSON Lines")
-
-
-def _feed_item(text: str, path: Path, number: int) -> dict[str, Any]:
-    try:
-        item = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: line {number} is no JSON ({error}); a report needs a feed in JSON Lines") from error
-    if not isinstance(item, dict):
-        raise ConfigError(f"{path}: line {number} is no line of a feed")
-    return item
