@@ -150,14 +150,17 @@ def install_command(extra: str) -> str:
     return f'pip install "llmcrawler[{extra}]"'
 
 
+def is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a parent of it is not there
+        return False
+
+
 def require(module: str, extra: str, purpose: str) -> None:
     """Raise ConfigError where a module that an extra brings is not installed. `purpose` is the setting, option or feed
     that needs it.
     """
-    try:
-        is_installed = find_spec(module) is not None
-    except ModuleNotFoundError:  # a parent of it is not there
-        is_installed = False
-    if not is_installed:
+    if not is_installed(module):
         name = module.partition(".")[0]
         raise ConfigError(f"{purpose} needs {name}, which is not installed: {install_command(extra)}")

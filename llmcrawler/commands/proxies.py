@@ -61,11 +61,7 @@ async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> 
     if provider is None:
         raise ConfigError("there are no proxies: set PROXIES, PROXIES_FILE or PROXY_PROVIDER")
     return await check_proxies(
-        await provider.load(),
-        url,
-        timeout_seconds=opts.timeout,
-        attempts=opts.attempts,
-        concurrency=opts.at_once,
+        await provider.load(), url, timeout_seconds=opts.timeout, attempts=opts.attempts, concurrency=opts.at_once
     )
 
 

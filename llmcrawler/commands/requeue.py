@@ -36,9 +36,7 @@ class Command(Offline, ScrapyCommand):
         )
         parser.add_argument("--stage", action="append", metavar="STAGE", help="of which this stage failed")
         parser.add_argument(
-            "--force",
-            action="store_true",
-            help="also pages of which nothing failed: from --stage on, or fetched again",
+            "--force", action="store_true", help="also pages of which nothing failed: from --stage on, or fetched again"
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.core.frontier import Frontier, MemoryFrontier
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.configuration import JobSettings, job_spec_of
+from llmcrawler.crawl.configuration import JobSettings
 from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.crawl.job import Job
 from llmcrawler.errors import StorageFailed
@@ -57,7 +57,7 @@ def build_backend(
         lines = SafeLines(crawler)
         session = DistributedSession(
             kept.session_rules,
-            job_spec_of(crawler.settings, crawler.spidercls.name, options),
+            kept.spec(crawler.spidercls.name, options),
             options.max_pages,
             unsafe_of=lines.unsafe,
             on_kept=lines.set_kept,
@@ -69,7 +69,7 @@ def build_backend(
     if kept.jobdir is not None and options.urls:
         job = Job(
             kept.jobdir,
-            job_spec_of(crawler.settings, crawler.spidercls.name, options),
+            kept.spec(crawler.spidercls.name, options),
             kept.job_rules,
             on_failure=partial(_end_crawl, crawler, switch),
             before_close=lambda reason: crawler.signals.send_catch_log(signals.job_closing, reason=reason),

@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, cast
+from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -48,22 +48,15 @@ _COMPLAINTS: Final = {
     "less_than_equal": " is out of range: at most {le:g}",
     "value_error": "{error}",
 }
+_CURES: Final = {
+    "content_workers": ": it is auto, or how many processes read pages beside the crawl's",
+    "proxy_ban_statuses": " are no HTTP statuses: write numbers such as 403,407",
+    **dict.fromkeys(("feeds", "understanding_fields", "understanding_options"), ": it is a JSON object, as {{}}"),
+}
 _EXPORTERS: Final = {
     "console": "opentelemetry.sdk.trace.export.ConsoleSpanExporter",
     "otlp": "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter",
 }
-
-
-def reading(read: Callable[[Any], Any], complaint: str) -> BeforeValidator:
-    """Convert a value with `read`; where that raises ValueError or TypeError, the error is `complaint`."""
-
-    def convert(given: Any) -> Any:
-        try:
-            return read(given)
-        except (TypeError, ValueError):
-            raise ValueError(complaint) from None
-
-    return BeforeValidator(convert)
 
 
 def one_of(*known: str) -> BeforeValidator:
@@ -78,57 +71,34 @@ def one_of(*known: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _as_bool(given: Any) -> bool:
+def _flag(given: Any) -> bool:
     if given in ("True", "true", "False", "false"):
         return given in ("True", "true")
-    return bool(int(given))
+    try:
+        return bool(int(given))
+    except (TypeError, ValueError):
+        raise ValueError(" is not True or False") from None
 
 
-def _as_list(given: Any) -> list[Any]:
-    return given.split(",") if isinstance(given, str) and given else [*(given or ())]
-
-
-def _as_mapping(given: Any) -> dict[Any, Any]:
-    return dict(json.loads(given) if isinstance(given, str) else given or {})
-
-
-def _as_local_path(given: Any) -> Path | None:
+def _local_file(given: Any) -> Path | None:
     if "://" in str(given):
-        raise ValueError
+        raise ValueError(": it is a file on this machine, not a url")
     return Path(given).expanduser() if given else None
 
 
-def _as_port(given: Any) -> int:
-    port = int(given or 0)
-    if not 0 <= port <= 65535:
-        raise ValueError
-    return port
-
-
-def _as_workers(given: Any) -> int | None:
-    if given == "auto":
-        return None
-    if int(given) < 0:
-        raise ValueError
-    return int(given)
-
-
-def _as_statuses(given: Any) -> frozenset[int]:
-    statuses = frozenset(map(int, _as_list(given)))
-    if not all(100 <= status <= 599 for status in statuses):
-        raise ValueError
-    return statuses
-
-
 Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else str(given).strip())]
-Flag = Annotated[bool, reading(_as_bool, " is not True or False")]
+Flag = Annotated[bool, BeforeValidator(_flag)]
 Natural = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Names = Annotated[list[Any], reading(_as_list, ": it is a list, or names with commas")]
-Table = Annotated[dict[Any, Any], reading(_as_mapping, ": it is a JSON object, as {}")]
+_Split = BeforeValidator(lambda given: given.split(",") if isinstance(given, str) and given else given or [])
+Names = Annotated[list[Any], _Split]
+Table = Annotated[
+    dict[Any, Any],
+    BeforeValidator(lambda given: json.loads(given) if given and isinstance(given, str) else given or {}),
+]
 Folder = Annotated[Path | None, BeforeValidator(lambda given: Path(given) if given else None)]
-LocalFile = Annotated[Path | None, reading(_as_local_path, ": it is a file on this machine, not a url")]
+LocalFile = Annotated[Path | None, BeforeValidator(_local_file)]
 
 
 class SettingsGroup(BaseModel):
@@ -145,7 +115,8 @@ class SettingsGroup(BaseModel):
         except ValidationError as invalid:
             error = invalid.errors()[0]
             name = str(error["loc"][0])
-            complaint = _COMPLAINTS.get(error["type"], f": {error['msg']}").format(**error.get("ctx", {}))
+            complaint = _CURES.get(name) or _COMPLAINTS.get(error["type"], f": {error['msg']}")
+            complaint = complaint.format(**error.get("ctx", {}))
             if complaint.startswith(" is not "):
                 complaint += f"; the default is {default_of(name.upper())}"
             raise ConfigError(f"{name.upper()}={given[name]!r}{complaint}") from None
@@ -225,9 +196,7 @@ class ProxySettings(SettingsGroup):
     """PROXIES, PROXY_PROVIDER and the settings of the services are read by `resolve_proxies`."""
 
     proxy_sticky: Flag
-    proxy_ban_statuses: Annotated[
-        frozenset[int], reading(_as_statuses, " are no HTTP statuses: write numbers such as 403,407")
-    ]
+    proxy_ban_statuses: Annotated[frozenset[Annotated[int, Field(ge=100, le=599)]], _Split]
     proxy_ban_marks: Names
     proxy_max_switches: Count
     proxy_max_faults: Count
@@ -263,7 +232,7 @@ class RenderSettings(SettingsGroup):
 class MonitoringSettings(SettingsGroup):
     progress: Annotated[str, one_of("auto", "live", "log", "off")]
     progress_log_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    metrics_port: Annotated[int, reading(_as_port, " is no port")]
+    metrics_port: Annotated[int, Field(ge=0, le=65535)]
     metrics_host: Text
     metrics_textfile: LocalFile
     traces: Text
@@ -333,13 +302,11 @@ class FeedSettings(SettingsGroup):
 
 
 class ContentSettings(SettingsGroup):
-    content_workers: Annotated[
-        int | None, reading(_as_workers, ": it is auto, or how many processes read pages beside the crawl's")
-    ]
+    content_workers: Literal["auto"] | Natural
     content_inline_chars: Count
 
     def worker_rules(self) -> WorkerRules:
-        if self.content_workers is None:
+        if self.content_workers == "auto":
             return WorkerRules(usable_cores() - 1 if hasattr(os, "fork") else 0)
         return WorkerRules(self.content_workers, at_once=True)
 
@@ -385,6 +352,7 @@ class JobSettings(SettingsGroup):
     stage_timeout_seconds: Seconds
     page_stages: Names
     templates_file: LocalFile
+    feeds: Table
 
     @property
     def job_rules(self) -> JobRules:
@@ -419,7 +387,7 @@ class JobSettings(SettingsGroup):
             stages[name] = function
         return stages
 
-    def spec(self, spider: str, options: ExploreOptions, feeds: FeedSettings) -> JobSpec:
+    def spec(self, spider: str, options: ExploreOptions) -> JobSpec:
         known = (*STAGES, *self.stages())
         unknown = set(options.force) - {*known, "all"}
         if unknown:
@@ -434,7 +402,7 @@ class JobSettings(SettingsGroup):
             any_arguments=self.jobdir_force,
             retries=options.is_list,
             keys=options.keys,
-            feeds=tuple(map(str, feeds.feeds)),
+            feeds=tuple(map(str, self.feeds)),
         )
 
     def crawl_name(self, options: ExploreOptions) -> str:
@@ -578,10 +546,6 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
         countries=read_countries(settings),
     )
     return ProxyPool(provider, rules, clock=time.monotonic)
-
-
-def job_spec_of(settings: BaseSettings, spider: str, options: ExploreOptions) -> JobSpec:
-    return JobSettings.of(settings).spec(spider, options, FeedSettings.of(settings))
 
 
 def rights_of_sites(settings: BaseSettings, options: ExploreOptions) -> SiteRights:

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +26,7 @@ from llmcrawler.core.urls import Scope
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import (
     BotAuthSettings,
+    FeedSettings,
     JobSettings,
     ModelSettings,
     MonitoringSettings,
@@ -34,19 +34,17 @@ from llmcrawler.crawl.configuration import (
     RenderSettings,
     check_groups,
     check_page_types,
-    job_spec_of,
     proxies_of,
 )
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.model_building import check_shared_budget, model_of
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values, hint
-from llmcrawler.errors import ConfigError, require
+from llmcrawler.errors import ConfigError, is_installed, require
 from llmcrawler.items import Page, Template, Url
 
 CHOSEN_PRIORITY: Final = 1  # of FEEDS: more than a default, less than whatever a user or an add-on sets
 _OTHER: Final = re.compile(r"[^\w.-]+")
-_MAX_CHARS: Final = 100
 _LIBRARIES: Final = {"s3": ("boto3", "boto3"), "gs": ("google.cloud.storage", "google-cloud-storage")}
 _FLAT: Final = ("csv", "documents", "markdown")  # their fields may be parts, as record.price
 _OBJECTS: Final = ("record", "results", "meta", "error")  # fields of a page that have parts
@@ -61,27 +59,28 @@ _READERS: dict[str, template_store.Reader] = {
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
     check_settings(settings)
-    kept, proxies = JobSettings.of(settings), ProxySettings.of(settings)
+    kept, model_settings = JobSettings.of(settings), ModelSettings.of(settings)
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     check_page_types("goal", options.goal, options)
-    model, model_settings = model_of(settings), ModelSettings.of(settings)
+    model = model_of(settings)
     check_shared_budget(model_settings)
-    if model is not None and model.is_embedded and not model.is_optional:
+    is_embedded = model is not None and model.is_embedded
+    if is_embedded and not model_settings.llm_optional:
         require("xllamacpp", "embedded", "LLM_PROVIDER=embedded")
-    if model is not None and model.is_embedded and model_settings.llm_embedded_model:
+    if is_embedded and model_settings.llm_embedded_model:
         explicit_model(model_settings.llm_embedded_model)
     if options.wanted is not None:
         RecordValidator(options.wanted.schema)
     if proxies_of(settings) is None and options.has_countries:
         raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see docs/proxies.md")
-    proxies.validator()
+    ProxySettings.of(settings).validator()
     BotAuthSettings.of(settings).signer()
     MonitoringSettings.of(settings).check(is_shared=bool(kept.redis_url))
     check_feed_settings(settings, options)
     browser = RenderSettings.of(settings).playwright_executable
     if browser and options.render != NEVER and shutil.which(browser) is None:
         raise ConfigError(f"PLAYWRIGHT_EXECUTABLE={browser}: no such program")
-    spec = job_spec_of(settings, spider, options)
+    spec = kept.spec(spider, options)
     if kept.redis_url:
         require("redis", "redis", "REDIS_URL")
         _check_distributed(kept, spec, options)
@@ -126,14 +125,22 @@ def _check_distributed(kept: JobSettings, spec: JobSpec, options: ExploreOptions
 
 def check_feed_settings(settings: BaseSettings, options: ExploreOptions) -> None:
     """Raise ConfigError for a feed that could not be written, and for a field that no line has."""
-    job = settings.get("JOBDIR")
-    goes_on = bool(job) and (Path(job) / JOB_FILE).exists()
-    for name, feed in settings.getdict("FEEDS").items():
+    kept = JobSettings.of(settings)
+    goes_on = kept.jobdir is not None and (kept.jobdir / JOB_FILE).exists()
+    is_map = isinstance(options, MapOptions)
+    for name, feed in kept.feeds.items():
         uri, format_ = str(name), str(feed.get("format"))
         chosen = feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS")
         if format_ == WARC:
-            _check_archive(settings, uri, options)
-        if format_ in (RECORDS, RIGHTS) and isinstance(options, MapOptions):
+            if is_map:
+                raise ConfigError(f"{uri}: a map keeps no pages, so there is nothing for an archive; name another form")
+            if kept.redis_url:
+                cure = "archive with a JOBDIR instead"
+                raise ConfigError(f"{uri}: workers share lines and not what servers have sent: {cure}")
+            if kept.jobdir is not None and not kept.store_bodies:
+                cure = "leave STORE_BODIES on"
+                raise ConfigError(f"{uri}: a job that goes on writes its archive anew from stored pages: {cure}")
+        if format_ in (RECORDS, RIGHTS) and is_map:
             raise ConfigError(f"{uri}:{format_}: a map lists urls, and no {format_}; name another form, as urls.csv")
         if format_ == RECORDS:
             check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
@@ -147,16 +154,7 @@ def check_feed_settings(settings: BaseSettings, options: ExploreOptions) -> None
 
 def wants_exchanges(settings: BaseSettings) -> bool:
     """Tell whether any feed is an archive, for which what was asked and answered is kept with each page."""
-    return any(str(feed.get("format")) == WARC for feed in settings.getdict("FEEDS").values())
-
-
-def _check_archive(settings: BaseSettings, uri: str, options: ExploreOptions) -> None:
-    if isinstance(options, MapOptions):
-        raise ConfigError(f"{uri}: a map keeps no pages, so there is nothing for an archive; name another form")
-    if settings.get("REDIS_URL"):
-        raise ConfigError(f"{uri}: workers share lines and not what servers have sent: archive with a JOBDIR instead")
-    if settings.get("JOBDIR") and not settings.getbool("STORE_BODIES"):
-        raise ConfigError(f"{uri}: a job that goes on writes its archive anew from stored pages: leave STORE_BODIES on")
+    return any(str(feed.get("format")) == WARC for feed in FeedSettings.of(settings).feeds.values())
 
 
 def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:
@@ -172,44 +170,31 @@ def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) ->
 
 def _check_place(settings: BaseSettings, uri: str, format_: str) -> None:
     parts = urlsplit(uri)
-    if parts.scheme in ("", "file"):
-        _check_path(uri, Path(unquote(parts.path) if parts.scheme else uri), format_)
-        return
-    known = {name for name, storage in settings.getwithbase("FEED_STORAGES").items() if name and storage}
-    if parts.scheme not in known:
-        raise ConfigError(f"-O {uri}: nothing writes to {parts.scheme}:// here; there are: {', '.join(sorted(known))}")
-    module, package = _LIBRARIES.get(parts.scheme, ("", ""))
-    if module and not _is_installed(module):
-        raise ConfigError(f"-O {uri}: {parts.scheme}:// needs a library: pip install {package}")
-
-
-def _check_path(uri: str, path: Path, format_: str) -> None:
-    if "%(" in uri:
-        return
-    if path.is_dir() and not is_folder(uri, format_):
-        raise ConfigError(f"-O {uri}: it is a folder; name a file in it")
-    there = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
-    if there != path and not there.is_dir():
-        raise ConfigError(f"-O {uri}: {there} is a file, and no folder")
-    if not os.access(there, os.W_OK):
-        raise ConfigError(f"-O {uri}: {there} may not be written to")
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package around it
-        return False
+    if parts.scheme not in ("", "file"):
+        known = {name for name, storage in settings.getwithbase("FEED_STORAGES").items() if name and storage}
+        if parts.scheme not in known:
+            there = ", ".join(sorted(known))
+            raise ConfigError(f"-O {uri}: nothing writes to {parts.scheme}:// here; there are: {there}")
+        module, package = _LIBRARIES.get(parts.scheme, ("", ""))
+        if module and not is_installed(module):
+            raise ConfigError(f"-O {uri}: {parts.scheme}:// needs a library: pip install {package}")
+    elif "%(" not in uri:
+        path = Path(unquote(parts.path) if parts.scheme else uri)
+        if path.is_dir() and not is_folder(uri, format_):
+            raise ConfigError(f"-O {uri}: it is a folder; name a file in it")
+        there_is = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+        if there_is != path and not there_is.is_dir():
+            raise ConfigError(f"-O {uri}: {there_is} is a file, and no folder")
+        if not os.access(there_is, os.W_OK):
+            raise ConfigError(f"-O {uri}: {there_is} may not be written to")
 
 
 def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str, options: ExploreOptions) -> None:
     if format_ not in (*_FLAT, *_ALL_LINES, "parquet", RIGHTS):  # those of a form of the user's are its own
         return
-    known = _names(Url if isinstance(options, MapOptions) else Page)
-    if format_ == RIGHTS:
-        known = [*RIGHTS_COLUMNS]
+    known = [*RIGHTS_COLUMNS] if format_ == RIGHTS else _names(Url if isinstance(options, MapOptions) else Page)
     if format_ in _ALL_LINES:
-        known += [name for name in _names(Template) if name not in known]
+        known = [*dict.fromkeys((*known, *_names(Template)))]
     for name in chosen:
         if name in known or (format_ in _FLAT and _is_part(name, options)):
             continue
@@ -235,9 +220,9 @@ def needs_feed(settings: BaseSettings, arguments: Mapping[str, object]) -> bool:
     """Tell whether the lines of a crawl would be kept nowhere: no feed, no job, no pipeline of the user's own; and
     whether a file would be found by who started it, as it would not with Scrapyd or on one of many machines.
     """
-    if settings.getdict("FEEDS") or settings.get("FEED_URI") or settings.get("JOBDIR") or settings.get("REDIS_URL"):
-        return False
-    return "_job" not in arguments and not has_own_pipeline(settings)
+    kept = JobSettings.of(settings)
+    is_kept = FeedSettings.of(settings).uris or kept.jobdir or kept.redis_url or has_own_pipeline(settings)
+    return not is_kept and "_job" not in arguments
 
 
 def has_own_pipeline(settings: BaseSettings) -> bool:
@@ -254,6 +239,6 @@ def default_feed(spider: str, options: ExploreOptions, folder: Path) -> Path:
         what = "stdin" if given == "-" else Path(given).stem
     else:
         what = urlsplit(options.urls[0]).netloc
-    name = f"{spider}-{_OTHER.sub('-', what)[:_MAX_CHARS].strip('-.')}"
+    name = f"{spider}-{_OTHER.sub('-', what)[:100].strip('-.')}"
     names = (folder / f"{name}{'' if number == 1 else f'-{number}'}.jsonl" for number in count(1))
     return next(path for path in names if not path.exists())

@@ -18,15 +18,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Final, Self, TextIO
 from urllib.parse import urlencode
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
 from llmcrawler.core.storage import StoredBody
 from llmcrawler.core.storage.archives.archived_pages import (

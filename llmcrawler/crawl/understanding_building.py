@@ -31,13 +31,7 @@ from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, DuplicateFinder
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
-from llmcrawler.crawl.configuration import (
-    ContentSettings,
-    JobSettings,
-    ModelSettings,
-    RecordSettings,
-    page_types_of,
-)
+from llmcrawler.crawl.configuration import ContentSettings, JobSettings, ModelSettings, RecordSettings, page_types_of
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError

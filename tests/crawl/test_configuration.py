@@ -50,8 +50,8 @@ def test_a_limit_in_money_is_held_at_a_price_that_is_known(settings: dict[str, A
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"METRICS_PORT": "many"}, "METRICS_PORT='many' is no port"),
-        ({"METRICS_PORT": 70000}, "METRICS_PORT=70000 is no port"),
+        ({"METRICS_PORT": "many"}, "METRICS_PORT='many' is not a whole number"),
+        ({"METRICS_PORT": 70000}, "METRICS_PORT=70000 is out of range: at most 65535"),
         ({"METRICS_TEXTFILE": "/no/such/folder/crawl.prom"}, "there is no folder /no/such/folder"),
         ({"TRACES": "jaeger"}, "TRACES='jaeger': it is console, otlp, or the path"),
         ({"TRACES": "no.such.Exporter"}, "TRACES='no.such.Exporter'"),

@@ -159,8 +159,7 @@ def test_no_more_contexts_are_open_than_wanted():
 
 
 RULES = TrafficRules(
-    refuse_url=AddressGuard(["http://localhost:631/"]).reason_to_refuse,
-    is_forbidden=lambda url: "/private/" in url,
+    refuse_url=AddressGuard(["http://localhost:631/"]).reason_to_refuse, is_forbidden=lambda url: "/private/" in url
 )
 
 

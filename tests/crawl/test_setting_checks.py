@@ -60,11 +60,7 @@ def test_a_name_that_looks_like_a_setting_or_an_argument_is_refused_with_that(na
 
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [
-        ("KNOWLEDGE_FILE", "TEMPLATES_FILE"),
-        ("LLM_BATCH_API", "LLM_SERVICE_TIER=flex"),
-        ("LOOP_WATCHDOG_MS", "py-spy"),
-    ],
+    [("KNOWLEDGE_FILE", "TEMPLATES_FILE"), ("LLM_BATCH_API", "LLM_SERVICE_TIER=flex"), ("LOOP_WATCHDOG_MS", "py-spy")],
 )
 def test_a_removed_setting_is_refused_with_what_to_use_instead(name, instead):
     with pytest.raises(ConfigError, match=f"-s {name}: this setting was removed.*{instead}"):

@@ -30,10 +30,7 @@ def tasks(tmp_path: Path, **given: object) -> list[tuple[str, dict[str, object]]
     ],
 )
 def test_urls_are_read_from_several_kinds_of_file(tmp_path, kind, text):
-    assert listed(tmp_path, kind, text) == [
-        ListedTask("https://a.example/1"),
-        ListedTask("https://b.example:8080/2"),
-    ]
+    assert listed(tmp_path, kind, text) == [ListedTask("https://a.example/1"), ListedTask("https://b.example:8080/2")]
 
 
 def test_a_task_without_anything_is_a_get_under_its_key(tmp_path):

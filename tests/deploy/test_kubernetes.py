@@ -8,15 +8,7 @@ import pytest
 
 import llmcrawler
 from tests.deploy.dockerfile_steps import stages
-from tests.deploy.manifests import (
-    DEPLOY,
-    container,
-    jobs,
-    of_kind,
-    pods,
-    size_bytes,
-    variables,
-)
+from tests.deploy.manifests import DEPLOY, container, jobs, of_kind, pods, size_bytes, variables
 
 JOB_PODS = [job["template"]["spec"] for job in jobs()]
 
