@@ -46,6 +46,7 @@ from llmcrawler.core.storage.feeds import INDEX, sweep
 from llmcrawler.core.storage.job_file import DUPLICATE, JOB_FILE, LOCK_FILE, Run, lock_folder, write_run
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.core.storage.requeueing import RequeueChoice, park, requeue_in_transaction
+from llmcrawler.crawl.configuration import JobSettings
 from llmcrawler.errors import ConfigError, StorageFailed
 
 _PLACEHOLDER = re.compile(r"%\(\w+\)[-+ #0]*\d*\w")  # of Scrapy's feed uris
@@ -105,7 +106,8 @@ class Job:
             connection = open_job_file(folder / JOB_FILE)
             check_arguments(connection, folder, spec)
             check_bodies(connection, folder, spec)
-            is_forced = is_forced_anew(connection, spec)
+            # Stages or tasks are to run again that an interrupted run was not already busy with.
+            is_forced = bool(spec.forcing) and spec.forcing != read_value(connection, "forcing", [])
             self.resumed = begin_run(connection, spec, is_forced=is_forced)
             self.fetched_since: float = read_value(connection, "fetched_since", 0.0)
             self.run_number: int = read_value(connection, "runs", 1)
@@ -155,7 +157,23 @@ class Job:
 
     async def counts_by_host(self) -> dict[str, tuple[Counts, int]]:
         """Count what earlier runs have of each host, and how many of its pages this one goes through again."""
-        return await self._database.run(count_by_host)
+        query = (
+            "SELECT h.name, sum(u.state = 2), sum(u.state = 3),"
+            " sum(u.state = 2 AND p.error_stage IS NULL AND p.page_type = ?),"
+            " sum(u.state IN (0, 1) AND (p.line IS NOT NULL OR b.url IS NOT NULL))"
+            " FROM urls u JOIN hosts h ON h.id = u.host"
+            " LEFT JOIN pages p ON p.url = u.id LEFT JOIN bodies b ON b.url = u.id AND b.body IS NOT NULL"
+            " AND b.generation = ? GROUP BY u.host"
+        )
+
+        def count(connection: JobConnection) -> dict[str, tuple[Counts, int]]:
+            rows = connection.execute(query, (DUPLICATE, read_value(connection, "generation", 0)))
+            return {
+                host: (Counts(done=done, dead=dead, duplicates=duplicates or 0), repeats)
+                for host, done, dead, duplicates, repeats in rows
+            }
+
+        return await self._database.run(count)
 
     @cached_property
     def exchanges(self) -> ExchangeStore:
@@ -236,28 +254,22 @@ def open_request_job(crawler: Crawler, end: Callable[[str], None]) -> Job:
 
     Raises ConfigError where the job cannot be had.
     """
-    settings, spider = crawler.settings, crawler.spider
+    kept, spider = JobSettings.of(crawler.settings), crawler.spider
     assert spider is not None
+    assert kept.jobdir is not None
 
     def fail(failure: StorageFailed) -> None:
         logger.error("%s. What was written before is kept: make room and run the same command again", failure)
         end("storage_failed")
 
-    spec = JobSpec(
-        spider.name,
-        arguments_of(spider),
-        any_arguments=settings.getbool("JOBDIR_FORCE"),
-        feeds=tuple(map(str, settings.getdict("FEEDS"))),
-    )
-    rules = JobRules(
-        sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS", 1.0),
-        keep_bodies=False,
-        lease_seconds=math.inf,  # no other process has the job, so no lease is ever lost while it runs
-    )
-    return Job(Path(settings["JOBDIR"]), spec, rules, on_failure=fail)
+    feeds = tuple(map(str, kept.feeds))
+    spec = JobSpec(spider.name, _arguments_of(spider), any_arguments=kept.jobdir_force, feeds=feeds)
+    # No other process has the job, so no lease is ever lost while it runs.
+    rules = JobRules(sync_seconds=kept.jobdir_sync_seconds, keep_bodies=False, lease_seconds=math.inf)
+    return Job(kept.jobdir, spec, rules, on_failure=fail)
 
 
-def arguments_of(spider: Spider) -> dict[str, str]:
+def _arguments_of(spider: Spider) -> dict[str, str]:
     """Return the arguments of a spider (-a NAME=VALUE), as far as it keeps them as attributes of the same names.
 
     A spider with a constructor of its own may have any other attributes, so only those that it has parameters for
@@ -269,15 +281,6 @@ def arguments_of(spider: Spider) -> dict[str, str]:
     own = [maker for maker in makers if not maker.__module__.startswith("scrapy.")]
     names = {name for maker in own for name in inspect.signature(maker).parameters}
     return {name: value for name, value in given.items() if name in names or not own}
-
-
-def is_forced_anew(connection: JobConnection, spec: JobSpec) -> bool:
-    """Tell whether stages or tasks are to run again that an interrupted run was not already busy with."""
-    return bool(_forcing(spec)) and _forcing(spec) != read_value(connection, "forcing", [])
-
-
-def _forcing(spec: JobSpec) -> list[str]:
-    return [*spec.stages, *(f"key={key}" for key in spec.keys)]
 
 
 def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> ResumeState:
@@ -293,13 +296,23 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
     else:
         truncate_feeds(connection, spec.feeds if finished else None)
         _take_back_unsafe(connection)
-    _put_first(connection)
+    # Better urls found meanwhile must not take the places of pages that were under way among `max_pages`.
+    connection.execute(
+        f"UPDATE urls SET rank = {REQUEUED_RANK} WHERE state IN (?, ?) AND "  # noqa: S608 - a constant is put in
+        "(EXISTS (SELECT 1 FROM bodies b WHERE b.url = urls.id AND b.body IS NOT NULL AND b.generation = ?)"
+        " OR EXISTS (SELECT 1 FROM pages p WHERE p.url = urls.id AND p.line IS NOT NULL))",
+        (State.QUEUED, State.LEASED, read_value(connection, "generation", 0)),
+    )
     if is_forced and not spec.keys:
         _force(connection, spec.stages)
     if spec.retries:
-        _retry(connection, spec, is_forced=is_forced)
-    if is_forced or not _forcing(spec):
-        write_value(connection, "forcing", _forcing(spec))
+        choice = RequeueChoice(keys=spec.keys, dead=True, failed=True)
+        if spec.keys and is_forced:
+            choice = RequeueChoice(stages=spec.stages or ("fetch",), keys=spec.keys, is_forced=True)
+        requeue_in_transaction(connection, choice)
+        park(connection, spec.keys)
+    if is_forced or not spec.forcing:
+        write_value(connection, "forcing", spec.forcing)
     now, fetched_since = time.time(), read_value(connection, "fetched_since", 0.0)
     values = {
         "spider": spec.spider,
@@ -327,9 +340,8 @@ def _refresh(connection: JobConnection) -> None:
         (State.QUEUED, State.DONE, State.DEAD),
     )
     connection.execute("UPDATE pages SET seq = NULL")
-    connection.execute("DELETE FROM marks")
-    connection.execute("DELETE FROM stages")
-    connection.execute("DELETE FROM feeds")
+    for table in ("marks", "stages", "feeds"):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - one of these three
 
 
 def _take_back_unsafe(connection: JobConnection) -> None:
@@ -345,28 +357,6 @@ def _take_back_unsafe(connection: JobConnection) -> None:
     return_to_queue(connection, [url for (url,) in rows])
 
 
-def _put_first(connection: JobConnection) -> None:
-    """Give pages that were under way the best priority: better urls found meanwhile must not take their places among
-    `max_pages`.
-    """
-    connection.execute(
-        f"UPDATE urls SET rank = {REQUEUED_RANK} WHERE state IN (?, ?) AND "  # noqa: S608 - a constant is put in
-        "(EXISTS (SELECT 1 FROM bodies b WHERE b.url = urls.id AND b.body IS NOT NULL AND b.generation = ?)"
-        " OR EXISTS (SELECT 1 FROM pages p WHERE p.url = urls.id AND p.line IS NOT NULL))",
-        (State.QUEUED, State.LEASED, read_value(connection, "generation", 0)),
-    )
-
-
-def _retry(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> None:
-    if spec.keys and is_forced:
-        requeue_in_transaction(
-            connection, RequeueChoice(stages=spec.stages or ("fetch",), keys=spec.keys, is_forced=True)
-        )
-    else:
-        requeue_in_transaction(connection, RequeueChoice(keys=spec.keys, dead=True, failed=True))
-    park(connection, spec.keys)
-
-
 def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     first = "fetch" if "fetch" in stages else stages[0]
     query = "SELECT p.url FROM pages p WHERE p.seq IS NOT NULL"
@@ -378,23 +368,6 @@ def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     return_to_queue(connection, urls, forget_stages=known[known.index(first) :] if first in known else stages)
     if first == "fetch":
         connection.execute("DELETE FROM bodies")
-
-
-def count_by_host(connection: JobConnection) -> dict[str, tuple[Counts, int]]:
-    """Return for each host the counts of its urls, and how many pages that earlier runs had are queued again."""
-    query = (
-        "SELECT h.name, sum(u.state = 2), sum(u.state = 3),"
-        " sum(u.state = 2 AND p.error_stage IS NULL AND p.page_type = ?),"
-        " sum(u.state IN (0, 1) AND (p.line IS NOT NULL OR b.url IS NOT NULL))"
-        " FROM urls u JOIN hosts h ON h.id = u.host"
-        " LEFT JOIN pages p ON p.url = u.id LEFT JOIN bodies b ON b.url = u.id AND b.body IS NOT NULL"
-        " AND b.generation = ? GROUP BY u.host"
-    )
-    rows = connection.execute(query, (DUPLICATE, read_value(connection, "generation", 0)))
-    return {
-        host: (Counts(done=done, dead=dead, duplicates=duplicates or 0), repeats)
-        for host, done, dead, duplicates, repeats in rows
-    }
 
 
 def count_pages(connection: JobConnection) -> tuple[int, int, int, int]:
@@ -436,7 +409,10 @@ def truncate_feeds(connection: sqlite3.Connection, feeds: Iterable[str] | None =
         try:
             place = path.stat()
             if (place.st_dev, place.st_ino) == (device, inode) and place.st_size >= offset:
-                _cut(path, offset)
+                if offset:
+                    os.truncate(path, offset)
+                else:
+                    path.unlink()
                 if path.name == INDEX:
                     sweep(path.parent)
         except FileNotFoundError:
@@ -451,10 +427,3 @@ def _pattern_of(uri: str) -> re.Pattern[str]:
     parts = urlsplit(uri)
     path = Path(unquote(parts.path) if parts.scheme == "file" else uri).absolute()
     return re.compile(".*".join(map(re.escape, _PLACEHOLDER.split(str(path)))), re.DOTALL)
-
-
-def _cut(path: Path, offset: int) -> None:
-    if offset:
-        os.truncate(path, offset)
-    else:
-        path.unlink()

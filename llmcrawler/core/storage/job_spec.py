@@ -52,6 +52,11 @@ class JobSpec:
     keys: tuple[str, ...] = ()
     feeds: tuple[str, ...] = ()
 
+    @property
+    def forcing(self) -> list[str]:
+        """What runs again: stages and tasks."""
+        return [*self.stages, *(f"key={key}" for key in self.keys)]
+
 
 def check_arguments(connection: JobConnection, folder: Path, spec: JobSpec) -> None:
     """Raise ConfigError where the job was started by another spider or with other arguments."""
