@@ -109,37 +109,14 @@ def _schema_in(file: str) -> RequestedSchema:
 
 
 Names = Annotated[tuple[str, ...], _of_text(split_names)]
-
-
 Expression = Annotated[str, AfterValidator(_expression)]
-
-
 Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))]
-
-
 Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
-
-
 WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
-
-
 SiteIndex = Annotated[InstanceOf[CaptureIndex], _of_text(CaptureIndex.of)]
-
-
 WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
-
-
 Duplicates = Annotated[Literal["mark", "drop", "keep"], _of_text(str.lower)]
-
-
 Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
-
-
-def complaint(invalid: ValidationError) -> str:
-    """Say what is wrong with the first wrong argument."""
-    error = invalid.errors()[0]
-    said = _COMPLAINTS.get(error["type"], "{name}={value!r}: {msg}")
-    return said.format(name=error["loc"][0], value=error["input"], msg=error["msg"], **error.get("ctx", {}))
 
 
 class ExploreOptions(BaseModel):
@@ -205,8 +182,16 @@ class ExploreOptions(BaseModel):
         known = cls.arguments()
         given = {name: value for name, value in arguments.items() if value is not None and value != ""}
         for name in sorted(given.keys() - known.keys() - (cls.own or set())):
-            if not name.startswith("_"):
-                cls._refuse(name, given[name])
+            if name.startswith("_"):
+                continue
+            if name in cls.refused:
+                raise ConfigError(f"{name}={given[name]!r}: {cls.refused[name]}")
+            if name.upper() in known_settings():
+                setting = f"-s {name.upper()}={given[name]}"
+                raise ConfigError(f"-a {name}: it is a setting, and no argument of the spider: {setting}")
+            meant = hint(name, known)
+            if meant or cls.own is None:
+                raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(known)}")
         options = cls.reading({name: value for name, value in given.items() if name in known})
         if not options.urls:
             raise ConfigError(
@@ -220,17 +205,10 @@ class ExploreOptions(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as invalid:
-            raise ConfigError(complaint(invalid)) from invalid
-
-    @classmethod
-    def _refuse(cls, name: str, value: object) -> None:
-        if name in cls.refused:
-            raise ConfigError(f"{name}={value!r}: {cls.refused[name]}")
-        if name.upper() in known_settings():
-            raise ConfigError(f"-a {name}: it is a setting, and no argument of the spider: -s {name.upper()}={value}")
-        meant = hint(name, cls.arguments())
-        if meant or cls.own is None:
-            raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(cls.arguments())}")
+            error = invalid.errors()[0]
+            told = _COMPLAINTS.get(error["type"], "{name}={value!r}: {msg}")
+            values = {"name": error["loc"][0], "value": error["input"], "msg": error["msg"], **error.get("ctx", {})}
+            raise ConfigError(told.format(**values)) from invalid
 
     @field_validator("urls")
     @classmethod

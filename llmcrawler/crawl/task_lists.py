@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -101,13 +100,31 @@ class TaskList:
     def _entries(self) -> Iterator[tuple[str, Any]]:
         """Yield each entry and the place where it stands."""
         if self.kind == "tasks":
-            for key, value in _load_tasks(self.path, self.argument).items():
-                yield f"task {key!r}", (key, value)
+            yield from ((f"task {key!r}", (key, value)) for key, value in self._load_tasks().items())
             return
         is_csv = self.kind == "csv"
         with self.path.open(encoding="utf-8-sig", errors="surrogateescape", newline="" if is_csv else None) as file:
             for number, entry in self._cells(file) if is_csv else enumerate(file, 1):
                 yield f"line {number}", entry
+
+    def _load_tasks(self) -> dict[str, Any]:
+        repeated: list[str] = []
+
+        def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:  # of two with one name the first would be lost
+            made = dict(pairs)
+            repeated[:] = [] if len(made) == len(pairs) else [name for name, _ in pairs]
+            return made
+
+        try:
+            tasks = json.loads(self.path.read_text(encoding="utf-8-sig"), object_pairs_hook=as_dict)
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise ConfigError(f"{self.argument}: it is no JSON: {error}") from error
+        if not isinstance(tasks, dict):
+            raise ConfigError(f"{self.argument}: it is no JSON object of tasks by their keys")
+        twice = next((name for name in tasks if repeated.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"{self.argument}: task {twice!r}: there are two of this key")
+        return tasks
 
     def _read(self, entry: Any) -> ListedTask | None:
         """Read an entry: None where there is nothing to fetch. Raises ValueError for a wrong one."""
@@ -161,7 +178,14 @@ class TaskList:
         try:
             task = TaskRequest.model_validate(value)
         except ValidationError as invalid:
-            raise ValueError(_complaint(invalid)) from invalid
+            error = invalid.errors()[0]
+            field = str(error["loc"][0]) if error["loc"] else ""
+            if error["type"] == "extra_forbidden":
+                known = sorted(one.alias or name for name, one in TaskRequest.model_fields.items())
+                raise ValueError(f"no field {field!r}; there are: {', '.join(known)}") from invalid
+            if error["type"] == "value_error":
+                raise error["ctx"]["error"] from invalid
+            raise ValueError(f"{field}={_shown(error['input'])} {_COMPLAINTS[field]}") from invalid
         return ListedTask(read_url(task.url), json.dumps({"key": key, **task.request()}, ensure_ascii=False))
 
 
@@ -170,7 +194,14 @@ def open_list(name: str, file: str) -> TaskList:
     path = Path(_standard_input().name if file == "-" else file)
     if not path.is_file():
         raise ConfigError(f"{name}={file}: {'it is a folder' if path.is_dir() else 'no such file'}")
-    kind = _guessed_kind(path) if file == "-" else _KINDS.get(path.suffix.lower(), "txt")
+    kind = _KINDS.get(path.suffix.lower(), "txt")
+    if file == "-":  # its first line tells
+        with path.open(encoding="utf-8-sig", errors="replace") as opened:
+            first = next((line.strip() for line in opened if line.strip()), "")
+        if first.startswith(("{", '"')) and first.endswith(("}", '"')):
+            kind = "jsonl"
+        elif "url" in [name.strip(' "').lower() for name in first.split(",")]:
+            kind = "csv"
     return TaskList(path, f"{name}={file}", name if name == "tasks" else kind)
 
 
@@ -189,15 +220,6 @@ def _faulty(entry: Any, fault: str) -> ListedTask:
     text = given.get("url") if isinstance(given, dict) else given
     text = without_login(text.strip())[:MAX_URL_LENGTH] if isinstance(text, str) else ""
     return ListedTask(text.encode("utf-8", "replace").decode(), fault=fault, key=key)
-
-
-def _guessed_kind(path: Path) -> str:
-    """Tell from its first line what kind of list a file without a name holds."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        first = next((line.strip() for line in file if line.strip()), "")
-    if first.startswith(("{", '"')) and first.endswith(("}", '"')):
-        return "jsonl"
-    return "csv" if "url" in [name.strip(' "').lower() for name in first.split(",")] else "txt"
 
 
 def _plain_text(given: Any, info: ValidationInfo) -> Any:
@@ -254,37 +276,6 @@ class TaskRequest(BaseModel):
         return {name: value for name, value in made.items() if value not in (None, {}, "")}
 
 
-def _complaint(invalid: ValidationError) -> str:
-    error = invalid.errors()[0]
-    field = str(error["loc"][0]) if error["loc"] else ""
-    if error["type"] == "extra_forbidden":
-        known = sorted(one.alias or name for name, one in TaskRequest.model_fields.items())
-        return f"no field {field!r}; there are: {', '.join(known)}"
-    if error["type"] == "value_error":
-        return str(error["ctx"]["error"])
-    return f"{field}={_shown(error['input'])} {_COMPLAINTS[field]}"
-
-
-def _load_tasks(path: Path, argument: str) -> dict[str, Any]:
-    try:
-        tasks = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_Object)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ConfigError(f"{argument}: it is no JSON: {error}") from error
-    if not isinstance(tasks, _Object):
-        raise ConfigError(f"{argument}: it is no JSON object of tasks by their keys")
-    if tasks.repeated:
-        raise ConfigError(f"{argument}: task {tasks.repeated[0]!r}: there are two of this key")
-    return tasks
-
-
-class _Object(dict[str, Any]):
-    """A JSON object, and the names that stand in it twice: of those the first would be lost without a word."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.repeated = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-
-
 def read_url(given: Any, spell: Callable[[str], str | None] = normalise) -> str:
     """Return the normalised url of a text that may lack its scheme. Raises ValueError where there is none."""
     if given is None or given == "":
@@ -333,7 +324,12 @@ class ArchiveList:
 
     def __iter__(self) -> Iterator[ListedTask]:
         for page in archived_pages(self.files, self.root):
-            yield _task(page)
+            fault = page.fault or ("" if page.place is not None else f"{page.url}: {_SHARED}")
+            try:
+                url = page.url if fault else read_url(page.url)
+            except ValueError as error:
+                url, fault = page.url, str(error)
+            yield ListedTask(url, None if fault else json.dumps({_PLACE: page.place}), fault)
 
     def digest(self) -> str:
         """Return what tells these archives from others."""
@@ -429,25 +425,13 @@ def list_of(given: Mapping[str, Any]) -> TaskList | ArchiveList:
             "-a tasks=FILE.json or -a warc=FILE.warc.gz"
         )
     if names == ["warc"]:
-        _refuse_network(given)
+        if given.get("render", NEVER) not in (NEVER, "auto"):
+            raise ConfigError(f"render={given['render']}: pages of an archive are as they were, and nothing is fetched")
+        if str(given.get("refresh", "0")).lower() not in ("0", "false", "no", "off"):
+            raise ConfigError(
+                "refresh: an archive does not change; give the urls with -a urls=FILE to fetch them again"
+            )
         return ArchiveList.of(str(given["warc"]), str(given.get("warc_root", "")))
     if "warc_root" in given:
         raise ConfigError(f"warc_root={given['warc_root']}: it goes with warc=FILE.cdxj")
     return open_list(names[0], str(given[names[0]]))
-
-
-def _refuse_network(given: Mapping[str, Any]) -> None:
-    """Raise ConfigError where pages of an archive were to be fetched."""
-    if given.get("render", NEVER) not in (NEVER, "auto"):
-        raise ConfigError(f"render={given['render']}: pages of an archive are as they were, and nothing is fetched")
-    if str(given.get("refresh", "0")).lower() not in ("0", "false", "no", "off"):
-        raise ConfigError("refresh: an archive does not change; give the urls with -a urls=FILE to fetch them again")
-
-
-def _task(page: ArchivedPage) -> ListedTask:
-    fault = page.fault or ("" if page.place is not None else f"{page.url}: {_SHARED}")
-    try:
-        url = read_url(page.url) if not fault else page.url
-    except ValueError as error:
-        url, fault = page.url, str(error)
-    return ListedTask(url, fault=fault) if fault else ListedTask(url, json.dumps({_PLACE: page.place}))
