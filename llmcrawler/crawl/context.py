@@ -174,9 +174,8 @@ class CrawlContext:
             crawler.signals.send_catch_log(signals.site_taken, site=site_name(url), kept=kept)
 
         self.backend = build_backend(crawler, options, switch, take_site)
-        is_shared = self.backend.session is not None
-        self.watch = EngineWatch(crawler, switch, is_shared=is_shared)
-        self.stop = CrawlStop(goes_on_later=is_shared or self.backend.job is not None)
+        self.watch = EngineWatch(crawler, switch)
+        self.stop = CrawlStop(goes_on_later=self.backend.session is not None or self.backend.job is not None)
         self.understanding = Understanding(crawler, options, self.backend, self.watch, self.focused_crawl)
 
     @property

@@ -1,4 +1,4 @@
-"""Tells when waiting pages go on, when a crawl ends, and how far its stopping is, by a snapshot of the engine."""
+"""Tells when waiting pages go on, when a crawl ends, and how far its stopping is."""
 
 from __future__ import annotations
 
@@ -6,58 +6,9 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 from scrapy.crawler import Crawler
-
-
-class Phase(StrEnum):
-    """Phase of a crawl. In `WORKING` pages may wait for company; in each other phase they wait no longer."""
-
-    WORKING = "working"  # more pages are on their way
-    BACKING_OUT = "backing_out"  # waiting pages hold up the downloads
-    IDLE = "idle"  # nothing is on its way but what waits
-    FINISHED = "finished"  # nothing is left to do, at any worker
-    CLOSING = "closing"  # requests that are left will not be handed out: to wait for them would be for ever
-    STOPPED = "stopped"  # there is no engine that runs
-
-
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """A snapshot, of a crawl of several workers where `is_shared`.
-
-    `fetching` counts requests in the downloader; `has_pending` is what the scheduler says. `under_way` counts the pages
-    that are being worked on. `is_left` says whether any worker holds a url or may still get one; `is_confirmed`,
-    whether that was heard since this one ran dry.
-    """
-
-    is_running: bool = True
-    is_closing: bool = False
-    is_full: bool = False
-    fetching: int = 0
-    has_pending: bool = False
-    under_way: int = 0
-    is_shared: bool = False
-    is_left: bool = True
-    is_confirmed: bool = False
-
-
-def phase_of(state: EngineState, waiting: int | None = None) -> Phase:
-    """Return the phase. `waiting` pages of those under way wait for just this; None: the others do not matter."""
-    if not state.is_running:
-        return Phase.STOPPED
-    if state.is_closing:
-        return Phase.CLOSING
-    if state.is_shared and state.is_confirmed and not state.is_left:
-        return Phase.FINISHED
-    if state.is_full:
-        return Phase.BACKING_OUT
-    if state.fetching or state.has_pending:
-        return Phase.WORKING
-    if waiting is not None and state.under_way > waiting:
-        return Phase.WORKING
-    return Phase.IDLE
 
 
 class SpiderSwitch(Protocol):
@@ -71,37 +22,35 @@ class SpiderSwitch(Protocol):
 
 @dataclass(frozen=True)
 class EngineWatch:
-    """Takes snapshots of a crawler's engine. `is_shared` by several workers, the crawl ends when all are done."""
+    """Looks at a crawler's engine."""
 
     crawler: Crawler
     switch: SpiderSwitch
-    is_shared: bool = False
 
     def reason_to_flush(self, waiting: int | None = None) -> str | None:
-        """Say why pages must wait no longer; None where they may. `waiting` as in `phase_of`."""
-        phase = phase_of(self.state(), waiting)
-        return None if phase is Phase.WORKING else phase.value
-
-    def is_ending(self) -> bool:
-        """Tell whether all urls that are known are on their way: no others follow but for links on their pages."""
-        state = self.state()
-        return state.is_running and not state.has_pending
-
-    def state(self) -> EngineState:
+        """Say why pages must not wait any longer for company; None while more are on their way. `waiting` pages of
+        those that are being worked on wait for just this; None: the others do not matter.
+        """
         engine = self.crawler.engine
         slot = None if engine is None else engine.scraper.slot
         if engine is None or slot is None or not engine.running:
-            return EngineState(is_running=False)
+            return "stopped"
         if self.switch.is_closing():
-            return EngineState(is_closing=True)
+            return "closing"  # requests that are left will not be handed out
+        if slot.needs_backout():
+            return "backing_out"  # waiting pages hold up the downloads
         scheduler = engine.scheduler
-        return EngineState(
-            is_full=slot.needs_backout(),
-            fetching=0 if scheduler is None else len(engine.downloader.active),
-            has_pending=scheduler is not None and scheduler.has_pending_requests(),
-            under_way=len(slot.active) + len(slot.queue),
-            is_shared=self.is_shared,
-        )
+        if scheduler is not None and (engine.downloader.active or scheduler.has_pending_requests()):
+            return None
+        under_way = len(slot.active) + len(slot.queue)
+        return None if waiting is not None and under_way > waiting else "idle"
+
+    def is_ending(self) -> bool:
+        """Tell whether all urls that are known are on their way: no others follow but for links on their pages."""
+        engine = self.crawler.engine
+        if engine is None or engine.scraper.slot is None or not engine.running:
+            return False
+        return self.switch.is_closing() or engine.scheduler is None or not engine.scheduler.has_pending_requests()
 
 
 def active_bytes(crawler: Crawler) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -36,14 +36,14 @@ _COMPONENTS: Final = (
     *("FEED_STORAGES", "FEED_EXPORTERS", "SCHEDULER", "DOWNLOADER", "DUPEFILTER_CLASS", "STATS_CLASS", "LOG_FORMATTER"),
     *("ROBOTSTXT_PARSER", "REQUEST_FINGERPRINTER_CLASS", "TWISTED_DNS_RESOLVER", "ITEM_PROCESSOR"),
 )
-_FLEX: Final = "LLM_SERVICE_TIER=flex has the provider's lower price"
-_BASES: Final = tuple(f"{name}_BASE" for name in _COMPONENTS)  # where our own components stand
 _OURS: Final = "llmcrawler."
 # Settings that were removed, and what to use instead.
 _REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(("LLM_BATCH_API", "LLM_BATCH_API_QUIET_SECONDS"), _FLEX),
-        **dict.fromkeys(("LLM_BATCH_API_POLL_SECONDS", "LLM_BATCH_API_WAIT_SECONDS"), _FLEX),
+        **dict.fromkeys(
+            [f"LLM_BATCH_API{part}" for part in ("", "_QUIET_SECONDS", "_POLL_SECONDS", "_WAIT_SECONDS")],
+            "LLM_SERVICE_TIER=flex has the provider's lower price",
+        ),
         "KNOWLEDGE_FILE": "each site is learned by itself; TEMPLATES_FILE keeps that for the next crawl of the site",
         "LOOP_WATCHDOG_MS": "py-spy (`py-spy dump`, `py-spy record`) shows what holds the event loop of a crawl",
     }
@@ -126,12 +126,10 @@ def check_values(settings: BaseSettings) -> None:
     for name, default in _defaults().items():
         if not isinstance(default, (bool, int, float)) or name in _NOT_OF_ITS_DEFAULT:
             continue
-        read: Callable[[str], object] = settings.getfloat
-        kind = "a number"
+        kind = "a whole number" if isinstance(default, int) and name not in _FRACTIONS else "a number"
+        read: Any = settings.getint if kind == "a whole number" else settings.getfloat
         if isinstance(default, bool):
             read, kind = settings.getbool, "True or False"
-        elif isinstance(default, int) and name not in _FRACTIONS:
-            read, kind = settings.getint, "a whole number"
         try:
             if settings.get(name) is not None:
                 read(name)
@@ -157,33 +155,25 @@ def check_paths(settings: BaseSettings, names: Iterable[str] = _COMPONENTS) -> N
     """Raise ConfigError for a setting that names a class that is not there. It imports them all."""
     for name in names:
         value = settings.get(name)
-        for path in _paths_in(value) if isinstance(value, Mapping) else (value,):
+        paths = [value]
+        if isinstance(value, Mapping):  # a path stands before an order, or behind a name
+            paths = [key if isinstance(one, int) else one for key, one in value.items() if one is not None]
+            # Of ours also those that are off: a path that has moved would switch nothing off.
+            paths += [key for key, one in value.items() if one is None and str(key).startswith(_OURS)]
+        for path in paths:
             try:
                 load_object(path)
             except (ImportError, NameError, TypeError, ValueError) as error:
-                raise ConfigError(f"{name}: {path!r} cannot be loaded: {_moved_to(path) or error}") from error
+                raise ConfigError(f"{name}: {path!r} cannot be loaded: {_moved_to(str(path)) or error}") from error
 
 
-def _paths_in(components: Mapping[Any, Any]) -> Iterable[Any]:
-    """Yield the components that are on, and ours that are off: a path that has moved would switch nothing off. Their
-    paths stand before an order, or behind a name.
-    """
-    for key, value in components.items():
-        if value is not None:
-            yield key if isinstance(value, int) else value
-        elif str(key).startswith(_OURS):
-            yield key
-
-
-def _moved_to(path: object) -> str:
+def _moved_to(path: str) -> str:
     """Return where a component of ours is now; "" for all others."""
-    if not str(path).startswith(_OURS):
+    if not path.startswith(_OURS):
         return ""
-    ours = (value for name in (*_COMPONENTS, *_BASES) for value in _strings_in(getattr(own_settings, name, "")))
-    name = str(path).rpartition(".")[2]
-    return next((f"it is {one} now" for one in ours if one.rpartition(".")[2] == name), "")
-
-
-def _strings_in(value: object) -> Iterable[str]:
-    texts = (*value, *value.values()) if isinstance(value, Mapping) else (value,)
-    return (one for one in texts if isinstance(one, str))
+    for name in (*_COMPONENTS, *(f"{one}_BASE" for one in _COMPONENTS)):
+        value = getattr(own_settings, name, "")
+        for one in (*value, *value.values()) if isinstance(value, Mapping) else (value,):
+            if isinstance(one, str) and one.rpartition(".")[2] == path.rpartition(".")[2]:
+                return f"it is {one} now"
+    return ""

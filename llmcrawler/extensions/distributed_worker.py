@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.crawler import Crawler
@@ -15,7 +15,6 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 from llmcrawler.core.frontier import Counts
 from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.understanding_building import Understanding
 from llmcrawler.engine.compat import is_closing
 from llmcrawler.engine.scheduler import FrontierScheduler, check_scheduler, running_scheduler
@@ -42,7 +41,6 @@ class DistributedWorker:
 
     crawler: Crawler
     session: DistributedSession
-    watch: EngineWatch
     lines: SafeLines
     understanding: Understanding
 
@@ -62,7 +60,7 @@ class DistributedWorker:
         if crawl.backend.session is None or crawl.backend.lines is None:
             raise NotConfigured
         check_scheduler(crawler.settings, FrontierScheduler)
-        return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding)
+        return cls(crawler, crawl.backend.session, crawl.backend.lines, crawl.understanding)
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self.session.worker, self.session.rules.crawl_id)
@@ -72,14 +70,10 @@ class DistributedWorker:
         """Keep the spider open when there is nothing to do here, until that is so everywhere."""
         self._idle_since = self._idle_since or time.monotonic()
         counts, counted = self.session.frontier.counts(), self._counted
-        state = replace(
-            self.watch.state(),
-            # What a worker that may have died has kept is to be written, too.
-            is_left=bool(counts.leased or self.session.membership.silent)
-            or bool(counts.queued and self._scheduler.may_lease()),
-            is_confirmed=counted is not None and counted[0] > self._idle_since and counted[1] == counts,
-        )
-        if (self._is_paused and counts.queued) or phase_of(state) is not Phase.FINISHED:
+        # What a worker that may have died has kept is to be written, too.
+        may_come = counts.leased or self.session.membership.silent or (counts.queued and self._scheduler.may_lease())
+        is_confirmed = counted is not None and counted[0] > self._idle_since and counted[1] == counts
+        if may_come or not is_confirmed or (self._is_paused and counts.queued):
             raise DontCloseSpider
 
     def spider_closed(self, reason: str) -> None:
