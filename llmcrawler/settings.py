@@ -143,7 +143,6 @@ EXTENSIONS = {
     "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.start_line.StartLine": 400,
-    "llmcrawler.extensions.progress_reports.HistoryExtension": 500,
     "llmcrawler.extensions.progress_reports.ProgressExtension": 500,
     "llmcrawler.extensions.telemetry.MetricsExtension": 600,
     "llmcrawler.extensions.telemetry.TracingExtension": 610,

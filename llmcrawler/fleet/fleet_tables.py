@@ -75,7 +75,7 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
     yield from table_part(columns, hosts, status.host_count)
     errors = [(name, f"{count:,}") for name, count in status.errors.items()]
     yield from table_part(("error", ">pages"), errors[:MAX_ROWS])
-    yield from table_part(RIGHTS_HEADERS, [*rights_rows(status.rights)])
+    yield from table_part(RIGHTS_HEADERS, rights_rows(status.rights))
     yield from table_part(("latest dead letters", ""), status.dead_letters[:MAX_ROWS])
 
 

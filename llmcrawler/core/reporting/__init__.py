@@ -3,7 +3,7 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
-from llmcrawler.core.reporting.account import Actual, CrawlAccount, lasting_stats, read_figures
+from llmcrawler.core.reporting.account import CrawlAccount, lasting_stats, plan_rows, read_figures
 from llmcrawler.core.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.core.reporting.exit_status import (
     BUDGET_REACHED,

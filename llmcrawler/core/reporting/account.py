@@ -5,7 +5,7 @@ they come. The progress, the summary, the status and the report are views of it.
 # ruff: noqa: RUF009 - _of makes a field of a dataclass
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
@@ -25,9 +25,21 @@ _LASTING = (
     "downloader/response_status_count/",
     "llmcrawler/",
 )
-_PRIVATE = ("llmcrawler/politeness/proxies/",)
-
+_PRIVATE = "llmcrawler/politeness/proxies/"  # about who crawls; and what is kept may be handed on
 FAILED_PER_PAGE: Final = 10  # urls that may fail for each page of `max_pages`: a site could name dead ones for ever
+
+_MAX_KEYS = 2_000  # groups, kinds of errors, page types
+_EXAMPLES = 3
+_SHAPED = 20  # pages of a template whose urls are looked at
+_MAX_FIELDS = 60
+_MAX_CHARS = 2_000  # of the url and the message of an example
+_VALUE_CHARS = 300
+_MAX_DEPTH = 5  # of an object within objects of a record
+
+UNKNOWN: Final = "(none)"  # the page type, or the template, of a page that has none
+DUPLICATE: Final = "(duplicate)"  # in its place, where a page repeats another one
+FAILED: Final = "(failed)"  # in place of the page type, where there is none for an error
+_NO_TYPES: Final = (UNKNOWN, DUPLICATE, FAILED)
 
 
 def _of(stat: str, default: Any = 0) -> Any:
@@ -135,19 +147,20 @@ def read_figures(stats: Stats) -> Figures:
 
 
 def _values(figures: Any, stats: Stats) -> dict[str, Any]:
-    read = {one.name: one.metadata["stat"] for one in fields(figures) if "stat" in one.metadata}
-    values: dict[str, Any] = {name: stats[stat] for name, stat in read.items() if stat in stats}
-    for name, prefix in read.items():
-        if prefix.endswith("/"):
-            below = {key.removeprefix(prefix): int(value) for key, value in stats.items() if key.startswith(prefix)}
-            values[name] = Counter(below)
+    values: dict[str, Any] = {}
+    for one in fields(figures):
+        stat = one.metadata.get("stat", "")
+        if stat.endswith("/"):
+            values[one.name] = Counter(
+                {key.removeprefix(stat): int(value) for key, value in stats.items() if key.startswith(stat)}
+            )
+        elif stat in stats:
+            values[one.name] = stats[stat]
     return values
 
 
 def lasting_stats(stats: Stats) -> dict[str, int | float]:
-    """Return the stats that are worth keeping after a run. Proxies are about who crawls, and what is kept may be handed
-    on.
-    """
+    """Return the stats that are worth keeping after a run."""
     return {
         name: value
         for name, value in stats.items()
@@ -156,7 +169,7 @@ def lasting_stats(stats: Stats) -> dict[str, int | float]:
 
 
 def goal_words(figures: Figures) -> str:
-    """Say how far the crawl is with what was wanted first."""
+    """Tell how far the crawl is with what was wanted first."""
     of = f" of {figures.max_records:,}" if figures.max_records else ""
     pages = sum(figures.page_types[name] for name in figures.goal.split(","))
     records = f"{figures.goal_records:,}{of} records" if of else many(figures.goal_records, "record")
@@ -164,7 +177,7 @@ def goal_words(figures: Figures) -> str:
 
 
 def goal_progress(figures: Figures, by_type: Mapping[str, int]) -> list[str]:
-    """Say the same while the crawl runs: until there is a first record, what the pages of the goal wait for. `by_type`
+    """Tell the same while the crawl runs: until there is a first record, what the pages of the goal wait for. `by_type`
     counts the pages that wait for their template.
     """
     names = figures.goal.split(",")
@@ -175,21 +188,6 @@ def goal_progress(figures: Figures, by_type: Mapping[str, int]) -> list[str]:
     if not pages and not figures.goal_records:
         return [f"{figures.goal}: no page of it yet"]
     return [goal_words(figures), *([f"{waiting:,} more wait"] if waiting else [])]
-
-
-_MAX_KEYS = 2_000  # groups, kinds of errors, page types
-_LATENCIES = 50
-_EXAMPLES = 3
-_SHAPED = 20
-_MAX_FIELDS = 60
-_MAX_CHARS = 2_000  # of the url and the message of an example
-_VALUE_CHARS = 300
-_MAX_DEPTH = 5  # of an object within objects of a record
-
-UNKNOWN: Final = "(none)"  # the page type, or the template, of a page that has none
-DUPLICATE: Final = "(duplicate)"  # in its place, where a page repeats another one
-FAILED: Final = "(failed)"  # in place of the page type, where there is none for an error
-_NO_TYPES: Final = (UNKNOWN, DUPLICATE, FAILED)
 
 
 @dataclass(slots=True)
@@ -278,7 +276,6 @@ class CrawlAccount:
         self.errors: dict[tuple[str, str], ErrorKind] = {}
         self.groups: dict[tuple[str, str], TemplatePages] = {}
         self.templates: dict[str, Template] = {}
-        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
 
     @property
     def pages_by_type(self) -> Counter[str]:
@@ -288,11 +285,6 @@ class CrawlAccount:
             if page_type not in _NO_TYPES:
                 pages[page_type] += number
         return pages
-
-    @property
-    def latency_seconds(self) -> float | None:
-        """Mean latency of the last pages; None before the first."""
-        return sum(self._latencies) / len(self._latencies) if self._latencies else None
 
     def add_template(self, template: Template) -> None:
         """Keep a template, instead of what it was before: it comes again when it changes."""
@@ -313,9 +305,6 @@ class CrawlAccount:
         self.sites[_key(self.sites, site, "…")] += 1
         if given or way:
             self.ways[_key(self.ways, (page_type, way), ("…", ""))] += 1
-        latency = line.get("latency_seconds")
-        if isinstance(latency, int | float) and latency:
-            self._latencies.append(latency)
         if isinstance(line.get("record"), dict) and _key(self.records, page_type, "") == page_type:
             self.records[page_type] += 1
             for name, is_filled in _fields(line["record"]):
@@ -385,12 +374,6 @@ def short(value: Any) -> str:
     return plain("" if value is None else value)[:100]
 
 
-def rights_lines(figures: Figures) -> list[str]:
-    """Return the line of the summary; none where nothing was said."""
-    said = rights_words(RightsCounts.of(figures.rights))
-    return [f"Use of the pages: {said}"] if said else []
-
-
 def rights_words(rights: RightsCounts) -> str:
     """Return the counts as one line; "" where nothing was said."""
     groups = {
@@ -399,72 +382,64 @@ def rights_words(rights: RightsCounts) -> str:
         "for the declared purpose ": rights.verdicts,
         "signals ": {"in conflict": rights.conflicts} if rights.conflicts else {},
     }
-    return "; ".join(f"{words}{_counts(group)}" for words, group in groups.items() if group)
+    said = {words: ", ".join(f"{name} {pages:,}" for name, pages in group.items()) for words, group in groups.items()}
+    return "; ".join(f"{words}{counts}" for words, counts in said.items() if counts)
 
 
-def rights_rows(rights: RightsCounts) -> Iterator[tuple[str, str]]:
-    """Yield what is said, and of how many pages."""
+def rights_rows(rights: RightsCounts) -> list[tuple[str, str]]:
+    """Return what is said, and of how many pages."""
     said = {f"{name} for the declared purpose": pages for name, pages in rights.verdicts.items()} | {**rights.uses}
     said |= {f"said by {name}": pages for name, pages in rights.signals.items()}
     said |= {"signals in conflict": rights.conflicts, "noindex": rights.noindex}
-    yield from ((name, f"{pages:,}") for name, pages in said.items() if pages)
+    return [(name, f"{pages:,}") for name, pages in said.items() if pages]
 
 
-def _counts(group: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {pages:,}" for name, pages in group.items())
+Amounts = Mapping[str, float]  # low, likely, high
 
 
-Amounts = Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Actual:
-    """Figures of a crawl so far, over all its runs but for `seconds`. `cost_usd` None: the price is not known."""
-
-    pages: int
-    errors: int
-    seconds: float | None = None
-    llm_calls: int = 0
-    llm_tokens: int = 0
-    cost_usd: float | None = None
-
-
-def job_plan_rows(
-    status: JobStatus, llm_calls: int | None = None, llm_tokens: int | None = None
+def plan_rows(  # noqa: PLR0913 - the figures of a plan
+    plan: Mapping[str, Any],
+    *,
+    pages: int,
+    errors: int,
+    seconds: float | None = None,
+    calls: int = 0,
+    tokens: int = 0,
+    cost_usd: float | None = None,
 ) -> list[tuple[str, str, str]]:
-    """Return the rows of plan_rows for a job, none where nothing was planned. The calls and tokens are of all runs,
-    where one knows them: the status has those since the last refresh began.
-    """
-    if status.plan is None:
-        return []
-    actual = Actual(
-        pages=status.urls["done"],
-        errors=status.urls["dead"],
-        seconds=status.rate.seconds if status.runs == 1 else None,
-        llm_calls=int(status.spent.get("calls", 0)) if llm_calls is None else llm_calls,
-        llm_tokens=int(status.spent.get("tokens", 0)) if llm_tokens is None else llm_tokens,
-        cost_usd=status.spent.get("cost_usd"),
-    )
-    return plan_rows(status.plan, actual)
-
-
-def plan_rows(plan: Mapping[str, Any], actual: Actual) -> list[tuple[str, str, str]]:
-    """Return (figure, planned, actual), as words."""
+    """Return (figure, planned, actual), as words. What is None is not known; all but `seconds` are of all runs."""
     llm = plan["llm"]
-    has_llm = bool(llm["model"]) or actual.llm_calls > 0
+    has_llm = bool(llm["model"]) or calls > 0
     rows: list[tuple[str, Amounts | None, float | None, Callable[[float], str]]] = [
-        ("pages", plan["pages"], actual.pages, count),
-        ("errors", plan["errors"], actual.errors, count),
-        ("time", plan["seconds"], actual.seconds, duration),
-        ("LLM calls", llm["calls"], actual.llm_calls if has_llm else None, count),
-        ("LLM tokens", llm["tokens"], actual.llm_tokens if has_llm else None, count),
-        ("cost", llm["cost_usd"], actual.cost_usd, dollars),
+        ("pages", plan["pages"], pages, count),
+        ("errors", plan["errors"], errors, count),
+        ("time", plan["seconds"], seconds, duration),
+        ("LLM calls", llm["calls"], calls if has_llm else None, count),
+        ("LLM tokens", llm["tokens"], tokens if has_llm else None, count),
+        ("cost", llm["cost_usd"], cost_usd, dollars),
     ]
     return [
         (name, planned(amounts, word), word(come))
         for name, amounts, come, word in rows
         if amounts is not None and come is not None
     ]
+
+
+def job_plan_rows(status: JobStatus, calls: int | None = None, tokens: int | None = None) -> list[tuple[str, str, str]]:
+    """Return the rows of plan_rows for a job, none where nothing was planned. The calls and tokens are of all runs,
+    where one knows them: the status has those since the last refresh began.
+    """
+    if status.plan is None:
+        return []
+    return plan_rows(
+        status.plan,
+        pages=status.urls["done"],
+        errors=status.urls["dead"],
+        seconds=status.rate.seconds if status.runs == 1 else None,
+        calls=int(status.spent.get("calls", 0)) if calls is None else calls,
+        tokens=int(status.spent.get("tokens", 0)) if tokens is None else tokens,
+        cost_usd=status.spent.get("cost_usd"),
+    )
 
 
 def words_of_amounts(amounts: Amounts, word: Callable[[float], str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -308,9 +308,7 @@ class CrawlProgress:
         self._window_seconds = window_seconds
         self._started = clock()
         self._samples: deque[tuple[float, int, int]] = deque([(self._started, 0, 0)])
-        self._last = self._started
         self._fetched = 0
-        self.limit_seconds: dict[str, float] = defaultdict(float)
 
     def sample(
         self, stats: Stats, flow: DownloadFlow, latency_seconds: float | None = None, waiting: ModelWait | None = None
@@ -322,9 +320,6 @@ class CrawlProgress:
         span = now - since
         starts_per_second = (starts - starts_before) / span if span > 0 else 0.0
         limit = binding_limit(flow, starts_per_second, latency_seconds, figures.queued)
-        if limit is not None:
-            self.limit_seconds[limit.name] += now - self._last
-        self._last = now
         waiting = waiting or ModelWait()
         # A page that waits no longer is not written at once.
         self._fetched = max(self._fetched, figures.counted_pages + waiting.pages)

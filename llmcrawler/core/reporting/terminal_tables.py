@@ -69,7 +69,7 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     yield from table_part(("errors in", "kind", ">pages", "for example", "at"), errors, len(errors))
     types = [(name, f"{count:,}") for name, count in status.page_types.items()]
     yield from table_part(("page type", ">pages"), types, len(types))
-    yield from table_part(RIGHTS_HEADERS, [*rights_rows(status.rights)])
+    yield from table_part(RIGHTS_HEADERS, rights_rows(status.rights))
     hosts = [(one.host, *numbers(one.queued, one.leased, one.done, one.dead)) for one in status.hosts]
     yield from table_part(("host", ">queued", ">in flight", ">done", ">dead"), hosts, status.host_count)
 

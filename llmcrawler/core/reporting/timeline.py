@@ -109,9 +109,9 @@ class Timeline:
         bucket.pages += 1
         bucket.errors += has_error
 
-    def add_sample(self, moment: float, report: ProgressReport, seconds: float) -> None:
-        """Count a sample, `report`, that holds for the `seconds` before this moment."""
-        bucket = self.at(moment)
+    def add_sample(self, report: ProgressReport, seconds: float) -> None:
+        """Count a sample that holds for the `seconds` before it."""
+        bucket = self.at(report.elapsed_seconds)
         bucket.samples += 1
         bucket.in_flight_sum += report.flow.in_flight
         bucket.allowed_sum += sum(host.concurrency for host in report.flow.busy)

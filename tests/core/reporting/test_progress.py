@@ -23,6 +23,7 @@ from llmcrawler.core.reporting import (
 )
 from llmcrawler.core.reporting.display import LiveDisplay, fitted, panel
 from llmcrawler.core.reporting.text import duration
+from llmcrawler.core.reporting.timeline import Timeline
 
 STATS: dict[str, Any] = {
     "llmcrawler/pages": 100,
@@ -174,13 +175,12 @@ def test_a_crawl_that_may_find_more_urls_takes_at_least_so_long() -> None:
 
 
 def test_the_time_is_shared_out_among_the_limits_that_held_the_crawl_back() -> None:
-    clock = Clock()
+    clock, timeline = Clock(), Timeline()
     progress = CrawlProgress(clock)
-    clock.seconds += 25
-    progress.sample(STATS, FLOW, 1.1)
-    clock.seconds += 5
-    progress.sample(STATS, DownloadFlow(FLOW.hosts, 32, backing_out=True), 1.1)
-    assert progress.limit_seconds == {"requests in flight per host": 25, "pages in process": 5}
+    for seconds, state in ((25, FLOW), (5, DownloadFlow(FLOW.hosts, 32, backing_out=True))):
+        clock.seconds += seconds
+        timeline.add_sample(progress.sample(STATS, state, 1.1), seconds)
+    assert timeline.total().limits == {"requests in flight per host": 25, "pages in process": 5}
 
 
 def drawn_on(report: ProgressReport, columns: int, lines: int, title: str = "llmcrawler explore") -> str:

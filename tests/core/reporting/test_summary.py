@@ -273,16 +273,6 @@ def test_many_kinds_are_cut_to_the_most_frequent() -> None:
     assert len(result.groups) == 2001
 
 
-def test_latency_is_that_of_the_last_pages() -> None:
-    result = CrawlAccount()
-    assert result.latency_seconds is None
-    for _ in range(100):
-        count(result, Page("http://x/", latency_seconds=9.0))
-    for _ in range(50):
-        count(result, Page("http://x/", latency_seconds=0.5))
-    assert result.latency_seconds == 0.5
-
-
 def test_a_crawl_that_ends_before_max_pages_were_there_says_so() -> None:
     stats = {"llmcrawler/pages": 21, "llmcrawler/errors/fetch/http_404": 20, "llmcrawler/max_pages": 2}
     lines = summary(read_figures({**stats, "llmcrawler/frontier/queued": 5}), CrawlAccount(), ENDING)
