@@ -77,6 +77,9 @@ class PartCounts:
     def __add__(self, other: PartCounts) -> PartCounts:
         return PartCounts(self.lines + other.lines, self.records + other.records, self.errors + other.errors)
 
+    def __str__(self) -> str:
+        return f"{self.lines:,} pages, {self.records:,} with a record, {self.errors:,} with an error"
+
 
 @dataclass(frozen=True)
 class Application:

@@ -49,7 +49,11 @@ class Described:
 
         assert self.settings is not None
         with config_errors_as_usage(self.settings):
-            _check_options(args, opts)
+            for arg in args:  # Scrapy hands options that there are not on as arguments
+                if arg.startswith("-") and arg != "-":
+                    options = [f"--{name.replace('_', '-')}" for name in vars(opts) if name != "spargs"]
+                    near = checks.near_name(arg.partition("=")[0], options)
+                    raise wrong_usage(f"no option {arg}" + (f": did you mean {near}?" if near else ""))
             checks.check_objects(opts.set)
             before = {*self.settings}
             super().process_options(args, opts)  # type: ignore[misc]
@@ -87,6 +91,11 @@ class Offline(Described):
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 
 
+def wrong_usage(told: str) -> UsageError:
+    """Return the error that Scrapy prints alone, without the command's help; the exit status is 2."""
+    return UsageError(told, print_help=False)
+
+
 @contextmanager
 def config_errors_as_usage(settings: Settings | None = None) -> Iterator[None]:
     """Turn a ConfigError into the usage error that Scrapy prints, with the exit status 2. With `settings` it goes to
@@ -95,35 +104,19 @@ def config_errors_as_usage(settings: Settings | None = None) -> Iterator[None]:
     try:
         yield
     except (ConfigError, UsageError) as error:
-        if settings is not None and not isinstance(error, JobBusy):
-            _tell_log_file(settings, error)
+        if settings and settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED") and not isinstance(error, JobBusy):
+            from scrapy.utils.log import configure_logging, get_scrapy_root_handler
+
+            from llmcrawler.engine import log_setup
+
+            with suppress(OSError, ValueError):  # it is what the error is about
+                log_setup.install(settings)
+                if get_scrapy_root_handler() is None:
+                    configure_logging(settings)
+                logger.error("Wrong usage: %s", error)
         if isinstance(error, UsageError):
             raise
-        raise UsageError(str(error), print_help=False) from error
-
-
-def _tell_log_file(settings: Settings, error: Exception) -> None:
-    from scrapy.utils.log import configure_logging, get_scrapy_root_handler
-
-    from llmcrawler.engine import log_setup
-
-    if settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED"):
-        with suppress(OSError, ValueError):  # it is what the error is about
-            log_setup.install(settings)
-            if get_scrapy_root_handler() is None:
-                configure_logging(settings)
-            logger.error("Wrong usage: %s", error)
-
-
-def _check_options(args: Iterable[str], opts: argparse.Namespace) -> None:
-    """Refuse options that there are not: Scrapy hands them on as arguments."""
-    from llmcrawler.crawl.setting_checks import near_name
-
-    for arg in args:
-        if arg.startswith("-") and arg != "-":
-            options = [f"--{name.replace('_', '-')}" for name in vars(opts) if name != "spargs"]
-            near = near_name(arg.partition("=")[0], options)
-            raise UsageError(f"no option {arg}" + (f": did you mean {near}?" if near else ""), print_help=False)
+        raise wrong_usage(str(error)) from error
 
 
 def show(value: Mapping[str, Any], tables: Iterable[RenderableType], *, as_json: bool) -> None:

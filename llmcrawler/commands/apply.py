@@ -7,12 +7,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage
+from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
+from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy, StorageFailed
+
+if TYPE_CHECKING:
+    from llmcrawler.api.archive_application import Application, PartCounts
 
 _TELL_SECONDS = 10.0
 
@@ -40,48 +43,32 @@ class Command(Offline, ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.api.archive_application import apply_archives
         from llmcrawler.core.reporting import ExitStatus
-        from llmcrawler.errors import CrawlFailed, JobBusy, StorageFailed
 
-        with config_errors_as_usage():
-            work = _application(args, opts)
-        started, told = time.monotonic(), _Told()
+        work = _application(args, opts)
+        started = told_at = time.monotonic()
+
+        def tell(counts: PartCounts, done: int, of: int) -> None:
+            nonlocal told_at
+            if time.monotonic() - told_at >= _TELL_SECONDS:
+                told_at = time.monotonic()
+                sys.stderr.write(f"{done:,} of {of:,} parts: {counts}\n")
+
         try:
-            with config_errors_as_usage():
-                processes = opts.processes or len(os.sched_getaffinity(0))
-                counts = apply_archives(work, processes, told)
+            counts = apply_archives(work, opts.processes or len(os.sched_getaffinity(0)), tell)
         except KeyboardInterrupt:
             sys.stderr.write("Stopped; the same command goes on\n")
             self.exitcode = ExitStatus.INTERRUPTED
-        except (CrawlFailed, StorageFailed) as error:
+        except (CrawlFailed, StorageFailed, JobBusy) as error:
             sys.stderr.write(f"{error}\n")
-            self.exitcode = ExitStatus.ERROR
-        except UsageError as error:
-            if not isinstance(error.__cause__, JobBusy):
-                raise
-            sys.stderr.write(f"{error}\n")
-            self.exitcode = ExitStatus.BUSY
+            self.exitcode = ExitStatus.BUSY if isinstance(error, JobBusy) else ExitStatus.ERROR
+        except ConfigError as error:
+            raise wrong_usage(str(error)) from error
         else:
             seconds = time.monotonic() - started
-            sys.stdout.write(f"{_said(counts)} in {seconds:,.0f} s; {work.out} has all parts\n")
+            sys.stdout.write(f"{counts} in {seconds:,.0f} s; {work.out} has all parts\n")
 
 
-class _Told:
-    """Says from time to time how far it is."""
-
-    def __init__(self) -> None:
-        self._at = time.monotonic()
-
-    def __call__(self, counts: Any, done: int, of: int) -> None:
-        if time.monotonic() - self._at >= _TELL_SECONDS:
-            self._at = time.monotonic()
-            sys.stderr.write(f"{done:,} of {of:,} parts: {_said(counts)}\n")
-
-
-def _said(counts: Any) -> str:
-    return f"{counts.lines:,} pages, {counts.records:,} with a record, {counts.errors:,} with an error"
-
-
-def _application(args: list[str], opts: argparse.Namespace) -> Any:
+def _application(args: list[str], opts: argparse.Namespace) -> Application:
     from llmcrawler.api.archive_application import Application
     from llmcrawler.api.public_api import learned_file
     from llmcrawler.core.storage.feeds.feed_checks import require_format
@@ -89,19 +76,17 @@ def _application(args: list[str], opts: argparse.Namespace) -> Any:
     from llmcrawler.crawl.task_lists import ArchiveList
 
     if len(args) < 2 or not opts.output:
-        raise UsageError(
-            "name templates, archives and where to write: scrapy apply -o FOLDER TEMPLATES ARCHIVE ...",
-            print_help=False,
-        )
+        raise wrong_usage("name templates, archives and where to write: scrapy apply -o FOLDER TEMPLATES ARCHIVE ...")
     if opts.processes is not None and opts.processes < 1:
-        raise UsageError(f"--processes {opts.processes}: at least 1", print_help=False)
-    if opts.format == "parquet":
-        require_format("parquet")
+        raise wrong_usage(f"--processes {opts.processes}: at least 1")
     out = Path(opts.output)
     if out.exists() and not out.is_dir():
-        raise UsageError(f"-o {out}: it is a file, and a folder is wanted", print_help=False)
-    rules = LineRules.of(opts.fields, opts.schema, opts.page_types)
-    templates = learned_file(args[0])
-    templates.load()
-    listed = ArchiveList.of(",".join(args[1:]), opts.warc_root)
-    return Application(templates, listed.files, out, rules, opts.format, listed.root)
+        raise wrong_usage(f"-o {out}: it is a file, and a folder is wanted")
+    with config_errors_as_usage():
+        if opts.format == "parquet":
+            require_format("parquet")
+        rules = LineRules.of(opts.fields, opts.schema, opts.page_types)
+        templates = learned_file(args[0])
+        templates.load()
+        listed = ArchiveList.of(",".join(args[1:]), opts.warc_root)
+        return Application(templates, listed.files, out, rules, opts.format, listed.root)

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage, show
+from llmcrawler.commands import Offline, config_errors_as_usage, show, wrong_usage
 
-_HOW = "scrapy campaign [options] SITES.csv -o PLACE, or scrapy campaign status [--json] PLACE"
 # Of the crawls: beside others, on the same cores. Those of the second row would write to the same file.
 _DEFAULTS = {"CONTENT_WORKERS": "0", "PROGRESS": "log"}
 _OWN = {"LOG_FILE": "", "FEEDS": "{}", "METRICS_PORT": "0", "METRICS_TEXTFILE": ""}
@@ -35,22 +33,15 @@ class Command(Offline, ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "-o", "--output", metavar="PLACE", help="where the campaign and its lines are kept: a folder, or s3://..."
-        )
-        parser.add_argument(
-            "--work", metavar="FOLDER", help="on this machine's disk, to work in where PLACE is elsewhere"
-        )
-        parser.add_argument(
-            "--ray", metavar="ADDRESS", help="crawl on the machines of a Ray cluster: auto, HOST:PORT or local"
-        )
-        parser.add_argument("--format", metavar="FORM", default="jsonl", help="of the lines: jsonl (default), parquet")
-        parser.add_argument(
-            "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites"
-        )
-        parser.add_argument("--retry", action="store_true", help="try sites again that are unreachable or given up")
-        parser.add_argument("--json", action="store_true", help="of status: print JSON instead of tables")
-        parser.add_argument("--html", metavar="FILE", help="of status: write a page to look at")
+        add = parser.add_argument
+        add("-o", "--output", metavar="PLACE", help="where the campaign and its lines are kept: a folder, or s3://...")
+        add("--work", metavar="FOLDER", help="on this machine's disk, to work in where PLACE is elsewhere")
+        add("--ray", metavar="ADDRESS", help="crawl on the machines of a Ray cluster: auto, HOST:PORT or local")
+        add("--format", metavar="FORM", default="jsonl", help="of the lines: jsonl (default), parquet")
+        add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites")
+        add("--retry", action="store_true", help="try sites again that are unreachable or given up")
+        add("--json", action="store_true", help="of status: print JSON instead of tables")
+        add("--html", metavar="FILE", help="of status: write a page to look at")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args[:1] == ["status"] and len(args) == 2:
@@ -58,7 +49,8 @@ class Command(Offline, ScrapyCommand):
         elif len(args) == 1 and opts.output:
             self._crawl(Path(args[0]), opts)
         else:
-            raise UsageError(f"name a list and a folder: {_HOW}", print_help=False)
+            how = "scrapy campaign [options] SITES.csv -o PLACE, or scrapy campaign status [--json] PLACE"
+            raise wrong_usage(f"name a list and a folder: {how}")
 
     def _crawl(self, sites: Path, opts: argparse.Namespace) -> None:
         from llmcrawler.campaigns.campaign_storage import CampaignStorage
@@ -187,32 +179,28 @@ class Command(Offline, ScrapyCommand):
 
     def _show_status(self, place: str, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
         """Show how far it is: on a terminal, while it runs, again and again."""
-        from llmcrawler.campaigns.campaign_status import campaign_tables
+        from llmcrawler import __version__
+        from llmcrawler.campaigns.campaign_status import campaign_tables, campaign_view
         from llmcrawler.campaigns.campaign_storage import CampaignStorage
         from llmcrawler.campaigns.stored_campaign import status_at
+        from llmcrawler.core.reporting.html.render import render
 
         with config_errors_as_usage():
             storage = CampaignStorage.at(place)
             status = status_at(storage, time.time())
             if opts.html:
-                self._write_page(Path(opts.html), status)
+                try:
+                    page = render(campaign_view(status), __version__, time.time(), "campaign.html")
+                    Path(opts.html).write_bytes(page)
+                except OSError as error:
+                    sys.stderr.write(f"{opts.html} cannot be written: {error.strerror or error}\n")
+                    self.exitcode = 1
+                else:
+                    sys.stdout.write(f"{opts.html}: {len(status['sites']):,} sites\n")
                 return
             if status["is_running"] and not is_brief and not opts.json and sys.stdout.isatty():
                 status = _follow(lambda: status_at(storage, time.time()))
             show(status, campaign_tables(status, time.time(), is_brief=is_brief), as_json=opts.json)
-
-    def _write_page(self, target: Path, status: dict[str, Any]) -> None:
-        from llmcrawler import __version__
-        from llmcrawler.campaigns.campaign_status import campaign_view
-        from llmcrawler.core.reporting.html.render import render
-
-        try:
-            target.write_bytes(render(campaign_view(status), __version__, time.time(), "campaign.html"))
-        except OSError as error:
-            sys.stderr.write(f"{target} cannot be written: {error.strerror or error}\n")
-            self.exitcode = 1
-        else:
-            sys.stdout.write(f"{target}: {len(status['sites']):,} sites\n")
 
 
 def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -42,6 +42,13 @@ _RECORD_FORMS: Final = (
     "; products.csv:records has a row for each record (.parquet and .jsonl too), docs.jsonl:documents and site:markdown"
     " have the texts, rights.csv:rights what sites say of their use"
 )
+_HELP: Final = """\
+Explore a site politely, tell what each page is, and take its record
+
+  llmcrawler explore https://example.com -O pages.jsonl --max-pages 40
+  llmcrawler explore https://example.com -O products.csv:records --fields title,price:number
+
+Commands (llmcrawler COMMAND --help tells their options):"""
 _ALL: Final = {**_SPIDERS, **_COMMANDS}
 _OPTION_NAMES: Final = {"force": "force-stages"}  # --force is `scrapy crawl`'s own
 
@@ -50,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status: that of `scrapy crawl` for a spider, 2 for wrong usage."""
     given = list(sys.argv[1:] if argv is None else argv)
     if not given or given[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_help())
+        commands = "".join(f"  {name:<10} {told}\n" for name, told in _ALL.items())
+        sys.stdout.write(f"{_HELP}\n{commands}")
         return
     if given[0] == "--version":
         from llmcrawler import __version__
@@ -115,6 +123,14 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
     syntax = command.syntax()
     if options is not None:
         syntax = "[options] URL ..." if "url" in options.arguments() else "[options]"
+    epilog = None
+    if name in _SPIDERS:
+        epilog = f"{_FORMS}{'' if name == 'map' else _RECORD_FORMS}."
+    if name == "extract":
+        from llmcrawler.crawl.task_lists import TaskRequest
+
+        fields = (f"{one.alias or name} ({one.description})" for name, one in TaskRequest.model_fields.items())
+        epilog = f"Each task is an object of: {', '.join(fields)}. {epilog}"
     parser = ScrapyArgumentParser(
         prog=f"llmcrawler {name}",
         usage=f"llmcrawler {name} {syntax}",
@@ -122,7 +138,7 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
         conflict_handler="resolve",
         description=_SPIDERS.get(name) or command.long_desc(),
         allow_abbrev=False,
-        epilog=_epilog(name),
+        epilog=epilog,
     )
     if options is not None:
         group = parser.add_argument_group("Arguments" if name in _SPIDERS else "Arguments of the crawl")
@@ -130,20 +146,6 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
             _add(group, argument, field)
     command.add_options(parser)
     return parser
-
-
-def _epilog(name: str) -> str | None:
-    if name not in _SPIDERS:
-        return None
-    forms = "" if name == "map" else _RECORD_FORMS
-    return f"{_task_fields() if name == 'extract' else ''}{_FORMS}{forms}."
-
-
-def _task_fields() -> str:
-    from llmcrawler.crawl.task_lists import TaskRequest
-
-    fields = (f"{one.alias or name} ({one.description})" for name, one in TaskRequest.model_fields.items())
-    return f"Each task is an object of: {', '.join(fields)}. "
 
 
 def _options_of(name: str) -> type[ExploreOptions] | None:
@@ -154,7 +156,8 @@ def _options_of(name: str) -> type[ExploreOptions] | None:
 
 def _add(group: Any, name: str, field: FieldInfo) -> None:
     """Add an argument of a spider as an option that appends to what `-a` gives."""
-    told = f"{field.description}{_default(field.default)}"
+    default = field.default if isinstance(field.default, (int, str)) else ""
+    told = f"{field.description} ({default})" if default and default is not True else str(field.description)
     if name == "url":
         group.add_argument("url", nargs="*", metavar="URL", help=told)
         return
@@ -163,19 +166,12 @@ def _add(group: Any, name: str, field: FieldInfo) -> None:
     if field.annotation is bool:
         group.add_argument(option, **{**given, "action": "append_const", "const": f"{name}=1"})
     else:
-        group.add_argument(option, **given, type=lambda value: f"{name}={value}", metavar=_metavar(name, field))
-
-
-def _default(value: object) -> str:
-    return f" ({value})" if value and value is not True and isinstance(value, (int, str)) else ""
-
-
-def _metavar(name: str, field: FieldInfo) -> str:
-    if "FILE" in str(field.description):
-        return "FILE"
-    if "int" in str(field.annotation):
-        return "N"
-    return "RE" if name in ("allow", "deny", "match") else name.upper()
+        metavar = "RE" if name in ("allow", "deny", "match") else name.upper()
+        if "FILE" in str(field.description):
+            metavar = "FILE"
+        elif "int" in str(field.annotation):
+            metavar = "N"
+        group.add_argument(option, **given, type=lambda value: f"{name}={value}", metavar=metavar)
 
 
 def _parse(parser: argparse.ArgumentParser, name: str, rest: list[str]) -> argparse.Namespace:
@@ -204,18 +200,3 @@ def _as_options(opts: argparse.Namespace) -> list[str]:
         elif value is not None and value is not False:
             options += [f"{option}={one}" for one in (value if isinstance(value, list) else [value])]
     return options
-
-
-def _help() -> str:
-    return "\n".join(
-        [
-            "Explore a site politely, tell what each page is, and take its record",
-            "",
-            "  llmcrawler explore https://example.com -O pages.jsonl --max-pages 40",
-            "  llmcrawler explore https://example.com -O products.csv:records --fields title,price:number",
-            "",
-            "Commands (llmcrawler COMMAND --help tells their options):",
-            *(f"  {name:<10} {told}" for name, told in _ALL.items()),
-            "",
-        ]
-    )

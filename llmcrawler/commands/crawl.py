@@ -65,7 +65,8 @@ class Command(WithLog, CrawlCommand):
         assert self.settings is not None
         assert self.crawler_process is not None
         from llmcrawler.core.processes.forking import fork_early
-        from llmcrawler.core.reporting import ExitStatus
+        from llmcrawler.core.reporting import ExitStatus, exit_status_of
+        from llmcrawler.crawl.configuration import LimitSettings
         from llmcrawler.engine.compat import ignore_echo
 
         try:
@@ -74,7 +75,8 @@ class Command(WithLog, CrawlCommand):
         except UsageError as error:
             if not isinstance(error.__cause__, JobBusy):
                 raise
-            self.exitcode = _refused(error.__cause__)
+            logger.error("%s", error.__cause__)
+            self.exitcode = ExitStatus.BUSY
             return
         logging.root.addHandler(errors := _ErrorCount(logging.ERROR))
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
@@ -84,7 +86,14 @@ class Command(WithLog, CrawlCommand):
             fork_early()
         self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
-        self.exitcode = _failed_start(crawling, crawler) if failed else _exit_status(crawler, errors.count)
+        if failed:
+            self.exitcode = _failed_start(crawling, crawler)
+        else:
+            assert crawler.stats is not None
+            stats = {**crawler.stats.get_stats(), "log_count/ERROR": errors.count}
+            self.exitcode, why = exit_status_of(stats, LimitSettings.of(crawler.settings).crawl_max_errors_share)
+            level = logging.INFO if self.exitcode is ExitStatus.FINISHED else logging.WARNING
+            logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(self.exitcode), "why": why})
         if self.exitcode is ExitStatus.INTERRUPTED:
             _end_soon(self.exitcode)
 
@@ -149,29 +158,22 @@ def _collect_less_often() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
-    from llmcrawler.core.reporting import ExitStatus, exit_status_of
-    from llmcrawler.crawl.configuration import LimitSettings
-
-    assert crawler.stats is not None
-    stats = {**crawler.stats.get_stats(), "log_count/ERROR": logged_errors}
-    status, why = exit_status_of(stats, LimitSettings.of(crawler.settings).crawl_max_errors_share)
-    level = logging.INFO if status is ExitStatus.FINISHED else logging.WARNING
-    logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(status), "why": why})
-    return status
-
-
 def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
     """Log why the crawl could not be started, and return its exit status. It may be that the JOBDIR is in use, as two
     crawls that start in the same moment have both seen that it was free.
     """
     from llmcrawler.core.reporting import ExitStatus
+    from llmcrawler.crawl.setting_checks import check_paths
 
     error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None
-    if isinstance(error, JobBusy):
-        return _refused(error)
     if isinstance(error, (ImportError, NameError, TypeError, ValueError)):
-        error = _wrong_path(crawler.settings) or error
+        try:
+            check_paths(crawler.settings)
+        except ConfigError as wrong_path:
+            error = wrong_path
+    if isinstance(error, JobBusy):
+        logger.error("%s", error)
+        return ExitStatus.BUSY
     if isinstance(error, ConfigError):
         logger.critical("%s", error)
         # Nothing is wrong with the usage where the model does not answer, or where the disk is full.
@@ -181,27 +183,10 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
     return ExitStatus.ERROR
 
 
-def _wrong_path(settings: BaseSettings) -> ConfigError | None:
-    from llmcrawler.crawl.setting_checks import check_paths
-
-    try:
-        check_paths(settings)
-    except ConfigError as error:
-        return error
-    return None
-
-
-def _refused(busy: JobBusy) -> ExitStatus:
-    from llmcrawler.core.reporting import ExitStatus
-
-    logger.error("%s", busy)
-    return ExitStatus.BUSY
-
-
 def keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
     """Choose a feed where the lines would be kept nowhere."""
     from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY, default_feed, needs_feed
 
     if needs_feed(settings, arguments):
-        feed = default_feed(spider, options, Path())
-        settings.set("FEEDS", {str(feed): {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)
+        feed = str(default_feed(spider, options, Path()))
+        settings.set("FEEDS", {feed: {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)

@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage
+from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
 
 if TYPE_CHECKING:
     from llmcrawler.core.politeness.bot_auth import BotKey
-
-_ACTIONS = ("new", "show", "headers")
 
 
 class Command(Offline, ScrapyCommand):
@@ -38,8 +35,8 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.core.politeness.bot_auth import directory_of, read_key_file
 
         action, files = args[0] if args else "", [Path(name).expanduser() for name in args[1:]]
-        if action not in _ACTIONS or not files or (action == "new" and len(files) > 1):
-            raise UsageError("say what to do with which key: scrapy keys new|show|headers KEY.pem", print_help=False)
+        if action not in ("new", "show", "headers") or not files or (action == "new" and len(files) > 1):
+            raise wrong_usage("say what to do with which key: scrapy keys new|show|headers KEY.pem")
         if action == "new":
             sys.stdout.write(_make(files[0]))
             return
@@ -48,18 +45,16 @@ class Command(Offline, ScrapyCommand):
                 keys = [read_key_file(file) for file in files]
                 sys.stdout.write(directory_of(keys).decode() if action == "show" else self._headers(keys, opts.days))
         except OSError as error:
-            raise UsageError(f"{error.filename}: it cannot be read: {error.strerror}", print_help=False) from error
+            raise wrong_usage(f"{error.filename}: it cannot be read: {error.strerror}") from error
 
     def _headers(self, keys: list[BotKey], days: int) -> str:
         from llmcrawler.core.politeness.bot_auth import WELL_KNOWN_PATH, authority_of, check_agent, directory_headers
 
         assert self.settings is not None
-        agent = str(self.settings.get("BOT_AUTH_AGENT") or "")
+        agent = self.settings.get("BOT_AUTH_AGENT")
         if not agent or days < 1:
-            raise UsageError(
-                f"say where it is, as -s BOT_AUTH_AGENT=https://bot.example{WELL_KNOWN_PATH}; --days is at least 1",
-                print_help=False,
-            )
+            example = f"-s BOT_AUTH_AGENT=https://bot.example{WELL_KNOWN_PATH}"
+            raise wrong_usage(f"say where it is, as {example}; --days is at least 1")
         authority = authority_of(check_agent(agent))
         fields = directory_headers(keys, authority, created=int(time.time()), days=days)
         return "".join(f"{name}: {value}\n" for name, value in fields.items())
@@ -67,24 +62,18 @@ class Command(Offline, ScrapyCommand):
 
 def _make(file: Path) -> str:
     """Write a new key and its directory; return what to do with them."""
-    from llmcrawler.core.politeness.bot_auth import (
-        DIRECTORY_NAME,
-        WELL_KNOWN_PATH,
-        BotKey,
-        directory_of,
-        write_key_file,
-    )
+    from llmcrawler.core.politeness import bot_auth
 
-    key, directory = BotKey.generate(), file.with_name(DIRECTORY_NAME)
+    key, directory = bot_auth.BotKey.generate(), file.with_name(bot_auth.DIRECTORY_NAME)
     try:
-        write_key_file(file, key)
+        bot_auth.write_key_file(file, key)
         with directory.open("xb") as out:
-            out.write(directory_of([key]))
-        published = f"{directory}: publish it at https://YOUR.HOST{WELL_KNOWN_PATH}, which is BOT_AUTH_AGENT"
+            out.write(bot_auth.directory_of([key]))
+        published = f"{directory}: publish it at https://YOUR.HOST{bot_auth.WELL_KNOWN_PATH}, which is BOT_AUTH_AGENT"
     except FileExistsError as error:
         if error.filename != str(directory):
-            raise UsageError(f"{file}: it is there already, and is kept as it is", print_help=False) from error
+            raise wrong_usage(f"{file}: it is there already, and is kept as it is") from error
         published = f"{directory} has other keys: publish old and new with: scrapy keys show OLD.pem {file}"
     except OSError as error:
-        raise UsageError(f"{error.filename}: it cannot be written: {error.strerror}", print_help=False) from error
+        raise wrong_usage(f"{error.filename}: it cannot be written: {error.strerror}") from error
     return f"{file}: the private key, for BOT_AUTH_KEY; show it to nobody\n{published}\nkeyid: {key.thumbprint}\n"

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.commands.parse import Command as ParseCommand
 from scrapy.http import Response
-from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
 from llmcrawler.commands import WithLog, config_errors_as_usage
-
-if TYPE_CHECKING:
-    from llmcrawler.items import Page
-
-_DEFAULT_SPIDER = "explore"
 
 
 class Command(WithLog, ParseCommand):
@@ -35,25 +28,31 @@ class Command(WithLog, ParseCommand):
     )
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
+        from llmcrawler.crawl.configuration import JobSettings
         from llmcrawler.crawl.start_checks import check
 
         assert self.crawler_process is not None
         assert self.settings is not None
         loader = self.crawler_process.spider_loader
         if not opts.spider and spidercls_for_request(loader, Request(url)) is None:
-            opts.spider = _DEFAULT_SPIDER
+            opts.spider = "explore"
         super().set_spidercls(url, opts)
         spider_class: Any = self.spidercls
         self._is_leasing = hasattr(spider_class, "given_options")
         if not self._is_leasing:  # a spider of the user's own
             return
         opts.spargs = {**opts.spargs, "url": url, "urls": "", "depth": "0"}
-        _keep_out_of_the_job(self.settings)
+        # What the crawl of a JOBDIR has learned is read, and its urls are left alone.
+        templates = JobSettings.of(self.settings).templates
+        if templates is not None:
+            self.settings.set("TEMPLATES_FILE", str(templates.path), priority="cmdline")
+        self.settings.set("JOBDIR", None, priority="cmdline")
         with config_errors_as_usage(self.settings):
             check(self.settings, spider_class.given_options(opts.spargs), spider_class.name)
 
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
         from llmcrawler.core.frontier import Lease, UrlTask
+        from llmcrawler.core.urls import Scope
         from llmcrawler.crawl.context import crawl_of
         from llmcrawler.engine.compat import PARSE_DEPTH
         from llmcrawler.engine.request_context import update_context
@@ -72,8 +71,13 @@ class Command(WithLog, ParseCommand):
 
         def with_links(output: list[Any]) -> list[Any]:
             update_context(request, lease=None)  # no other component is to wait for its return
-            pages = [one for one in output if isinstance(one, Page) and crawl.page_robots.follows(one.robots)]
-            return [*output, *(link for page in pages for link in _links(page))]
+            links = []
+            for page in output:
+                if isinstance(page, Page) and page.content is not None and crawl.page_robots.follows(page.robots):
+                    scope = Scope((page.url,))  # of a crawl that starts there
+                    urls = [link.url for link in page.content.links]
+                    links += [Request(url) for url in urls if scope.reason_to_refuse(url, page.depth + 1) is None]
+            return [*output, *links]
 
         return parsed.addCallback(list).addCallback(with_links)
 
@@ -95,20 +99,3 @@ class Command(WithLog, ParseCommand):
             return shown
 
         return deferred_from_coro(through_pipelines())
-
-
-def _keep_out_of_the_job(settings: BaseSettings) -> None:
-    """Read what the crawl of a JOBDIR has learned, and leave its urls alone."""
-    job = settings.get("JOBDIR")
-    if job and not settings.get("TEMPLATES_FILE"):
-        settings.set("TEMPLATES_FILE", str(Path(job) / "templates.json"), priority="cmdline")
-    settings.set("JOBDIR", None, priority="cmdline")
-
-
-def _links(page: Page) -> list[Request]:
-    """Return the links of a page that a crawl which starts there would follow."""
-    from llmcrawler.core.urls import Scope
-
-    scope = Scope((page.url,))
-    links = page.content.links if page.content is not None else ()
-    return [Request(link.url) for link in links if scope.reason_to_refuse(link.url, page.depth + 1) is None]

@@ -6,22 +6,17 @@ import argparse
 import asyncio
 import sys
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.commands import BaseRunSpiderCommand
 from scrapy.crawler import Crawler
-from scrapy.exceptions import UsageError
-from scrapy.settings import BaseSettings
 
-from llmcrawler.commands import Described, config_errors_as_usage, show
+from llmcrawler.commands import Described, config_errors_as_usage, show, wrong_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llmcrawler.core.reporting.planning.estimate import CrawlTerms
+    pass
 
 _SPIDER = "explore"
 # Seconds from one word of progress to the next: on a terminal, where they take each other's place, and elsewhere.
@@ -68,19 +63,28 @@ class Command(Described, BaseRunSpiderCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("name one url: scrapy plan [options] https://example.com", print_help=False)
+            raise wrong_usage("name one url: scrapy plan [options] https://example.com")
         if opts.sample < 1:
-            raise UsageError("--sample is at least 1", print_help=False)
+            raise wrong_usage("--sample is at least 1")
         # What is imported from here on takes a second.
         sys.stderr.write(f"Looking at up to {opts.sample:,} pages of {args[0]}; no model is asked\n")
         sys.stderr.flush()
         super().process_options(args, opts)
-        assert self.settings is not None
         from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
+        from llmcrawler.crawl.arguments import ExploreOptions
+        from llmcrawler.crawl.configuration import JobSettings
+        from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms
+        from llmcrawler.crawl.start_checks import check
 
-        self._jobdir = Path(self.settings["JOBDIR"]) if self.settings.get("JOBDIR") else None
+        assert self.settings is not None
         names = [name.strip() for name in opts.models.split(",") if name.strip()]
-        self._url, self._terms = _read(self.settings, {**opts.spargs, "url": args[0]}, names or [""])
+        without_model = self.settings.copy()  # which may lack a key
+        without_model.set("LLM_PROVIDER", NO_MODEL, priority="cmdline")
+        with config_errors_as_usage():
+            options = ExploreOptions.of({**opts.spargs, "url": args[0]})
+            check(without_model, options, _SPIDER)
+            self._jobdir, self._url = JobSettings.of(self.settings).jobdir, options.urls[0]
+            self._terms = [plan_terms(self.settings, options, name) for name in names or [""]]
         self.settings.setdict({**_LOOK_ONLY, SAMPLE_PAGES: opts.sample}, priority="cmdline")
         if not opts.loglevel:
             self.settings.set("LOG_LEVEL", "ERROR", priority="cmdline")
@@ -92,6 +96,7 @@ class Command(Described, BaseRunSpiderCommand):
         from llmcrawler.core.reporting.terminal_tables import no_page, plan_tables
         from llmcrawler.crawl.context import find_crawl
         from llmcrawler.crawl.job import keep_plan
+        from llmcrawler.extensions.progress_reports import read_hosts
 
         assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(_SPIDER)
@@ -109,7 +114,10 @@ class Command(Described, BaseRunSpiderCommand):
             return
         if self.exitcode:
             sys.stderr.write(f"This plan is made of what came: {why}\n")
-        plan = make_plans(self._url, sample, [_with_gap(terms, crawler) for terms in self._terms])
+        # A Crawl-delay in robots.txt is known by now.
+        gap = max((host.gap_seconds for host in read_hosts(crawler)), default=0.0)
+        terms = [replace(one, gap_seconds=max(one.gap_seconds, gap)) for one in self._terms]
+        plan = make_plans(self._url, sample, terms)
         if self._jobdir is not None:
             keep_plan(self._jobdir, plan)
         show(plan, plan_tables(plan), as_json=opts.json)
@@ -149,24 +157,3 @@ class _Progress:
         line = sampling_line(sampler.page_count, self._most_pages, sampler.url_count, monotonic() - self._started)
         sys.stderr.write(f"\r\x1b[K{line}" if self._is_terminal else f"{line}\n")
         sys.stderr.flush()
-
-
-def _read(settings: BaseSettings, arguments: dict[str, Any], models: Sequence[str]) -> tuple[str, list[CrawlTerms]]:
-    """Return the url, and the terms of the crawl with each of the models."""
-    from llmcrawler.crawl.arguments import ExploreOptions
-    from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms
-    from llmcrawler.crawl.start_checks import check
-
-    without_model = settings.copy()  # which may lack a key
-    without_model.set("LLM_PROVIDER", NO_MODEL, priority="cmdline")
-    with config_errors_as_usage():
-        options = ExploreOptions.of(arguments)
-        check(without_model, options, _SPIDER)
-        return options.urls[0], [plan_terms(settings, options, model) for model in models]
-
-
-def _with_gap(terms: CrawlTerms, crawler: Crawler) -> CrawlTerms:
-    """Return the terms with a Crawl-delay in robots.txt, which is known by now."""
-    from llmcrawler.extensions.progress_reports import read_hosts
-
-    return replace(terms, gap_seconds=max([terms.gap_seconds, *(host.gap_seconds for host in read_hosts(crawler))]))

@@ -6,14 +6,11 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
-from scrapy.settings import BaseSettings
 
-from llmcrawler.commands import Offline, config_errors_as_usage
+from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
 from llmcrawler.errors import ConfigError, NoProxy
 
 if TYPE_CHECKING:
@@ -34,42 +31,35 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--at-once", type=int, default=50, metavar="N", help="proxies tried at a time (50)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.core.politeness.proxies import check_proxies
+        from llmcrawler.core.politeness.proxy_sources import resolve_proxies
         from llmcrawler.core.urls import normalise
 
         assert self.settings is not None
         url = normalise(args[1]) if len(args) == 2 else None
         if url is None or args[0] != "check":
-            raise UsageError("say what to fetch: scrapy proxies check https://example.com/", print_help=False)
+            raise wrong_usage("say what to fetch: scrapy proxies check https://example.com/")
         if opts.timeout <= 0 or opts.attempts < 1 or opts.at_once < 1:
-            raise UsageError("--timeout, --attempts and --at-once are more than 0", print_help=False)
+            raise wrong_usage("--timeout, --attempts and --at-once are more than 0")
+        limits = {"timeout_seconds": opts.timeout, "attempts": opts.attempts, "concurrency": opts.at_once}
         try:
             with config_errors_as_usage():
-                checks = asyncio.run(_check(self.settings, url, opts))
+                provider = resolve_proxies(self.settings, os.environ)
+                if provider is None:
+                    raise ConfigError("there are no proxies: set PROXIES, PROXIES_FILE or PROXY_PROVIDER")
+
+                async def check() -> list[ProxyCheck]:
+                    return await check_proxies(await provider.load(), url, **limits)
+
+                checks = asyncio.run(check())
         except NoProxy as error:
             sys.stderr.write(f"{error}\n")
             self.exitcode = 1
             return
-        sys.stdout.write(as_table(checks))
-        self.exitcode = 0 if any(check.works for check in checks) else 1
-
-
-async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> list[ProxyCheck]:
-    from llmcrawler.core.politeness.proxies import check_proxies
-    from llmcrawler.core.politeness.proxy_sources import resolve_proxies
-
-    provider = resolve_proxies(settings, os.environ)
-    if provider is None:
-        raise ConfigError("there are no proxies: set PROXIES, PROXIES_FILE or PROXY_PROVIDER")
-    return await check_proxies(
-        await provider.load(), url, timeout_seconds=opts.timeout, attempts=opts.attempts, concurrency=opts.at_once
-    )
-
-
-def as_table(checks: Sequence[ProxyCheck]) -> str:
-    """Return one line a proxy, in the order given, and a sum."""
-    width = max((len(check.proxy.address) for check in checks), default=0)
-    lines = [
-        f"{check.proxy.address:<{width}}  {check.proxy.country:<2}  {check.seconds:6.2f} s  {check.error or 'works'}"
-        for check in checks
-    ]
-    return "\n".join([*lines, f"{sum(check.works for check in checks)} of {len(checks)} work", ""])
+        width = max((len(one.proxy.address) for one in checks), default=0)
+        for one in checks:
+            told = f"{one.proxy.country:<2}  {one.seconds:6.2f} s  {one.error or 'works'}"
+            sys.stdout.write(f"{one.proxy.address:<{width}}  {told}\n")
+        working = sum(one.works for one in checks)
+        sys.stdout.write(f"{working} of {len(checks)} work\n")
+        self.exitcode = 0 if working else 1

@@ -6,11 +6,11 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage
+from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
 
 _MAX_LISTED = 20_000  # pages: some 4 MB
 
@@ -30,20 +30,11 @@ class Command(Offline, ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "-o", "--output", metavar="FILE", default="report.html", help="the page to write, report.html if not given"
-        )
-        parser.add_argument(
-            "--pages",
-            metavar="N",
-            type=int,
-            default=_MAX_LISTED,
-            help=f"pages in the list, {_MAX_LISTED:,} if not given; figures are of all pages",
-        )
-
-        parser.add_argument(
-            "--rights", metavar="FILE", help="write what the sites say of the use of their pages as CSV, and no page"
-        )
+        listed = f"pages in the list, {_MAX_LISTED:,} if not given; figures are of all pages"
+        rights = "write what the sites say of the use of their pages as CSV, and no page"
+        parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the page (report.html)")
+        parser.add_argument("--pages", metavar="N", type=int, default=_MAX_LISTED, help=listed)
+        parser.add_argument("--rights", metavar="FILE", help=rights)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler import __version__
@@ -51,29 +42,29 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.core.reporting.html import make_comparison, make_report
 
         if len(args) > 2:
-            raise UsageError("quote the pattern of several workers' feeds: 'pages-*.jsonl'", print_help=False)
+            raise wrong_usage("quote the pattern of several workers' feeds: 'pages-*.jsonl'")
         if not args or opts.pages < 0 or (opts.rights and len(args) == 2):
             how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED [LATER_JOBDIR|FEED], or --rights FILE JOBDIR|FEED"
-            raise UsageError(f"name one folder or feed, or two to compare: {how}", print_help=False)
-        paths, now = [Path(one) for one in args], time.time()
-        if opts.rights:
-            self._write_rights(paths[0], Path(opts.rights))
-            return
-        with config_errors_as_usage():
-            if len(paths) == 1:
-                page, count = make_report(paths[0], opts.pages, __version__, now)
-            else:
-                page, count = make_comparison(paths[0], paths[1], opts.pages, __version__, now)
+            raise wrong_usage(f"name one folder or feed, or two to compare: {how}")
+        make: Any = make_report if len(args) == 1 else make_comparison
+        target = opts.rights or opts.output
         try:
-            Path(opts.output).write_bytes(page)
+            with config_errors_as_usage():
+                if opts.rights:
+                    told = self._write_rights(Path(args[0]), Path(target))
+                else:
+                    page, count = make(*map(Path, args), opts.pages, __version__, time.time())
+                    Path(target).write_bytes(page)
+                    told = f"{count}, {len(page) / 1e6:.1f} MB"
         except OSError as error:
-            self._refuse(opts.output, error)
-            return
-        sys.stdout.write(f"{plain(opts.output)}: {count}, {len(page) / 1e6:.1f} MB\n")
+            sys.stderr.write(f"{target} cannot be written: {error.strerror or error}\n")
+            self.exitcode = 1
+        else:
+            sys.stdout.write(f"{plain(target)}: {told}\n")
 
-    def _write_rights(self, source: Path, target: Path) -> None:
-        """Write the whole table, or leave what is there."""
-        from llmcrawler.core.reporting import many, plain
+    def _write_rights(self, source: Path, target: Path) -> str:
+        """Write the whole table, or leave what is there; return how much it is."""
+        from llmcrawler.core.reporting import many
         from llmcrawler.core.reporting.html.sources import open_lines
         from llmcrawler.core.storage.feeds import write_rights
         from llmcrawler.core.storage.shared_file import temporary_of
@@ -81,20 +72,9 @@ class Command(Offline, ScrapyCommand):
         assert self.settings is not None
         neutralises, temporary = self.settings.getbool("CSV_NEUTRALISE_FORMULAS"), temporary_of(target)
         try:
-            with (
-                config_errors_as_usage(),
-                open_lines(source) as (lines, purpose),
-                temporary.open("w", encoding="utf-8", newline="") as file,
-            ):
+            with open_lines(source) as (lines, purpose), temporary.open("w", encoding="utf-8", newline="") as file:
                 count = write_rights(file, lines, purpose, neutralises=neutralises)
             temporary.replace(target)
-        except OSError as error:
-            self._refuse(target, error)
-        else:
-            sys.stdout.write(f"{plain(target)}: {many(count, 'page')}\n")
         finally:
             temporary.unlink(missing_ok=True)
-
-    def _refuse(self, target: object, error: OSError) -> None:
-        sys.stderr.write(f"{target} cannot be written: {error.strerror or error}\n")
-        self.exitcode = 1
+        return many(count, "page")

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage
+from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
 
 if TYPE_CHECKING:
     from llmcrawler.core.storage.requeueing import Requeued
@@ -44,7 +43,7 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 
         if not args:
-            raise UsageError("name a folder: scrapy requeue [options] JOBDIR [URL ...]", print_help=False)
+            raise wrong_usage("name a folder: scrapy requeue [options] JOBDIR [URL ...]")
         choice = RequeueChoice(
             dead=opts.dead,
             failed=opts.failed,
@@ -70,13 +69,10 @@ def _lines(result: Requeued, jobdir: str) -> list[str]:
     if result.unfit:
         lines.append(f"{result.unfit:,} left as they are: nothing of them failed, or not what was chosen (see --force)")
     if count:
-        lines.append(f"Next, with the options it had: {_command(result, jobdir)}")
+        given = f"url={','.join(map(str, result.arguments.get('url') or ['...']))}"
+        for name in ("urls", "tasks"):  # a file's name, and in brackets what tells its versions apart
+            if name in result.arguments:
+                given = f"{name}={str(result.arguments[name]).rpartition(' (')[0]}"
+        command = ["scrapy", "crawl", result.spider or "explore", "-a", given, "-s", f"JOBDIR={jobdir}"]
+        lines.append(f"Next, with the options it had: {shlex.join(command)}")
     return lines
-
-
-def _command(result: Requeued, jobdir: str) -> str:
-    given = f"url={','.join(map(str, result.arguments.get('url') or ['...']))}"
-    for name in ("urls", "tasks"):  # a file's name, and in brackets what tells its versions apart
-        if name in result.arguments:
-            given = f"{name}={str(result.arguments[name]).rpartition(' (')[0]}"
-    return shlex.join(["scrapy", "crawl", result.spider or "explore", "-a", given, "-s", f"JOBDIR={jobdir}"])

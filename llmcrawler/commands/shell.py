@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy.commands.shell import Command as ShellCommand
@@ -47,27 +48,19 @@ class Command(WithLog, ShellCommand):
         super().run(args, opts)
 
     def update_vars(self, vars: dict[str, Any]) -> None:  # noqa: A002 - Scrapy's name
-        if self._extractor is not None:
-            vars.update(_functions(self._extractor, vars))
+        """Add functions that take a response, or the one that the shell has now."""
+        if self._extractor is None:
+            return
+        from llmcrawler.engine.responses import page_text
 
+        def of_page(look: Callable[[str, str], Any]) -> Callable[..., Any]:
+            def function(response: Any = None) -> Any:
+                chosen = vars.get("response") if response is None else response
+                if not isinstance(chosen, TextResponse):
+                    raise TypeError("there is no response with a text: fetch(url) one")
+                return look(page_text(chosen), chosen.url)
 
-def _functions(extractor: OfflineExtractor, variables: dict[str, Any]) -> dict[str, Any]:
-    """Return the functions that the shell has; each takes a response, or takes the one that the shell has now."""
-    from llmcrawler.engine.responses import page_text
+            return function
 
-    def page(response: Any) -> tuple[str, str]:
-        chosen = variables.get("response") if response is None else response
-        if not isinstance(chosen, TextResponse):
-            raise TypeError("there is no response with a text: fetch(url) one")
-        return page_text(chosen), chosen.url
-
-    def record(response: Any = None) -> dict[str, Any] | None:
-        return extractor.record(*page(response))
-
-    def selectors(response: Any = None) -> list[dict[str, Any]]:
-        return extractor.selectors(*page(response))
-
-    def template(response: Any = None) -> str | None:
-        return extractor.template(*page(response))
-
-    return {"record": record, "selectors": selectors, "template": template}
+        for name in ("record", "selectors", "template"):
+            vars[name] = of_page(getattr(self._extractor, name))

@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage, show
+from llmcrawler.commands import Offline, config_errors_as_usage, show, wrong_usage
 from llmcrawler.errors import require
 
 
@@ -32,10 +31,8 @@ class Command(Offline, ScrapyCommand):
         now = time.time()
         is_shared = bool(args) and "://" in args[0]
         if not 1 <= len(args) <= 1 + is_shared:
-            raise UsageError(
-                "name one folder, or a Redis and a crawl: scrapy status [--json] JOBDIR | REDIS_URL [CRAWL_ID]",
-                print_help=False,
-            )
+            how = "scrapy status [--json] JOBDIR | REDIS_URL [CRAWL_ID]"
+            raise wrong_usage(f"name one folder, or a Redis and a crawl: {how}")
         with config_errors_as_usage():
             if is_shared:
                 _show_shared(args, now, as_json=opts.json)

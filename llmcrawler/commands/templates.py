@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage, show
+from llmcrawler.commands import Offline, config_errors_as_usage, show, wrong_usage
 
 
 class Command(Offline, ScrapyCommand):
@@ -26,29 +24,19 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.core.reporting.terminal_tables import templates_tables
+        from llmcrawler.core.storage import TemplatesFile
 
         if len(args) != 1:
-            raise UsageError("name one file: scrapy templates [--site HOST] [--json] FILE", print_help=False)
-        sites = _chosen(_read(Path(args[0])), opts.site)
+            raise wrong_usage("name one file: scrapy templates [--site HOST] [--json] FILE")
+        path = Path(args[0])
+        path = path / "templates.json" if path.is_dir() else path
+        if not path.exists():
+            raise wrong_usage(f"{path}: no such file")
+        with config_errors_as_usage():
+            sites = {site: stored.templates for site, stored in TemplatesFile(path, "FILE").load().items()}
+        if opts.site is not None:
+            host, known = opts.site.lower().removeprefix("www."), ", ".join(sites) or "none"
+            sites = {site: one for site, one in sites.items() if host in (site, site.rpartition(":")[0])}
+            if not sites:
+                raise wrong_usage(f"--site {host}: not in the file; there are: {known}")
         show(sites, templates_tables(sites), as_json=opts.json)
-
-
-def _read(path: Path) -> dict[str, list[dict[str, Any]]]:
-    from llmcrawler.core.storage import TemplatesFile
-
-    path = path / "templates.json" if path.is_dir() else path
-    if not path.exists():
-        raise UsageError(f"{path}: no such file", print_help=False)
-    with config_errors_as_usage():
-        return {site: stored.templates for site, stored in TemplatesFile(path, "FILE").load().items()}
-
-
-def _chosen(sites: dict[str, Any], requested: str | None) -> dict[str, Any]:
-    if requested is None:
-        return sites
-    requested = requested.lower().removeprefix("www.")
-    chosen = {site: one for site, one in sites.items() if requested in (site, site.rpartition(":")[0])}
-    if not chosen:
-        there_are = ", ".join(sites) or "none"
-        raise UsageError(f"--site {requested}: not in the file; there are: {there_are}", print_help=False)
-    return chosen

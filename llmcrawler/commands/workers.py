@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
-from llmcrawler.commands import Offline, config_errors_as_usage
+from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
 from llmcrawler.errors import require
-
-if TYPE_CHECKING:
-    from llmcrawler.fleet.crawl_control import DeletedCrawl
-
-_ACTIONS = ("pause", "resume", "delete")
 
 
 class Command(Offline, ScrapyCommand):
@@ -31,18 +24,15 @@ class Command(Offline, ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "--force",
-            action="store_true",
-            help="delete also a crawl that has workers (these end), or one of another version",
-        )
+        told = "delete also a crawl that has workers (these end), or one of another version"
+        parser.add_argument("--force", action="store_true", help=told)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.core.reporting import plain
+        from llmcrawler.core.reporting import many, plain
 
-        if len(args) != 3 or args[0] not in _ACTIONS or (opts.force and args[0] != "delete"):
+        if len(args) != 3 or args[0] not in ("pause", "resume", "delete") or (opts.force and args[0] != "delete"):
             how = "scrapy workers pause|resume|delete REDIS_URL CRAWL_ID, delete also with --force"
-            raise UsageError(f"say what to do with which crawl: {how}", print_help=False)
+            raise wrong_usage(f"say what to do with which crawl: {how}")
         action, url, crawl_id = args
         with config_errors_as_usage():
             require("redis", "redis", "scrapy workers")
@@ -50,19 +40,15 @@ class Command(Offline, ScrapyCommand):
             from llmcrawler.fleet.connection import shown
 
             if action == "delete":
-                told = _deleted(crawl_control.delete(url, crawl_id, is_forced=opts.force))
+                crawl = crawl_control.delete(url, crawl_id, is_forced=opts.force)
+                pages, sites = many(crawl.done, "page"), many(crawl.sites, "site")
+                told = f"deleted {pages} done, {crawl.queued:,} urls queued, what was learned of {sites}"
+                told += f" ({crawl.keys:,} keys)"
+                if crawl.workers:
+                    told += f"; {many(len(crawl.workers), 'worker')} will end with exit status 1"
             elif action == "pause":
                 was_so = "" if crawl_control.pause(url, crawl_id) else " already"
                 told = f"paused{was_so}; go on with: scrapy workers resume {shown(url)} {crawl_id}"
             else:
                 told = "goes on" if crawl_control.resume(url, crawl_id) else "was not paused"
         sys.stdout.write(plain(f"{crawl_id}: {told}") + "\n")
-
-
-def _deleted(crawl: DeletedCrawl) -> str:
-    from llmcrawler.core.reporting import many
-
-    sites = many(crawl.sites, "site")
-    had = f"{many(crawl.done, 'page')} done, {crawl.queued:,} urls queued, what was learned of {sites}"
-    ends = f"; {many(len(crawl.workers), 'worker')} will end with exit status 1" if crawl.workers else ""
-    return f"deleted {had} ({crawl.keys:,} keys){ends}"
