@@ -13,6 +13,18 @@ from typing import Final
 from llmcrawler.core.reporting.account import Figures, Stats, goal_progress, read_figures
 from llmcrawler.core.reporting.text import counts, duration, many, money, percent, plain, ranked
 
+logger = logging.getLogger(__name__)
+
+# A limit binds when the crawl reaches this share of what it allows: jitter and the odd slow page take the rest.
+_BINDS_FROM = 0.8
+GAP: Final = "the gap between requests"
+_MACHINE: Final = "the speed of this machine"
+
+_BAR_CHARS = 20
+_SELF_SAYING = ("pages", "queue", "left")  # rows that need no name
+_SHOWN = 6  # page types, errors: the most frequent ones
+_HOSTS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class ModelWait:
@@ -45,34 +57,25 @@ class ModelWait:
 
     def parts(self) -> list[str]:
         """Return it as parts of one line; none where no page waits."""
-        for_model = self.for_verdict + self.for_learning
-        parts = [f"{_pages(for_model)} for the model{self._state()}"] if for_model else []
-        if self.for_template:
-            whose = "its" if self.for_template == 1 else "their"
-            parts.append(f"{_pages(self.for_template)} for more pages of {whose} template")
-        return parts
-
-    def _state(self) -> str:
+        state = ""
         if self.fetched_bytes is not None:
             done, total = self.fetched_bytes
-            return f", which is being fetched: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
-        if self.is_starting:
-            return ", which is being started"
-        if not self.calls_due:
-            return ""
-        about = "" if self.seconds_left is None else f", about {duration(self.seconds_left)}"
-        return f": {self.calls_done:,} of {many(self.calls_due, 'call')}{about}"
+            state = f", which is being fetched: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+        elif self.is_starting:
+            state = ", which is being started"
+        elif self.calls_due:
+            about = "" if self.seconds_left is None else f", about {duration(self.seconds_left)}"
+            state = f": {self.calls_done:,} of {many(self.calls_due, 'call')}{about}"
+        for_model = self.for_verdict + self.for_learning
+        parts = [f"{_pages_wait(for_model)} for the model{state}"] if for_model else []
+        if self.for_template:
+            whose = "its" if self.for_template == 1 else "their"
+            parts.append(f"{_pages_wait(self.for_template)} for more pages of {whose} template")
+        return parts
 
 
-def _pages(count: int) -> str:
+def _pages_wait(count: int) -> str:
     return f"{many(count, 'page')} wait{'s' if count == 1 else ''}"
-
-
-# A limit binds when the crawl reaches this share of what it allows: jitter and the odd slow page take the rest.
-_BINDS_FROM = 0.8
-
-GAP: Final = "the gap between requests"
-_MACHINE: Final = "the speed of this machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +171,6 @@ def binding_limit(
     return Limit("requests in flight", f"requests in flight over all hosts: {used} of {flow.concurrency}")
 
 
-logger = logging.getLogger(__name__)
-
-_BAR_CHARS = 20
-_SELF_SAYING = ("pages", "queue", "left")  # rows that need no name
-_SHOWN = 6  # page types, errors, hosts: the most frequent ones
-
-
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
     """A crawl at one moment. Rates are fetched pages per second: over the last half minute, and over the whole crawl.
@@ -207,14 +203,6 @@ class ProgressReport:
         fetching = self.pages_left / rate if self.pages_left and rate else 0.0
         return max(fetching, self.waiting.seconds_left or 0.0) or None
 
-    @property
-    def is_capped(self) -> bool:
-        """Tell whether more urls are known than may be fetched: the crawl then ends at its cap."""
-        figures = self.figures
-        if figures.max_pages is None:
-            return False
-        return figures.queued + figures.leased - self.waiting.pages >= figures.max_pages - self.fetched
-
     def as_line(self) -> str:
         """Return the report as one line of printable characters, whatever the pages hold."""
         rows = {name: ", ".join(parts) for name, parts in self.as_rows()}
@@ -224,6 +212,11 @@ class ProgressReport:
     def as_rows(self) -> list[tuple[str, list[str]]]:
         """Return the report as rows of (name, parts), the most important row first, and the first part of each."""
         figures = self.figures
+        records = [
+            f"{name} {count:,} of {many(figures.page_types[name], 'page')}"
+            for name, count in ranked(figures.page_records)[:_SHOWN]
+        ]
+        guessed = sum(figures.guessed_types.values())
         rows = [
             ("urls", [f"{figures.sources.total():,}", *_counted(figures.sources)] if figures.sources else []),
             ("pages", self._pages()),
@@ -231,49 +224,51 @@ class ProgressReport:
             ("queue", [f"{figures.queued:,} queued", f"{self.flow.in_flight} in flight"]),
             ("left", self._left()),
             ("goal", goal_progress(figures, self.waiting.by_type) if figures.goal else []),
-            ("records", self._records()),
+            ("records", records),
             ("limit", [self.limit.words] if self.limit else []),
             ("throttle", self._throttle()),
             ("status", _counted(figures.statuses)),
             ("templates", [f"{figures.templates:,}"] if figures.templates else []),
-            ("types", self._types()),
+            ("types", _counted(figures.page_types) + ([f"{guessed:,} of them guessed"] if guessed else [])),
             ("llm", self._llm()),
             ("errors", _counted(figures.errors)),
         ]
         return [(name, [plain(part) for part in parts]) for name, parts in rows if parts]
 
     def _pages(self) -> list[str]:
-        cap = f" (max_pages {self.figures.max_pages:,})" if self.figures.max_pages else ""
-        rates = f"{self.rate_now:.1f}/s ({self.rate_overall:.1f}/s overall)"
-        written, failed = self.figures.counted_pages, self.figures.failed_urls
+        written, failed, most = self.figures.counted_pages, self.figures.failed_urls, self.figures.max_pages
         fetched = many(self.fetched, "page") if self.fetched == written else f"{self.fetched:,} fetched"
+        cap = f" (max_pages {most:,})" if most else ""
         parts = [f"{fetched}{cap} in {duration(self.elapsed_seconds)}"]
         if self.fetched != written:
             parts.append(f"{written:,} written")
-        return [*parts, *([many(failed, "failed url")] if failed else []), rates]
-
-    def _types(self) -> list[str]:
-        guessed = sum(self.figures.guessed_types.values())
-        return _counted(self.figures.page_types) + ([f"{guessed:,} of them guessed"] if guessed else [])
+        if failed:
+            parts.append(many(failed, "failed url"))
+        return [*parts, f"{self.rate_now:.1f}/s ({self.rate_overall:.1f}/s overall)"]
 
     def _left(self) -> list[str]:
         if self.seconds_left is None:
             return []
-        # New urls may be found as long as the cap is not reached.
-        return [f"{'about' if self.is_capped else 'at least'} {duration(self.seconds_left)} left"]
-
-    def _records(self) -> list[str]:
         figures = self.figures
-        ordered = ranked(figures.page_records)
-        return [f"{name} {count:,} of {many(figures.page_types[name], 'page')}" for name, count in ordered[:_SHOWN]]
+        # Where more urls are known than may be fetched, the crawl ends at its cap; else it may find new ones.
+        known = figures.queued + figures.leased - self.waiting.pages
+        is_capped = figures.max_pages is not None and known >= figures.max_pages - self.fetched
+        return [f"{'about' if is_capped else 'at least'} {duration(self.seconds_left)} left"]
 
     def _throttle(self) -> list[str]:
-        latency = [f"latency {self.latency_seconds:.2f} s"] if self.latency_seconds is not None else []
+        parts = [f"latency {self.latency_seconds:.2f} s"] if self.latency_seconds is not None else []
         hosts = sorted(self.flow.busy, key=lambda host: -host.in_flight)
-        shown = [part for host in hosts[:3] for part in _host_parts(host)]
-        more = [f"{len(hosts) - 3} more hosts"] if len(hosts) > 3 else []
-        resting = [f"{host.host} rests for {host.rest_seconds:.0f} s more" for host in self.flow.resting[:3]]
-        return latency + shown + more + resting
+        for host in hosts[:_HOSTS]:
+            parts.append(f"{host.host} {host.in_flight} of {host.concurrency:g} in flight")
+            parts.append(f"gap {host.gap_seconds:.2f} s")
+            if host.latency_p50 is not None and host.latency_p95 is not None:
+                parts.append(f"p50 {host.latency_p50:.2f} s, p95 {host.latency_p95:.2f} s")
+            if host.refused_share:
+                parts.append(f"{percent(host.refused_share)} refused")
+        if len(hosts) > _HOSTS:
+            parts.append(f"{len(hosts) - _HOSTS} more hosts")
+        resting = self.flow.resting[:_HOSTS]
+        return parts + [f"{host.host} rests for {host.rest_seconds:.0f} s more" for host in resting]
 
     def _llm(self) -> list[str]:
         llm = self.figures.llm
@@ -291,15 +286,6 @@ def _counted(counter: Counter[str]) -> list[str]:
     return counts(counter, _SHOWN).split(", ") if counter else []
 
 
-def _host_parts(host: HostThrottle) -> list[str]:
-    parts = [f"{host.host} {host.in_flight} of {host.concurrency:g} in flight", f"gap {host.gap_seconds:.2f} s"]
-    if host.latency_p50 is not None and host.latency_p95 is not None:
-        parts.append(f"p50 {host.latency_p50:.2f} s, p95 {host.latency_p95:.2f} s")
-    if host.refused_share:
-        parts.append(f"{percent(host.refused_share)} refused")
-    return parts
-
-
 class CrawlProgress:
     """Takes samples of a crawl. `clock` gives seconds and never goes back."""
 
@@ -313,37 +299,31 @@ class CrawlProgress:
     def sample(
         self, stats: Stats, flow: DownloadFlow, latency_seconds: float | None = None, waiting: ModelWait | None = None
     ) -> ProgressReport:
-        now, figures = self._clock(), read_figures(stats)
+        now, figures, waiting = self._clock(), read_figures(stats), waiting or ModelWait()
         # Scrapy counts a request when the downloader takes it, before it waits for the throttle.
         starts = figures.requests - sum(host.waiting for host in flow.hosts)
-        since, fetched, starts_before = self._window(now)
-        span = now - since
-        starts_per_second = (starts - starts_before) / span if span > 0 else 0.0
-        limit = binding_limit(flow, starts_per_second, latency_seconds, figures.queued)
-        waiting = waiting or ModelWait()
         # A page that waits no longer is not written at once.
         self._fetched = max(self._fetched, figures.counted_pages + waiting.pages)
+        # Rates are since the youngest sample that is older than the window, else since the oldest there is.
+        while len(self._samples) > 1 and self._samples[1][0] <= now - self._window_seconds:
+            self._samples.popleft()
+        since, fetched_before, starts_before = self._samples[0]
         # A display asks four times a second; a sample a second is enough for the window.
         if now - self._samples[-1][0] >= 1.0:
             self._samples.append((now, self._fetched, starts))
-        elapsed = now - self._started
+        span, elapsed = now - since, now - self._started
+        starts_per_second = (starts - starts_before) / span if span > 0 else 0.0
         return ProgressReport(
             figures=figures,
             fetched=self._fetched,
             flow=flow,
             elapsed_seconds=elapsed,
-            rate_now=(self._fetched - fetched) / span if span > 0 else 0.0,
+            rate_now=(self._fetched - fetched_before) / span if span > 0 else 0.0,
             rate_overall=self._fetched / elapsed if elapsed > 0 else 0.0,
             latency_seconds=latency_seconds,
-            limit=limit,
+            limit=binding_limit(flow, starts_per_second, latency_seconds, figures.queued),
             waiting=waiting,
         )
-
-    def _window(self, now: float) -> tuple[float, int, int]:
-        """Return the youngest sample that is older than the window, else the oldest there is."""
-        while len(self._samples) > 1 and self._samples[1][0] <= now - self._window_seconds:
-            self._samples.popleft()
-        return self._samples[0]
 
 
 class DownloadProgress:
@@ -362,11 +342,5 @@ class DownloadProgress:
             if step <= self._told:
                 return
             self._told = step
-        bar = ("#" * step).ljust(_BAR_CHARS, ".")
-        logger.info(
-            "Fetching %s [%s] %d%% of %.2f GB",
-            self._what,
-            bar,
-            100 * bytes_done // max(1, bytes_total),
-            bytes_total / 1e9,
-        )
+        bar, percents = ("#" * step).ljust(_BAR_CHARS, "."), 100 * bytes_done // max(1, bytes_total)
+        logger.info("Fetching %s [%s] %d%% of %.2f GB", self._what, bar, percents, bytes_total / 1e9)

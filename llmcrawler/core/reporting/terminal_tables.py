@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -12,9 +12,15 @@ from rich.text import Text
 
 from llmcrawler.core.reporting.account import job_plan_rows, planned, rights_rows, words_of_amounts
 from llmcrawler.core.reporting.text import count, dollars, duration, moment, percent, plain
-from llmcrawler.core.storage.job_status import JobStatus, StageCounts
+from llmcrawler.core.storage.job_status import JobStatus
 
 _UNBOUND = 100_000  # columns: what is piped is cut or folded nowhere
+_STATUSES = ("success", "failed", "skipped")
+_PLAN_ROWS = 12
+_PLAN_CELLS = 100
+MAX_ROWS = 10
+MAX_CELLS = 200  # of what strangers have written
+RIGHTS_HEADERS = ("what sites say of the use", ">pages")
 
 
 def stdout_console() -> Console:
@@ -25,15 +31,10 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """Return a table. A column that is empty is left out; one whose header starts with ">" is set right."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     filled = [at for at in range(len(headers)) if any(str(row[at]) for row in rows)]
-    for at in filled:
-        right = headers[at].startswith(">")
-        shown.add_column(
-            headers[at].removeprefix(">"),
-            justify="right" if right else "left",
-            overflow="fold",
-            header_style="dim",
-            no_wrap=right,
-        )
+    for header in (headers[at] for at in filled):
+        right = header.startswith(">")
+        justify: Literal["right", "left"] = "right" if right else "left"
+        shown.add_column(header.removeprefix(">"), justify=justify, overflow="fold", header_style="dim", no_wrap=right)
     for row in rows:
         shown.add_row(*(Text(plain(row[at])) for at in filled))
     return shown
@@ -44,10 +45,18 @@ def more(count: int, shown: int) -> list[Text]:
     return [Text(f"... and {count - shown:,} more", style="dim")] if count > shown else []
 
 
-MAX_ROWS = 10
-_STATUSES = ("success", "failed", "skipped")
-MAX_CELLS = 200  # of what strangers have written
-RIGHTS_HEADERS = ("what sites say of the use", ">pages")
+def table_part(headers: Sequence[str], rows: Sequence[Sequence[Any]], count: int = 0) -> Iterator[RenderableType]:
+    """Yield an empty line and a table; nothing without rows. Of `count` rows (0: all that are given) the first stand
+    in it.
+    """
+    if rows:
+        yield Text("")
+        yield table(headers, rows[:MAX_ROWS] if count else rows)
+        yield from more(count, MAX_ROWS)
+
+
+def numbers(*numbers: float) -> tuple[str, ...]:
+    return tuple(f"{number:,.0f}" for number in numbers)
 
 
 def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]:
@@ -58,10 +67,17 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     yield from (Text(plain(line)) for line in _job_facts(status, now))
     leased = "in flight" if status.state == "running" else "in flight when the crawl ended"
     names = {"done": "done", "dead": "dead letters", "leased": leased, "queued": "queued", "seen": "redirects' targets"}
-    urls = [(names[state], f"{status.urls[state]:,}") for state in names]
+    urls = [(words, f"{status.urls[name]:,}") for name, words in names.items()]
     yield from table_part(("urls", ">"), [*urls, ("duplicates among those done", f"{status.duplicates:,}")])
     yield from table_part(("plan", ">planned", ">so far"), job_plan_rows(status))
-    yield from table_part(*_stages(status.stages))
+    statuses = {name for stage in status.stages.values() for name in stage.statuses}
+    columns = (*_STATUSES, *sorted(statuses.difference(_STATUSES)))
+    stages = []
+    for name, stage in status.stages.items():
+        runs = stage.statuses.get("success", 0) + stage.statuses.get("failed", 0)
+        mean = f"{stage.seconds / runs:.3f} s" if runs else ""
+        stages.append((name, *numbers(*(stage.statuses.get(one, 0) for one in columns)), mean))
+    yield from table_part(("stage", *(f">{name}" for name in columns), ">mean time"), stages)
     errors = [
         (one.stage, one.kind, f"{one.pages:,}", plain(one.message, MAX_CELLS), plain(one.url, MAX_CELLS))
         for one in status.errors
@@ -72,16 +88,6 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     yield from table_part(RIGHTS_HEADERS, rights_rows(status.rights))
     hosts = [(one.host, *numbers(one.queued, one.leased, one.done, one.dead)) for one in status.hosts]
     yield from table_part(("host", ">queued", ">in flight", ">done", ">dead"), hosts, status.host_count)
-
-
-def table_part(headers: Sequence[str], rows: Sequence[Sequence[Any]], count: int = 0) -> Iterator[RenderableType]:
-    """Yield an empty line and a table; nothing without rows. Of `count` rows (0: all that are given) the first stand
-    in it.
-    """
-    if rows:
-        yield Text("")
-        yield table(headers, rows[:MAX_ROWS] if count else rows)
-        yield from more(count, MAX_ROWS)
 
 
 def _job_facts(status: JobStatus, now: float) -> Iterator[str]:
@@ -98,21 +104,6 @@ def _job_facts(status: JobStatus, now: float) -> Iterator[str]:
     yield "on disk " + ", ".join(f"{name} {_bytes(size)}" for name, size in status.files.items() if size)
 
 
-def _stages(stages: Mapping[str, StageCounts]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    others = sorted({name for counts in stages.values() for name in counts.statuses} - {*_STATUSES})
-    names = (*_STATUSES, *others)
-    rows = [
-        (stage, *numbers(*(counts.statuses.get(name, 0) for name in names)), _mean_seconds(counts))
-        for stage, counts in stages.items()
-    ]
-    return ("stage", *(f">{name}" for name in names), ">mean time"), rows
-
-
-def _mean_seconds(counts: StageCounts) -> str:
-    runs = counts.statuses.get("success", 0) + counts.statuses.get("failed", 0)
-    return f"{counts.seconds / runs:.3f} s" if runs else ""
-
-
 def arguments_line(spider: str | None, arguments: Mapping[str, Any]) -> str:
     given = (
         f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
@@ -120,10 +111,6 @@ def arguments_line(spider: str | None, arguments: Mapping[str, Any]) -> str:
         if value not in (None, [])
     )
     return plain(f"spider {spider}  {', '.join(given)}", MAX_CELLS)
-
-
-def numbers(*numbers: float) -> tuple[str, ...]:
-    return tuple(f"{number:,.0f}" for number in numbers)
 
 
 def _bytes(size: float) -> str:
@@ -144,26 +131,39 @@ def templates_tables(sites: Mapping[str, Sequence[_Entry]]) -> Iterator[Renderab
             yield Text("")
         pages = sum(int(one.get("page_count") or 0) for one in templates)
         yield Text(f"{plain(site)}: {len(templates)} templates, {pages} pages", style="bold")
-        yield table(
-            ("template", "page type", ">pages", "url pattern", ">LLM calls", "example"),
-            [
-                (
-                    one["template"],
-                    one.get("page_type") or "-",
-                    one.get("page_count", 0),
-                    one.get("url_pattern") or "",
-                    one.get("llm_calls", 0),
-                    next(iter(one.get("examples") or []), ""),
-                )
-                for one in templates
-            ],
-        )
+        rows = [
+            (
+                one["template"],
+                one.get("page_type") or "-",
+                one.get("page_count", 0),
+                one.get("url_pattern") or "",
+                one.get("llm_calls", 0),
+                next(iter(one.get("examples") or []), ""),
+            )
+            for one in templates
+        ]
+        yield table(("template", "page type", ">pages", "url pattern", ">LLM calls", "example"), rows)
         for one in templates:
             if one.get("selectors"):
                 yield Text("")
                 yield Text(f"{plain(one['template'])} ({plain(one.get('page_type') or '-')})", style="bold")
                 names = ("field", "type", ">coverage", ">agreement", "", "selector", "example")
-                yield table(names, list(_selector_rows(one["selectors"])))
+                yield table(names, _selector_rows(one["selectors"]))
+
+
+def _selector_rows(selectors: Sequence[_Entry]) -> list[tuple[Any, ...]]:
+    several = max(int(one.get("variant") or 1) for one in selectors) > 1
+    rows, seen = [], set()
+    for one in selectors:
+        # Further selectors of a field are used where the first gives nothing; they stand below it without its name.
+        key = (one.get("variant"), one["field"])
+        name = f"{one['field']} ({one.get('variant', 1)})" if several else one["field"]
+        first = ("", "") if key in seen else (name, one.get("type", ""))
+        seen.add(key)
+        shares = [one.get("coverage"), one.get("agreement")]
+        words = [percent(share) if isinstance(share, int | float) else "-" for share in shares]
+        rows.append((*first, *words, *selector_text(one), one.get("example") or ""))
+    return rows
 
 
 def selector_text(selector: _Entry) -> tuple[str, str]:
@@ -177,49 +177,57 @@ def selector_text(selector: _Entry) -> tuple[str, str]:
     return language, "  ".join(parts)
 
 
-def _selector_rows(selectors: Sequence[_Entry]) -> Iterator[tuple[Any, ...]]:
-    several = max(int(one.get("variant") or 1) for one in selectors) > 1
-    seen: set[tuple[Any, ...]] = set()
-    for one in selectors:
-        # Further selectors of a field are used where the first gives nothing; they stand below it without its name.
-        key = (one.get("variant"), one["field"])
-        name = f"{one['field']} ({one.get('variant', 1)})" if several else one["field"]
-        first = ("", "") if key in seen else (name, one.get("type", ""))
-        seen.add(key)
-        shares = (_share(one.get("coverage")), _share(one.get("agreement")))
-        yield *first, *shares, *selector_text(one), one.get("example") or ""
-
-
-def _share(share: Any) -> str:
-    return percent(share) if isinstance(share, int | float) else "-"
-
-
-_ROWS = 12
-_SHOWN_WIDTH = 100
-_COMPARED = (("calls", count), ("tokens", count), ("seconds", duration))
-
-
 def plan_tables(plan: Mapping[str, Any]) -> Iterator[RenderableType]:
-    yield Text(plain(f"Plan for {plan['url']}", _SHOWN_WIDTH), style="bold")
-    for line in _plan_facts(plan):
-        yield Text(plain(line))
-    yield Text("")
-    yield table(("", ">low", ">likely", ">high"), [(name, *words) for name, words in _plan_rows(plan)])
-    yield Text("")
-    rows = [(name, *words_of_amounts(amounts, count)) for name, amounts in list(plan["page_types"].items())[:_ROWS]]
-    yield table(("page type", ">low", ">likely", ">high"), rows)
-    yield Text("")
+    yield Text(plain(f"Plan for {plan['url']}", _PLAN_CELLS), style="bold")
+    sample = plan["sample"]
+    listed = f", {sample['listed']:,} of them in sitemaps" if sample["listed"] else ""
+    failed = f" ({sample['errors']:,} more in vain)" if sample["errors"] else ""
+    yield Text(f"From {sample['pages']:,} pages{failed}, which led to {sample['known']:,} urls{listed}")
+    if sample["is_whole"]:
+        yield Text("These are all: the site is known as a whole")
+    if plan["site_pages"]["high"] > plan["max_pages"]:
+        yield Text(f"A crawl ends at max_pages={plan['max_pages']:,}; the site may have more, see below")
+    yield from table_part(("", ">low", ">likely", ">high"), _plan_rows(plan))
+    types = list(plan["page_types"].items())[:_PLAN_ROWS]
+    rows = [(name, *words_of_amounts(amounts, count)) for name, amounts in types]
+    yield from table_part(("page type", ">low", ">likely", ">high"), rows)
     rows = [
-        (one["pattern"][:_SHOWN_WIDTH], one["page_type"], count(one["pages"]["likely"]), "learned" * one["learned"])
-        for one in plan["templates"][:_ROWS]
+        (one["pattern"][:_PLAN_CELLS], one["page_type"], count(one["pages"]["likely"]), "learned" * one["learned"])
+        for one in plan["templates"][:_PLAN_ROWS]
     ]
-    yield table(("template like", "page type", ">pages", "records"), rows)
-    yield from more(len(plan["templates"]), _ROWS)
-    if "models" in plan:
-        yield Text("")
-        yield table(("model", ">LLM calls", ">tokens", ">cost", ">time"), [_model_row(one) for one in plan["models"]])
+    yield from table_part(("template like", "page type", ">pages", "records"), rows)
+    yield from more(len(plan["templates"]), _PLAN_ROWS)
+    rows = []
+    for one in plan.get("models", ()):
+        unpriced = "not known" if one["model"] else dollars(0)
+        cost = planned(one["cost_usd"], dollars) if one["cost_usd"] else unpriced
+        calls, tokens = planned(one["calls"], count), planned(one["tokens"], count)
+        rows.append((one["model"] or "none", calls, tokens, cost, planned(one["seconds"], duration)))
+    yield from table_part(("model", ">LLM calls", ">tokens", ">cost", ">time"), rows)
     for note in plan["notes"]:
         yield Text(plain(f"Note: {note}"), style="dim")
+
+
+def _plan_rows(plan: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    llm = plan["llm"]
+    rows = [
+        ("pages of the crawl", plan["pages"], count),
+        ("errors", plan["errors"], count),
+        ("time", plan["seconds"], duration),
+    ]
+    if plan["site_pages"] != plan["pages"]:
+        rows.insert(0, ("pages of the site", plan["site_pages"], count))
+    if not llm["model"]:
+        return [*((name, *words_of_amounts(amounts, word)) for name, amounts, word in rows), ("LLM calls", *"000")]
+    rows += [
+        (f"LLM calls ({llm['model']})", llm["calls"], count),
+        ("  to tell page types", llm["calls_by_task"]["classify"], count),
+        ("  to learn records", llm["calls_by_task"]["induce"], count),
+        ("LLM tokens", llm["tokens"], count),
+    ]
+    if llm["cost_usd"] is not None:
+        rows.append(("cost", llm["cost_usd"], dollars))
+    return [(name, *words_of_amounts(amounts, word)) for name, amounts, word in rows]
 
 
 def no_page(url: str, failures: Mapping[str, str], why: str) -> str:
@@ -236,39 +244,3 @@ def sampling_line(pages: int, most_pages: int, urls: int, seconds: float) -> str
     """Return how far the sample of a plan is."""
     came = f"{pages:,} of up to {most_pages:,} pages, urls known: {urls:,}" if pages else "no page yet"
     return f"{came}, {duration(seconds)}"
-
-
-def _plan_facts(plan: Mapping[str, Any]) -> Iterator[str]:
-    sample = plan["sample"]
-    listed = f", {sample['listed']:,} of them in sitemaps" if sample["listed"] else ""
-    failed = f" ({sample['errors']:,} more in vain)" if sample["errors"] else ""
-    yield f"From {sample['pages']:,} pages{failed}, which led to {sample['known']:,} urls{listed}"
-    if sample["is_whole"]:
-        yield "These are all: the site is known as a whole"
-    if plan["site_pages"]["high"] > plan["max_pages"]:
-        yield f"A crawl ends at max_pages={plan['max_pages']:,}; the site may have more, see below"
-
-
-def _plan_rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
-    llm = plan["llm"]
-    if plan["site_pages"] != plan["pages"]:
-        yield "pages of the site", words_of_amounts(plan["site_pages"], count)
-    yield "pages of the crawl", words_of_amounts(plan["pages"], count)
-    yield "errors", words_of_amounts(plan["errors"], count)
-    yield "time", words_of_amounts(plan["seconds"], duration)
-    if not llm["model"]:
-        yield "LLM calls", ("0", "0", "0")
-        return
-    yield f"LLM calls ({llm['model']})", words_of_amounts(llm["calls"], count)
-    yield "  to tell page types", words_of_amounts(llm["calls_by_task"]["classify"], count)
-    yield "  to learn records", words_of_amounts(llm["calls_by_task"]["induce"], count)
-    yield "LLM tokens", words_of_amounts(llm["tokens"], count)
-    if llm["cost_usd"] is not None:
-        yield "cost", words_of_amounts(llm["cost_usd"], dollars)
-
-
-def _model_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    calls, tokens, seconds = (planned(one[name], word) for name, word in _COMPARED)
-    unpriced = "not known" if one["model"] else dollars(0)
-    cost = planned(one["cost_usd"], dollars) if one["cost_usd"] else unpriced
-    return one["model"] or "none", calls, tokens, cost, seconds

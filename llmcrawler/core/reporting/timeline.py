@@ -14,16 +14,48 @@ from llmcrawler.core.reporting.progress import GAP, ProgressReport
 from llmcrawler.core.reporting.text import percent
 from llmcrawler.core.storage.job_file import Run
 
-MAX_BUCKETS = 240
-
+_MAX_BUCKETS = 240
 _BINS_PER_OCTAVE = 4  # of latency: a quantile is right within a tenth
 _LEAST_SECONDS = 0.001
+_SUMS = ("pages", "errors", "answers", "refused", "latency_sum", "samples", "in_flight_sum", "allowed_sum")
+_SETTINGS = ("DOWNLOAD_DELAY", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS")
+
+# What the limits are, in words that go on after "held back by".
+LIMITS: Mapping[str, str] = {
+    "the gap between requests": "the pause between two requests to a host",
+    "requests in flight per host": "the number of requests allowed at once to a host",
+    "requests in flight": "the number of requests allowed at once to all hosts together",
+    "hosts that rest": "hosts that asked for a rest or kept failing",
+    "waiting for links to follow": "a lack of urls: all that were known had been asked for",
+    "pages in process": "pages that had to be read and classified first",
+    "the speed of this machine": "this machine, which asked for less than was allowed",
+}
+# Advice that would lift a limit.
+_CURES: Mapping[str, str] = {
+    GAP: "A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense.",
+    "requests in flight per host": (
+        "More requests in flight would make it faster: CONCURRENT_REQUESTS_PER_DOMAIN was "
+        "{CONCURRENT_REQUESTS_PER_DOMAIN}, and the throttle allowed no more than the site took well."
+    ),
+    "requests in flight": "CONCURRENT_REQUESTS (it was {CONCURRENT_REQUESTS}) held it back over all hosts together.",
+    "hosts that rest": (
+        "The site asked to be left alone for a while (429, 503 or failures): a slower crawl may be a quicker one."
+    ),
+    "waiting for links to follow": (
+        "It had fetched all that it knew and waited for pages to name more: links come in a chain."
+    ),
+    "pages in process": (
+        "Downloads waited for pages to be read and classified: a faster model, or LLM_CONCURRENCY, would help."
+    ),
+    "the speed of this machine": "The site would have taken more than this machine asked for.",
+}
 
 
 @dataclass(slots=True)
 class Bucket:
     """A stretch of the crawl. `refused` are answers 429 and 503; sums are over `samples`, which are taken evenly.
-    `latencies` counts answers by `bin_of` their latency, `limits` the seconds for which each limit held the crawl back.
+    `latencies` counts answers by the bin of their latency, `limits` the seconds for which each limit held the crawl
+    back.
     """
 
     pages: int = 0
@@ -73,17 +105,10 @@ class Bucket:
         return self.allowed_sum / self.samples if self.samples else None
 
 
-_SUMS = ("pages", "errors", "answers", "refused", "latency_sum", "samples", "in_flight_sum", "allowed_sum")
-
-
-def bin_of(seconds: float) -> int:
-    return max(0, int(_BINS_PER_OCTAVE * math.log2(max(seconds, _LEAST_SECONDS) / _LEAST_SECONDS)))
-
-
 class Timeline:
     """A run in buckets. Moments are seconds since its start. A day takes as much room as ten minutes."""
 
-    def __init__(self, width_seconds: float = 1.0, max_buckets: int = MAX_BUCKETS) -> None:
+    def __init__(self, width_seconds: float = 1.0, max_buckets: int = _MAX_BUCKETS) -> None:
         self.width_seconds = width_seconds
         self.buckets: list[Bucket] = []
         self._max_buckets = max_buckets
@@ -91,7 +116,10 @@ class Timeline:
     def at(self, moment: float) -> Bucket:
         """Return the bucket of a moment, to be counted in."""
         while (number := int(max(0.0, moment) / self.width_seconds)) >= self._max_buckets:
-            self._halve()
+            for first, second in zip(self.buckets[::2], self.buckets[1::2], strict=False):
+                first.add(second)
+            del self.buckets[1::2]
+            self.width_seconds *= 2
         while len(self.buckets) <= number:
             self.buckets.append(Bucket())
         return self.buckets[number]
@@ -102,7 +130,8 @@ class Timeline:
         bucket.refused += refused
         if latency_seconds is not None and not refused:
             bucket.latency_sum += latency_seconds
-            bucket.latencies[bin_of(latency_seconds)] += 1
+            octaves = math.log2(max(latency_seconds, _LEAST_SECONDS) / _LEAST_SECONDS)
+            bucket.latencies[int(_BINS_PER_OCTAVE * octaves)] += 1
 
     def add_page(self, moment: float, *, has_error: bool) -> None:
         bucket = self.at(moment)
@@ -136,21 +165,15 @@ class Timeline:
     def of_json(cls, value: Mapping[str, Any]) -> Timeline:
         timeline = cls(float(value.get("width_seconds", 1.0)))
         for *sums, queued, latencies, limits in value.get("buckets", ()):
-            timeline.buckets.append(
-                Bucket(
-                    **dict(zip(_SUMS, sums, strict=True)),
-                    queued=queued,
-                    latencies=Counter({int(number): count for number, count in latencies}),
-                    limits={str(name): float(seconds) for name, seconds in limits},
-                )
-            )
+            bucket = Bucket(**dict(zip(_SUMS, sums, strict=True)), queued=queued)
+            bucket.latencies.update({int(number): count for number, count in latencies})
+            bucket.limits |= {str(name): float(seconds) for name, seconds in limits}
+            timeline.buckets.append(bucket)
         return timeline
 
-    def _halve(self) -> None:
-        for first, second in zip(self.buckets[::2], self.buckets[1::2], strict=False):
-            first.add(second)
-        del self.buckets[1::2]
-        self.width_seconds *= 2
+
+def _pairs(counter: Mapping[Any, float]) -> list[list[Any]]:
+    return [[name, round(value, 3)] for name, value in sorted(counter.items())]
 
 
 def timeline_of(timed: Iterable[tuple[float, float | None, bool]]) -> tuple[float, Timeline]:
@@ -165,41 +188,12 @@ def timeline_of(timed: Iterable[tuple[float, float | None, bool]]) -> tuple[floa
     return start, timeline
 
 
-def _pairs(counter: Mapping[Any, float]) -> list[list[Any]]:
-    return [[name, round(value, 3)] for name, value in sorted(counter.items())]
-
-
-# Advice that would lift a limit, by its name (crawl_limits.py).
-_CURES: Mapping[str, str] = {
-    GAP: ("A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense."),
-    "requests in flight per host": (
-        "More requests in flight would make it faster: CONCURRENT_REQUESTS_PER_DOMAIN was "
-        "{CONCURRENT_REQUESTS_PER_DOMAIN}, and the throttle allowed no more than the site took well."
-    ),
-    "requests in flight": "CONCURRENT_REQUESTS (it was {CONCURRENT_REQUESTS}) held it back over all hosts together.",
-    "hosts that rest": (
-        "The site asked to be left alone for a while (429, 503 or failures): a slower crawl may be a quicker one."
-    ),
-    "waiting for links to follow": (
-        "It had fetched all that it knew and waited for pages to name more: links come in a chain."
-    ),
-    "pages in process": (
-        "Downloads waited for pages to be read and classified: a faster model, or LLM_CONCURRENCY, would help."
-    ),
-    "the speed of this machine": "The site would have taken more than this machine asked for.",
-}
-
-
-# What the limits are, in words that go on after "held back by".
-LIMITS: Mapping[str, str] = {
-    "the gap between requests": "the pause between two requests to a host",
-    "requests in flight per host": "the number of requests allowed at once to a host",
-    "requests in flight": "the number of requests allowed at once to all hosts together",
-    "hosts that rest": "hosts that asked for a rest or kept failing",
-    "waiting for links to follow": "a lack of urls: all that were known had been asked for",
-    "pages in process": "pages that had to be read and classified first",
-    "the speed of this machine": "this machine, which asked for less than was allowed",
-}
+def last_busy(runs: Sequence[Run]) -> Run | None:
+    """Return the newest run that asked the site for anything, else the newest."""
+    for run in reversed(runs):
+        if Timeline.of_json(run.timeline).total().answers:
+            return run
+    return runs[-1] if runs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,38 +222,24 @@ class Pace:
 
 def pace_of(timeline: Timeline, seconds: float, settings: Mapping[str, Any]) -> Pace:
     total = timeline.total()
-    held = sum(total.limits.values())
-    limits = tuple(
-        (name, spent, spent / held) for name, spent in sorted(total.limits.items(), key=lambda pair: -pair[1]) if spent
-    )
-    return Pace(seconds, total, limits, _little(total, seconds), _cure(limits, settings))
-
-
-def _little(total: Bucket, seconds: float) -> str:
-    latency = total.mean_latency
-    answers = total.latencies.total()
-    if latency is None or not seconds:
-        return ""
-    rate = answers / seconds
-    words = f"{rate:.2f} answers/s × {latency:.2f} s on average = {rate * latency:.1f} requests in flight"
-    return f"{words}; {total.allowed:.1f} were allowed" if total.allowed else words
-
-
-def _cure(limits: tuple[tuple[str, float, float], ...], settings: Mapping[str, Any]) -> str:
-    if not limits:
-        return ""
-    if limits[0][0] == GAP and settings.get("DOWNLOAD_DELAY") in ("0", "0.0"):
-        return "The site set the gap itself: with a Crawl-delay in its robots.txt, or by refusing what came faster."
-    return _CURES.get(limits[0][0], "").format_map({**dict.fromkeys(_SETTINGS, "?"), **settings})
-
-
-_SETTINGS = ("DOWNLOAD_DELAY", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS")
+    held, ordered = sum(total.limits.values()), sorted(total.limits.items(), key=lambda pair: -pair[1])
+    limits = tuple((name, spent, spent / held) for name, spent in ordered if spent)
+    words = cure = ""
+    if (latency := total.mean_latency) is not None and seconds:
+        rate = total.latencies.total() / seconds
+        words = f"{rate:.2f} answers/s × {latency:.2f} s on average = {rate * latency:.1f} requests in flight"
+        if total.allowed:
+            words += f"; {total.allowed:.1f} were allowed"
+    if limits and limits[0][0] == GAP and settings.get("DOWNLOAD_DELAY") in ("0", "0.0"):
+        cure = "The site set the gap itself: with a Crawl-delay in its robots.txt, or by refusing what came faster."
+    elif limits:
+        cure = _CURES.get(limits[0][0], "").format_map({**dict.fromkeys(_SETTINGS, "?"), **settings})
+    return Pace(seconds, total, limits, words, cure)
 
 
 def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bool) -> dict[str, Any]:
     """Return columns over `at`, seconds since the start of the run. `is_whole` False: there are pages only."""
-    width = timeline.width_seconds
-    buckets = timeline.buckets
+    width, buckets = timeline.width_seconds, timeline.buckets
     lengths = [max(min(width, seconds - number * width), 0.25 * width) for number in range(len(buckets))]
     columns: dict[str, list[Any]] = {
         "at": [round(number * width, 2) for number in range(len(buckets))],
@@ -278,36 +258,30 @@ def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bo
     return {"start": start, "width": width, "columns": columns}
 
 
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
 def chart_rows(data: Mapping[str, Any], most: int = 24) -> list[dict[str, Any]]:
     """Return the same for a table, with fewer rows: sums of counts, means of the others."""
     columns = data["columns"]
     count = len(columns["at"])
     step = max(1, -(-count // most))
-    rows = []
-    for first in range(0, count, step):
-        part = {name: values[first : first + step] for name, values in columns.items()}
-        rows.append({name: _folded(name, values) for name, values in part.items()})
-    return rows
+    return [
+        {name: _folded(name, values[first : first + step]) for name, values in columns.items()}
+        for first in range(0, count, step)
+    ]
 
 
 def _folded(name: str, values: list[Any]) -> Any:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    if name == "at":
-        return known[0]
-    if name in ("errors", "refused"):
-        return sum(known)
-    return known[-1] if name == "queued" else round(sum(known) / len(known), 2)
-
-
-def last_busy(runs: Sequence[Run]) -> Run | None:
-    """Return the newest run that asked the site for anything, else the newest."""
-    for run in reversed(runs):
-        if Timeline.of_json(run.timeline).total().answers:
-            return run
-    return runs[-1] if runs else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+    match name:
+        case "at":
+            return known[0]
+        case "errors" | "refused":
+            return sum(known)
+        case "queued":
+            return known[-1]
+    return round(sum(known) / len(known), 2)
