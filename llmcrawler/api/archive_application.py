@@ -21,12 +21,12 @@ from http import HTTPStatus
 from itertools import islice, zip_longest
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from filelock import FileLock, Timeout
 
 from llmcrawler.core.content import decode_page, is_binary
-from llmcrawler.core.storage import StoredBody, TemplatesFile, replace_file
+from llmcrawler.core.storage import TemplatesFile, replace_file
 from llmcrawler.core.storage.archives.archived_pages import (
     INDEXES,
     ArchivedPage,
@@ -117,13 +117,31 @@ class Application:
     def _name(self, archive: int, number: int) -> str:
         return f"part-{archive:05}-{number:05}.{self.form}"
 
-    def identity(self) -> dict[str, Any]:
-        """Return what two runs must have in common, as plain JSON."""
-        archives = [[file, archive_size(file)] for file in self.archives]
-        learned = blake2b(self.templates.path.read_bytes(), digest_size=8).hexdigest()
-        rules = blake2b(repr(self.rules).encode(), digest_size=8).hexdigest()
-        own = {"form": self.form, "root": self.root, "part_bytes": self.part_bytes}
-        return {"archives": archives, "templates": learned, "rules": rules, **own}
+    def claim_folder(self) -> None:
+        """Write down what the folder is for, which all runs have in common. Raises ConfigError where that is something
+        else.
+        """
+        identity = {
+            "archives": [[file, archive_size(file)] for file in self.archives],
+            "templates": blake2b(self.templates.path.read_bytes(), digest_size=8).hexdigest(),
+            "rules": blake2b(repr(self.rules).encode(), digest_size=8).hexdigest(),
+            "form": self.form,
+            "root": self.root,
+            "part_bytes": self.part_bytes,
+        }
+        state = self.out / STATE
+        if not state.exists():
+            if any(self.out.glob("part-*")):
+                raise ConfigError(f"{self.out}: it has parts of something else; name another folder")
+            replace_file(state, json.dumps(identity, indent=1).encode())
+            return
+        try:
+            before = json.loads(state.read_text(encoding="utf-8"))
+        except ValueError:
+            before = {}
+        changed = next((name for name, value in identity.items() if before.get(name) != value), None)
+        if changed:
+            raise ConfigError(f"{self.out}: it has lines of other {changed}; name another folder, or remove it")
 
 
 def apply_archives(
@@ -136,40 +154,19 @@ def apply_archives(
     work.out.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(work.out / ".lock", timeout=0):
-            _claim(work)
-            return _apply(work, processes, on_part)
+            work.claim_folder()
+            parts = list(work.parts())
+            left = [one for one in parts if not (work.out / one.name).exists()]
+            counts, done = PartCounts(), len(parts) - len(left)
+            with closing(PageExtractor(work.templates, work.rules)) as extractor:
+                for found in _counts_of(work, extractor, left, processes):
+                    counts, done = counts + found, done + 1
+                    on_part(counts, done, len(parts))
+            return counts
     except Timeout:
         raise JobBusy(f"{work.out}: another process writes there") from None
     except OSError as error:
         raise StorageFailed(f"{work.out}: {error.strerror or error}") from error
-
-
-def _claim(work: Application) -> None:
-    """Write down what the folder is for. Raises ConfigError where that is something else."""
-    state, identity = work.out / STATE, work.identity()
-    if not state.exists():
-        if any(work.out.glob("part-*")):
-            raise ConfigError(f"{work.out}: it has parts of something else; name another folder")
-        replace_file(state, json.dumps(identity, indent=1).encode())
-        return
-    try:
-        before = json.loads(state.read_text(encoding="utf-8"))
-    except ValueError:
-        before = {}
-    if before != identity:
-        changed = next((name for name, value in identity.items() if before.get(name) != value), "")
-        raise ConfigError(f"{work.out}: it has lines of other {changed}; name another folder, or remove it")
-
-
-def _apply(work: Application, processes: int, on_part: Callable[[PartCounts, int, int], None]) -> PartCounts:
-    parts = list(work.parts())
-    open_parts = [one for one in parts if not (work.out / one.name).exists()]
-    counts, done = PartCounts(), len(parts) - len(open_parts)
-    with closing(PageExtractor(work.templates, work.rules)) as extractor:
-        for found in _counts_of(work, extractor, open_parts, processes):
-            counts, done = counts + found, done + 1
-            on_part(counts, done, len(parts))
-    return counts
 
 
 def _counts_of(
@@ -211,12 +208,22 @@ def write_part(extractor: PageExtractor, pages: Iterator[ArchivedPage], file: st
     temporary = temporary_of(path)
     try:
         with temporary.open("wb") as out:
-            write, end = _parquet_into(out) if path.suffix == ".parquet" else _json_lines_into(out)
+            table = None
+            if path.suffix == ".parquet":
+                table = ParquetFile(out, [(column.name, column) for column in _COLUMNS])
+
+            def write(line: dict[str, Any]) -> None:
+                if table is None:
+                    out.write(json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n")
+                else:
+                    table.add([line[column.name] for column in _COLUMNS])
+
             try:
-                counts = asyncio.run(_write(extractor, pages, write))
+                counts = asyncio.run(_write_lines(extractor, pages, write))
             except WarcFault as error:
                 raise ConfigError(f"{file}: {error}") from error
-            end()
+            if table is not None:
+                table.close()
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(path)
@@ -226,8 +233,8 @@ def write_part(extractor: PageExtractor, pages: Iterator[ArchivedPage], file: st
     return counts
 
 
-async def _write(
-    extractor: PageExtractor, pages: Iterator[ArchivedPage], write: Callable[[dict[str, Any]], object]
+async def _write_lines(
+    extractor: PageExtractor, pages: Iterator[ArchivedPage], write: Callable[[dict[str, Any]], None]
 ) -> PartCounts:
     lines = records = errors = 0
     for one in pages:
@@ -248,35 +255,14 @@ async def _page_of(extractor: PageExtractor, archived: ArchivedPage) -> Page:
     except (WarcFault, OSError) as error:
         return Page(url, error=PageError("fetch", "body", f"{archived.place}: {error}"))
     assert stored is not None
-    page = await _read(extractor, stored, url)
-    page.status, page.fetched_at = stored.status, stored.fetched_at or None
-    return page
-
-
-async def _read(extractor: PageExtractor, stored: StoredBody, url: str) -> Page:
     assert stored.body is not None
-    if not 200 <= stored.status < 300:
-        return Page(url, error=PageError("fetch", f"http_{stored.status}", _phrase(stored.status)))
-    kind = stored.header("content-type")
-    if is_binary(stored.body):
-        return Page(url, error=PageError("fetch", "not_html", f"not a web page: {kind or 'unknown'}"))
-    return await extractor.page_of(decode_page(stored.body, kind), url)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return f"{status} Unknown Status"
-
-
-def _json_lines_into(out: BinaryIO) -> tuple[Callable[[dict[str, Any]], object], Callable[[], object]]:
-    def write(line: dict[str, Any]) -> None:
-        out.write(json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n")
-
-    return write, lambda: None
-
-
-def _parquet_into(out: BinaryIO) -> tuple[Callable[[dict[str, Any]], object], Callable[[], object]]:
-    file = ParquetFile(out, [(column.name, column) for column in _COLUMNS])
-    return (lambda line: file.add([line[column.name] for column in _COLUMNS])), file.close
+    status, kind = stored.status, stored.header("content-type")
+    if not 200 <= status < 300:
+        phrase = HTTPStatus(status).phrase if status in {*HTTPStatus} else "Unknown Status"
+        page = Page(url, error=PageError("fetch", f"http_{status}", f"{status} {phrase}"))
+    elif is_binary(stored.body):
+        page = Page(url, error=PageError("fetch", "not_html", f"not a web page: {kind or 'unknown'}"))
+    else:
+        page = await extractor.page_of(decode_page(stored.body, kind), url)
+    page.status, page.fetched_at = status, stored.fetched_at or None
+    return page

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from llmcrawler.core.reporting import ExitStatus
@@ -71,7 +70,16 @@ def explore(  # noqa: PLR0913 - the arguments that most crawls have
     given = {"url": url, "fields": fields, "goal": goal, "max_pages": max_pages, **arguments}
     texts = {name: _text(value) for name, value in given.items() if value is not None}
     options = ExploreOptions.of(texts)
-    return RunningCrawl(options, _command_line(texts, settings or {}), progress_output(progress))
+    argv = ["explore", *(part for name, value in texts.items() for part in ("-a", f"{name}={value}"))]
+    for name, setting in {**_SETTINGS, **(settings or {})}.items():
+        if setting is None:
+            continue
+        try:
+            value = json.dumps(setting) if isinstance(setting, (dict, list, tuple)) else str(setting)
+        except TypeError as error:
+            raise ConfigError(f"settings: {name} has a value that another process cannot get: {error}") from error
+        argv += ["-s", f"{name}={value}"]
+    return RunningCrawl(options, argv, progress_output(progress))
 
 
 class RunningCrawl:
@@ -145,9 +153,7 @@ class RunningCrawl:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -175,14 +181,15 @@ class RunningCrawl:
         if status == ExitStatus.UNREACHABLE and self._first_error:
             cause = f"{cause} ({self._first_error})"
         cause = cause[:_MOST_CHARS]
-        if status == ExitStatus.BUDGET:
-            logger.warning("%s", cause)
-            return
-        if status == ExitStatus.USAGE:
-            raise ConfigError(cause)
-        if status == ExitStatus.BUSY:
-            raise JobBusy(cause)
-        raise CrawlFailed(status, cause or f"the crawl's process ended with {status}, and its log is elsewhere")
+        match status:
+            case ExitStatus.BUDGET:
+                logger.warning("%s", cause)
+            case ExitStatus.USAGE:
+                raise ConfigError(cause)
+            case ExitStatus.BUSY:
+                raise JobBusy(cause)
+            case _:
+                raise CrawlFailed(status, cause or f"the crawl's process ended with {status}, and its log is elsewhere")
 
 
 class WholeLines:
@@ -251,21 +258,6 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _command_line(arguments: Mapping[str, str], settings: Mapping[str, Any]) -> list[str]:
-    parts = ["explore"]
-    for name, value in arguments.items():
-        parts += ["-a", f"{name}={value}"]
-    for name, given in {**_SETTINGS, **settings}.items():
-        if given is None:
-            continue
-        try:
-            value = json.dumps(given) if isinstance(given, (dict, list, tuple)) else str(given)
-        except TypeError as error:
-            raise ConfigError(f"settings: {name} has a value that another process cannot get: {error}") from error
-        parts += ["-s", f"{name}={value}"]
-    return parts
-
-
 def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Start the crawl's process. What it is to do comes by stdin, as every user of the machine can read a command line,
     which may have a key in it; that stdin ends is its sign to stop.
@@ -315,30 +307,18 @@ def progress_output(asked: bool | Callable[[str], None]) -> Callable[[str], None
         return asked
     if not asked:
         return lambda _text: None
-    return _Cell() if _is_in_notebook() else _print
-
-
-def _is_in_notebook() -> bool:
-    """Tell whether a kernel of Jupyter runs this; IPython in a terminal has none."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
+    handle: Any = None
 
-
-def _print(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
-class _Cell:
-    """One output under the cell that runs, whose text is replaced."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    def __call__(self, text: str) -> None:
+    def show_in_cell(text: str) -> None:
+        """Replace the text of one output under the cell that runs."""
+        nonlocal handle
         content = {"text/plain": text}
-        if self._handle is None:
-            self._handle = import_module("IPython.display").display(content, raw=True, display_id=True)
+        if handle is None:
+            handle = import_module("IPython.display").display(content, raw=True, display_id=True)
         else:
-            self._handle.update(content, raw=True)
+            handle.update(content, raw=True)
+
+    is_notebook = getattr(shell, "kernel", None) is not None  # IPython in a terminal has none
+    return show_in_cell if is_notebook else lambda text: print(text, file=sys.stderr, flush=True)  # noqa: T201
