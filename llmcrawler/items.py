@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,26 @@ class MainText(NamedTuple):
     sketch: tuple[int, ...] | None
 
 
+class FeedLine:
+    """What a line of the feed is made of: the fields of a dataclass, one of them an `error`."""
+
+    error: PageError | None
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def of_line(cls, line: dict[str, Any]) -> Self:
+        """Return the item that `as_line` gave this of."""
+        error = line.get("error")
+        return cls(**{**line, "error": PageError(**error) if error else None})
+
+    def as_line(self) -> dict[str, Any]:
+        """Return the fields as plain JSON."""
+        line = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**line, "error": None if self.error is None else asdict(self.error)}
+
+
 @dataclass
-class Page:
+class Page(FeedLine):
     """A page line of the feed: every url that was tried gives exactly one. `robots` is what it says to robots."""
 
     url: str
@@ -120,17 +138,6 @@ class Page:
     meta: Any = None
     error: PageError | None = None
 
-    @classmethod
-    def of_line(cls, line: dict[str, Any]) -> Page:
-        """Return the page that `as_line` gave this of."""
-        error = line.get("error")
-        return cls(**{**line, "error": PageError(**error) if error else None})
-
-    def as_line(self) -> dict[str, Any]:
-        """Return the fields as plain JSON."""
-        line = {name: getattr(self, name) for name in _PAGE_FIELDS}
-        return {**line, "error": None if self.error is None else asdict(self.error)}
-
     def withhold(self, *kept: str) -> None:
         """Take out what was read of the page's content, but for the fields `kept`, and have all stages pass it."""
         self.is_withheld = True
@@ -152,7 +159,6 @@ class Page:
         self.exchanges: Sequence[Any] | None = None
 
 
-_PAGE_FIELDS = tuple(one.name for one in fields(Page))
 _OF_CONTENT = (
     *("title", "lang", "page_type", "confidence", "decided_by", "template", "record", "record_by", "text"),
     *("content_hash", "results"),
@@ -180,7 +186,7 @@ class UrlSource:
 
 
 @dataclass
-class Url:
+class Url(FeedLine):
     """A url line of a map. `status`, `robots`, and `error` where it failed, are there only if the url was fetched."""
 
     url: str
@@ -195,16 +201,6 @@ class Url:
     robots: list[str] | None = None
     error: PageError | None = None
 
-    @classmethod
-    def of_line(cls, line: dict[str, Any]) -> Url:
-        error = line.get("error")
-        return cls(**{**line, "error": PageError(**error) if error else None})
-
-    def as_line(self) -> dict[str, Any]:
-        """Return the fields as plain JSON."""
-        line = {name: getattr(self, name) for name in _URL_FIELDS}
-        return {**line, "error": None if self.error is None else asdict(self.error)}
-
     def __post_init__(self) -> None:
         self.id = self.url  # of its task in the frontier and the ledger
         self.stages: dict[str, StageRun] = {}
@@ -215,7 +211,6 @@ class Url:
         return self.status is not None or self.error is not None
 
 
-_URL_FIELDS = tuple(one.name for one in fields(Url))
 FeedItem = Page | Url  # the item that a leased url leads to
 
 
