@@ -1,7 +1,8 @@
 """A job directory: who may go on with it, and with what."""
 
 import time
-from contextlib import closing
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from llmcrawler.items import StageRun
 
 SPEC = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": 500})
 BODY = StoredBody("http://a.test/1", 200, (("Content-Type", "text/html"),), b"<p>One", "2026-01-01T00:00:00+00:00", 0.1)
+FETCHED_AGAIN = {**dict.fromkeys(("/1", "/2", "/3"), (False, True)), "/4": (False, False)}  # is stored, is known
 STAGES = ("fetch", "content", "classify", "record", "mine")
 
 
@@ -26,28 +28,31 @@ def line(url: str, **fields: Any) -> dict[str, Any]:
     return {"url": url, "kind": "page", "status": 200, "error": None, **fields}
 
 
-async def opened(folder: Path, spec: JobSpec = SPEC, **rules: Any) -> Job:
+@asynccontextmanager
+async def opened(
+    folder: Path, spec: JobSpec = SPEC, *, reason: str = "finished", **rules: Any
+) -> AsyncGenerator[Job, None]:
     job = Job(folder, spec, replace(JobRules(), **rules))
     await job.open()
-    return job
+    yield job
+    await job.close(reason)
 
 
 async def crawled(folder: Path, *, learned: bool = True, reason: str = "finished", **rules: Any) -> None:
     """A job with /1 and /2 done (bodies stored), /3 dead and /4 queued."""
-    job = await opened(folder, **rules)
-    urls = [f"http://a.test/{n}" for n in range(1, 5)]
-    await job.frontier.add(UrlTask(url, "a.test") for url in urls)
-    await job.frontier.lease(3, {}, 10)
-    for url in urls[:2]:
-        job.ledger.keep_body(url, replace(BODY, url=url), StageRun("success", None, 2, 1.0, 0.1))
-        assert set((await job.ledger.page(url)).stages) == {"fetch"}
-        runs = {name: StageRun("success", None, 1, 1.0, 0.1) for name in STAGES}
-        await job.frontier.ack(url, Outcome(line(url), runs))
-    error = {"stage": "fetch", "kind": "http_404", "message": "Not Found", "attempts": 1}
-    await job.frontier.ack(urls[2], Outcome(line(urls[2], status=404, error=error), {}, is_dead=True))
-    if learned:
-        await job.ledger.note_learned(await job.ledger.last_seq())
-    await job.close(reason)
+    async with opened(folder, **rules, reason=reason) as job:
+        urls = [f"http://a.test/{n}" for n in range(1, 5)]
+        await job.frontier.add(UrlTask(url, "a.test") for url in urls)
+        await job.frontier.lease(3, {}, 10)
+        for url in urls[:2]:
+            job.ledger.keep_body(url, replace(BODY, url=url), StageRun("success", None, 2, 1.0, 0.1))
+            assert set((await job.ledger.page(url)).stages) == {"fetch"}
+            runs = {name: StageRun("success", None, 1, 1.0, 0.1) for name in STAGES}
+            await job.frontier.ack(url, Outcome(line(url), runs))
+        error = {"stage": "fetch", "kind": "http_404", "message": "Not Found", "attempts": 1}
+        await job.frontier.ack(urls[2], Outcome(line(urls[2], status=404, error=error), {}, is_dead=True))
+        if learned:
+            await job.ledger.note_learned(await job.ledger.last_seq())
 
 
 async def leases_of(job: Job) -> dict[str, tuple[bool, bool]]:
@@ -56,61 +61,55 @@ async def leases_of(job: Job) -> dict[str, tuple[bool, bool]]:
 
 async def test_a_job_goes_on_with_what_is_left(tmp_path):
     await crawled(tmp_path, reason="shutdown")
-    job = await opened(tmp_path)
-    assert (job.resumed.is_new, job.resumed.finished) == (False, False)
-    assert (job.resumed.done, job.resumed.stored, job.resumed.queued) == (3, 0, 1)
-    assert await leases_of(job) == {"/4": (False, False)}
-    await job.close("finished")
+    async with opened(tmp_path) as job:
+        assert (job.resumed.is_new, job.resumed.finished) == (False, False)
+        assert (job.resumed.done, job.resumed.stored, job.resumed.queued) == (3, 0, 1)
+        assert await leases_of(job) == {"/4": (False, False)}
 
 
 async def test_pages_whose_templates_were_not_kept_are_gone_through_again_from_their_bodies(tmp_path):
     await crawled(tmp_path, learned=False, reason="shutdown")
-    job = await opened(tmp_path)
-    assert await leases_of(job) == {"/1": (True, True), "/2": (True, True), "/4": (False, False)}
-    page = await job.ledger.page("http://a.test/1")
-    assert page.line == line("http://a.test/1")
-    assert set(page.stages) == set(STAGES)  # nothing that was successful is repeated
-    assert page.body is not None
-    assert page.body.body == b"<p>One"
-    await job.close("finished")
+    async with opened(tmp_path) as job:
+        assert await leases_of(job) == {"/1": (True, True), "/2": (True, True), "/4": (False, False)}
+        page = await job.ledger.page("http://a.test/1")
+        assert page.line == line("http://a.test/1")
+        assert set(page.stages) == set(STAGES)  # nothing that was successful is repeated
+        assert page.body is not None
+        assert page.body.body == b"<p>One"
 
 
 async def test_pages_whose_stored_bodies_were_damaged_are_fetched_again(tmp_path):
-    job = await opened(tmp_path)
-    urls = [f"http://a.test/{n}" for n in range(100, 150)]
-    await job.frontier.add(UrlTask(url, "a.test") for url in urls)
-    await job.frontier.lease(50, {}, 50)
-    shared = "".join(f"<li>{number**5}</li>" for number in range(200))
-    for url in urls:
-        job.ledger.keep_body(url, replace(BODY, url=url, body=f"{url} {shared}".encode()))
-    await job.close("shutdown")
+    async with opened(tmp_path, reason="shutdown") as job:
+        urls = [f"http://a.test/{n}" for n in range(100, 150)]
+        await job.frontier.add(UrlTask(url, "a.test") for url in urls)
+        await job.frontier.lease(50, {}, 50)
+        shared = "".join(f"<li>{number**5}</li>" for number in range(200))
+        for url in urls:
+            job.ledger.keep_body(url, replace(BODY, url=url, body=f"{url} {shared}".encode()))
     with closing(open_job_file(tmp_path / JOB_FILE)) as connection:
         connection.execute("UPDATE dictionaries SET content = substr(content, 2)")
-    job = await opened(tmp_path)
-    assert (job.resumed.stored, job.resumed.queued, job.resumed.unreadable) == (32, 18, 18)
-    assert "18 stored bodies are damaged" in str(job.resumed)
-    leases = await job.frontier.lease(50, {}, 50)
-    assert [lease.is_stored for lease in leases] == [True] * 32 + [False] * 18
-    await job.close("finished")
+    async with opened(tmp_path) as job:
+        assert (job.resumed.stored, job.resumed.queued, job.resumed.unreadable) == (32, 18, 18)
+        assert "18 stored bodies are damaged" in str(job.resumed)
+        leases = await job.frontier.lease(50, {}, 50)
+        assert [lease.is_stored for lease in leases] == [True] * 32 + [False] * 18
 
 
 async def test_lines_of_this_run_are_not_taken_for_those_of_earlier_ones(tmp_path):
     await crawled(tmp_path, reason="shutdown")
-    job = await opened(tmp_path)
-    (lease,) = await job.frontier.lease(10, {}, 10)
-    await job.frontier.ack(lease.url, Outcome(line(lease.url), {}))
-    earlier = await job.ledger.lines(0, job.last_earlier_seq)
-    assert [one["url"][-2:] for _seq, one in earlier] == ["/1", "/2", "/3"]
-    await job.close("finished")
+    async with opened(tmp_path) as job:
+        (lease,) = await job.frontier.lease(10, {}, 10)
+        await job.frontier.ack(lease.url, Outcome(line(lease.url), {}))
+        earlier = await job.ledger.lines(0, job.last_earlier_seq)
+        assert [one["url"][-2:] for _seq, one in earlier] == ["/1", "/2", "/3"]
 
 
 async def test_bodies_that_are_not_to_be_kept_go_when_their_pages_are_safe(tmp_path):
     await crawled(tmp_path, keep_bodies=False)
-    job = await opened(tmp_path)
-    page = await job.ledger.page("http://a.test/1")
-    assert page.body is not None  # its headers are for the next refresh
-    assert page.body.body is None
-    await job.close("finished")
+    async with opened(tmp_path) as job:
+        page = await job.ledger.page("http://a.test/1")
+        assert page.body is not None  # its headers are for the next refresh
+        assert page.body.body is None
 
 
 @pytest.mark.parametrize(
@@ -124,18 +123,21 @@ async def test_bodies_that_are_not_to_be_kept_go_when_their_pages_are_safe(tmp_p
 )
 async def test_a_forced_stage_and_those_after_it_run_again_on_pages_that_have_a_body(tmp_path, stages, left):
     await crawled(tmp_path)
-    job = await opened(tmp_path, replace(SPEC, stages=stages))
-    assert job.forced_from == stages[0]
-    assert await leases_of(job) == {"/1": (True, True), "/2": (True, True), "/4": (False, False)}
-    assert set((await job.ledger.page("http://a.test/1")).stages) == left
-    await job.close("finished")
+    async with opened(tmp_path, replace(SPEC, stages=stages)) as job:
+        assert job.forced_from == stages[0]
+        assert await leases_of(job) == {"/1": (True, True), "/2": (True, True), "/4": (False, False)}
+        assert set((await job.ledger.page("http://a.test/1")).stages) == left
 
 
 async def test_forcing_the_fetch_forgets_the_bodies(tmp_path):
     await crawled(tmp_path)
-    job = await opened(tmp_path, replace(SPEC, stages=("fetch",)))
-    assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
-    await job.close("finished")
+    async with opened(tmp_path, replace(SPEC, stages=("fetch",))) as job:
+        assert await leases_of(job) == {
+            "/1": (False, True),
+            "/2": (False, True),
+            "/3": (False, True),
+            "/4": (False, False),
+        }
 
 
 async def test_stages_cannot_be_forced_on_bodies_that_were_not_kept(tmp_path):
@@ -144,45 +146,43 @@ async def test_stages_cannot_be_forced_on_bodies_that_were_not_kept(tmp_path):
     for refuse in (check_job, lambda folder, spec: Job(folder, spec, JobRules())):
         with pytest.raises(ConfigError, match="has no stored bodies"):
             refuse(tmp_path, forced)
-    job = await opened(tmp_path)  # and nothing has changed
-    assert (job.resumed.done, job.resumed.finished) == (3, True)
-    await job.close("finished")
+    async with opened(tmp_path) as job:  # and nothing has changed
+        assert (job.resumed.done, job.resumed.finished) == (3, True)
 
 
 async def test_an_interrupted_forced_run_goes_on_and_is_not_forced_anew(tmp_path):
     await crawled(tmp_path)
     forced = replace(SPEC, stages=("classify",))
-    job = await opened(tmp_path, forced)
-    (lease, *_rest) = await job.frontier.lease(10, {}, 10)
-    await job.frontier.ack(lease.url, Outcome(line(lease.url, page_type="new"), {}))
-    await job.ledger.note_learned(await job.ledger.last_seq())
-    await job.close("shutdown")
-    again = await opened(tmp_path, forced)
-    assert again.forced_from is None
-    assert set(await leases_of(again)) == {"/2", "/4"}
-    await again.close("finished")
-    third = await opened(tmp_path, forced)
-    assert third.forced_from == "classify"
-    await third.close("finished")
+    async with opened(tmp_path, forced, reason="shutdown") as job:
+        (lease, *_rest) = await job.frontier.lease(10, {}, 10)
+        await job.frontier.ack(lease.url, Outcome(line(lease.url, page_type="new"), {}))
+        await job.ledger.note_learned(await job.ledger.last_seq())
+    async with opened(tmp_path, forced) as again:
+        assert again.forced_from is None
+        assert set(await leases_of(again)) == {"/2", "/4"}
+    async with opened(tmp_path, forced) as third:
+        assert third.forced_from == "classify"
 
 
 async def test_a_refresh_looks_at_everything_again_and_remembers_what_it_was(tmp_path):
     await crawled(tmp_path)
-    job = await opened(tmp_path, replace(SPEC, refresh=True))
-    assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
-    assert (await job.ledger.page("http://a.test/1")).line == line("http://a.test/1")
-    assert await job.ledger.lines(0, 100) == []
-    await job.close("shutdown")
-    again = await opened(tmp_path, replace(SPEC, refresh=True))  # it goes on, and does not begin once more
-    assert again.frontier._generation == 1
-    await again.close("finished")
+    async with opened(tmp_path, replace(SPEC, refresh=True), reason="shutdown") as job:
+        assert await leases_of(job) == {
+            "/1": (False, True),
+            "/2": (False, True),
+            "/3": (False, True),
+            "/4": (False, False),
+        }
+        assert (await job.ledger.page("http://a.test/1")).line == line("http://a.test/1")
+        assert await job.ledger.lines(0, 100) == []
+    async with opened(tmp_path, replace(SPEC, refresh=True)) as again:  # it goes on, and does not begin once more
+        assert again.frontier._generation == 1
 
 
 async def test_a_refresh_of_a_job_that_is_not_finished_goes_on_with_it(tmp_path):
     await crawled(tmp_path, reason="shutdown")
-    job = await opened(tmp_path, replace(SPEC, refresh=True))
-    assert await leases_of(job) == {"/4": (False, False)}
-    await job.close("finished")
+    async with opened(tmp_path, replace(SPEC, refresh=True)) as job:
+        assert await leases_of(job) == {"/4": (False, False)}
 
 
 async def test_other_arguments_are_refused_with_their_names_unless_that_is_wanted(tmp_path):
@@ -194,8 +194,8 @@ async def test_other_arguments_are_refused_with_their_names_unless_that_is_wante
         ) as refusal:
             refuse(tmp_path, other)
         assert "max_pages" not in str(refusal.value)
-    job = await opened(tmp_path, replace(other, any_arguments=True))
-    await job.close("finished")
+    async with opened(tmp_path, replace(other, any_arguments=True)):
+        pass
     check_job(tmp_path, other)  # they are the job's arguments from now on
 
 
@@ -206,11 +206,10 @@ async def test_another_spiders_job_is_refused(tmp_path):
 
 
 async def test_two_crawls_cannot_have_one_job(tmp_path):
-    job = await opened(tmp_path)
-    for refuse in (check_job, lambda folder, spec: Job(folder, spec, JobRules())):
-        with pytest.raises(ConfigError, match="another crawl is running in it"):
-            refuse(tmp_path, SPEC)
-    await job.close("finished")
+    async with opened(tmp_path):
+        for refuse in (check_job, lambda folder, spec: Job(folder, spec, JobRules())):
+            with pytest.raises(ConfigError, match="another crawl is running in it"):
+                refuse(tmp_path, SPEC)
     check_job(tmp_path, SPEC)
 
 
@@ -230,19 +229,17 @@ async def test_files_of_an_interrupted_run_are_cut_back_to_what_they_held_before
     old, new, gone = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "gone.jsonl"
     old.write_text("mine\n")
     gone.write_text("before\n")
-    job = await opened(tmp_path / "job")
-    for path in (old, new, gone):
-        with path.open("ab") as file:
-            job.note_feed(path, file.fileno())
-            file.write(b'{"url": "http://a.test/1"}\n')
-    await job.close("shutdown")
+    async with opened(tmp_path / "job", reason="shutdown") as job:
+        for path in (old, new, gone):
+            with path.open("ab") as file:
+                job.note_feed(path, file.fileno())
+                file.write(b'{"url": "http://a.test/1"}\n')
     gone.rename(tmp_path / "kept.jsonl")
     gone.write_text("something else of the user's, which is nobody's business\n")
-    again = await opened(tmp_path / "job")
-    assert old.read_text() == "mine\n"
-    assert not new.exists()
-    assert gone.read_text().startswith("something else")
-    await again.close("finished")
+    async with opened(tmp_path / "job"):
+        assert old.read_text() == "mine\n"
+        assert not new.exists()
+        assert gone.read_text().startswith("something else")
 
 
 async def test_a_feed_is_known_before_it_has_a_line_that_a_kill_could_leave(tmp_path, monkeypatch):
@@ -251,45 +248,40 @@ async def test_a_feed_is_known_before_it_has_a_line_that_a_kill_could_leave(tmp_
         note_feed_file(*arguments)
 
     monkeypatch.setattr("llmcrawler.crawl.job.note_feed_file", note_slowly)
-    job = await opened(tmp_path / "job")
-    with (tmp_path / "feed.jsonl").open("ab") as file:
-        job.note_feed(Path(file.name), file.fileno())
-        assert noted_feeds(tmp_path / "job") == [file.name]
-    await job.close("finished")
+    async with opened(tmp_path / "job") as job:
+        with (tmp_path / "feed.jsonl").open("ab") as file:
+            job.note_feed(Path(file.name), file.fileno())
+            assert noted_feeds(tmp_path / "job") == [file.name]
 
 
 async def test_a_refresh_leaves_the_files_of_the_crawl_before_it(tmp_path):
     feed = tmp_path / "feed.jsonl"
-    job = await opened(tmp_path / "job")
-    with feed.open("ab") as file:
-        job.note_feed(feed, file.fileno())
-        file.write(b"line\n")
-    await job.close("finished")
-    again = await opened(tmp_path / "job", replace(SPEC, refresh=True))
-    assert feed.read_text() == "line\n"
-    await again.close("finished")
+    async with opened(tmp_path / "job") as job:
+        with feed.open("ab") as file:
+            job.note_feed(feed, file.fileno())
+            file.write(b"line\n")
+    async with opened(tmp_path / "job", replace(SPEC, refresh=True)):
+        assert feed.read_text() == "line\n"
 
 
 async def parts_of(folder: Path, **spec: Any) -> tuple[set[str], int]:
     """The keys that a run of a list would do, and how many lines it would show before."""
-    job = await opened(folder, replace(SPEC, retries=True, **spec))
-    leases = await job.frontier.lease(10, {}, 10)
-    await job.close("shutdown")
+    async with opened(folder, replace(SPEC, retries=True, **spec), reason="shutdown") as job:
+        leases = await job.frontier.lease(10, {}, 10)
     return {str(lease.task.page().key) for lease in leases}, job.resumed.done
 
 
 async def test_a_list_is_done_by_keys_or_where_it_failed(tmp_path):
-    job = await opened(tmp_path, replace(SPEC, retries=True))
-    tasks = [UrlTask.with_payload("http://a.test/", "a.test", f'{{"key": "{key}"}}') for key in "abcd"]
-    await job.frontier.add(tasks)
-    a, b, _c, _d = await job.frontier.lease(4, {}, 10)
-    await job.frontier.ack(a.url, Outcome(line(a.url), {"fetch": StageRun("success", None, 1, 1.0, 0.1)}))
-    fetch = {"fetch": StageRun("failed", "http_500: ", 1, 1.0, 0.1)}
-    await job.frontier.ack(
-        b.url, Outcome(line(b.url, error={"stage": "fetch", "kind": "http_500"}), fetch, is_dead=True)
-    )
-    await job.ledger.note_learned(await job.ledger.last_seq())
-    await job.close("finished")
+    async with opened(tmp_path, replace(SPEC, retries=True)) as job:
+        tasks = [UrlTask.with_payload("http://a.test/", "a.test", f'{{"key": "{key}"}}') for key in "abcd"]
+        await job.frontier.add(tasks)
+        a, b, _c, _d = await job.frontier.lease(4, {}, 10)
+        await job.frontier.ack(a.url, Outcome(line(a.url), {"fetch": StageRun("success", None, 1, 1.0, 0.1)}))
+        fetch = {"fetch": StageRun("failed", "http_500: ", 1, 1.0, 0.1)}
+        await job.frontier.ack(
+            b.url, Outcome(line(b.url, error={"stage": "fetch", "kind": "http_500"}), fetch, is_dead=True)
+        )
+        await job.ledger.note_learned(await job.ledger.last_seq())
     brought_back = requeue(tmp_path, RequeueChoice(urls=("http://a.test/",)))  # b, which failed
     assert (brought_back.fetched, brought_back.waiting, brought_back.unfit) == (1, 2, 1)
     assert await parts_of(tmp_path, keys=("c",)) == ({"c"}, 1)

@@ -46,23 +46,20 @@ MAYBE_MORE = {
 }
 
 
-@pytest.mark.parametrize("name", SHELLS)
-def test_a_shell_is_recognised(name):
-    assert read_render_features(SHELLS[name]).is_shell
-
-
-@pytest.mark.parametrize("name", NOT_SHELLS)
-def test_a_page_with_something_to_read_or_no_script_is_left_alone(name):
-    signs = read_render_features(NOT_SHELLS[name])
-    assert not signs.is_shell
-    assert not signs.may_be_more
-
-
-@pytest.mark.parametrize("name", MAYBE_MORE)
-def test_a_page_whose_place_for_content_is_empty_is_worth_a_try(name):
-    signs = read_render_features(MAYBE_MORE[name])
-    assert not signs.is_shell
-    assert signs.may_be_more
+@pytest.mark.parametrize(
+    ("html", "is_shell", "may_be_more"),
+    [
+        *((html, True, None) for html in SHELLS.values()),
+        *((html, False, False) for html in NOT_SHELLS.values()),
+        *((html, False, True) for html in MAYBE_MORE.values()),
+    ],
+    ids=[*SHELLS, *NOT_SHELLS, *MAYBE_MORE],
+)
+def test_a_shell_is_recognised_and_a_page_with_something_to_read_or_no_script_is_left_alone(
+    html, is_shell, may_be_more
+):
+    signs = read_render_features(html)
+    assert (signs.is_shell, signs.may_be_more if may_be_more is not None else None) == (is_shell, may_be_more)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +76,8 @@ def test_a_page_whose_place_for_content_is_empty_is_worth_a_try(name):
     ],
 )
 def test_gain_is_measured_in_what_there_is_to_read(raw, rendered, gained):
-    assert (
-        has_gained(read_render_features(raw, is_rendered=True), read_render_features(rendered, is_rendered=True))
-        is gained
-    )
+    before, after = (read_render_features(html, is_rendered=True) for html in (raw, rendered))
+    assert has_gained(before, after) is gained
 
 
 SHELL, FINE = read_render_features(SHELLS["vue"]), read_render_features(NOT_SHELLS["prose"])
@@ -163,38 +158,36 @@ RULES = TrafficRules(
 )
 
 
+LOCAL = "http://localhost:631/"
+
+
 @pytest.mark.parametrize(
-    ("ask", "probing", "reason"),
+    ("ask", "reason"),
     [
-        (BrowserRequest("https://a.example/app.js", "Script"), False, None),
-        (BrowserRequest("https://a.example/api", "Fetch", "POST"), False, None),
-        (BrowserRequest("https://a.example/api", "Fetch", "POST"), True, "probing"),
-        (BrowserRequest("https://a.example/api", "Fetch"), True, None),
-        (BrowserRequest("https://a.example/a.png", "Image"), False, "kind"),
-        (BrowserRequest("https://a.example/favicon.ico", "Other"), False, "kind"),
-        (BrowserRequest("https://a.example/a.woff2", "Font"), False, "kind"),
-        (BrowserRequest("https://a.example/a.mp4", "Media"), False, "kind"),
-        (BrowserRequest("https://a.example/frame", "Document"), False, "kind"),
-        (BrowserRequest("https://a.example/", "Document", is_page=True), False, None),
-        (BrowserRequest("http://10.0.0.1/metadata", "Fetch"), False, "private_address"),
-        (
-            BrowserRequest("http://localhost:631/", "Document", is_page=True, source="https://a.example/"),
-            False,
-            "private_address",
-        ),
-        (BrowserRequest("http://localhost:631/a", "Fetch", "POST", source="http://localhost:631/"), False, None),
-        (
-            BrowserRequest("http://localhost:632/a", "Fetch", "POST", source="http://localhost:631/"),
-            False,
-            "private_address",
-        ),
-        (BrowserRequest("https://a.example/private/x", "XHR"), False, "robots"),
-        (BrowserRequest("file:///etc/passwd", "Fetch"), False, "scheme"),
-        (BrowserRequest("data:text/plain,x", "Fetch"), False, None),
+        (BrowserRequest("https://a.example/app.js", "Script"), None),
+        (BrowserRequest("https://a.example/api", "Fetch", "POST"), None),
+        (BrowserRequest("https://a.example/a.png", "Image"), "kind"),
+        (BrowserRequest("https://a.example/favicon.ico", "Other"), "kind"),
+        (BrowserRequest("https://a.example/a.woff2", "Font"), "kind"),
+        (BrowserRequest("https://a.example/a.mp4", "Media"), "kind"),
+        (BrowserRequest("https://a.example/frame", "Document"), "kind"),
+        (BrowserRequest("https://a.example/", "Document", is_page=True), None),
+        (BrowserRequest("http://10.0.0.1/metadata", "Fetch"), "private_address"),
+        (BrowserRequest(LOCAL, "Document", is_page=True, source="https://a.example/"), "private_address"),
+        (BrowserRequest(f"{LOCAL}a", "Fetch", "POST", source=LOCAL), None),
+        (BrowserRequest("http://localhost:632/a", "Fetch", "POST", source=LOCAL), "private_address"),
+        (BrowserRequest("https://a.example/private/x", "XHR"), "robots"),
+        (BrowserRequest("file:///etc/passwd", "Fetch"), "scheme"),
+        (BrowserRequest("data:text/plain,x", "Fetch"), None),
     ],
 )
-def test_what_a_page_asks_for_is_judged(ask, probing, reason):
-    assert RULES.reason_to_block(ask, probing=probing) == reason
+def test_what_a_page_asks_for_is_judged(ask, reason):
+    assert RULES.reason_to_block(ask, probing=False) == reason
+
+
+def test_what_a_page_posts_while_it_is_probed_is_blocked():
+    post, get = (BrowserRequest("https://a.example/api", "Fetch", method) for method in ("POST", "GET"))
+    assert [RULES.reason_to_block(one, probing=True) for one in (post, get)] == ["probing", None]
 
 
 @pytest.mark.parametrize("html", [*SHELLS.values(), *NOT_SHELLS.values(), *MAYBE_MORE.values()])

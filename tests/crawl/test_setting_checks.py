@@ -145,22 +145,14 @@ def test_a_class_that_is_not_there_is_named_with_its_setting(values, named):
 @pytest.mark.parametrize(
     ("setting", "old", "now"),
     [
-        (
-            "ITEM_PIPELINES",
-            {"llmcrawler.pipelines.feed.FeedPipeline": None},
-            "llmcrawler.pipelines.stages.FeedPipeline",
-        ),
-        (
-            "EXTENSIONS",
-            {"llmcrawler.extensions.tracing.TracingExtension": 1},
-            "llmcrawler.extensions.telemetry.Tracing",
-        ),
-        ("FEED_EXPORTERS", {"csv": "llmcrawler.exporters.csv.PagesCsvExporter"}, "llmcrawler.exporters.page_formats."),
-        ("LOG_FORMATTER", "llmcrawler.engine.logformatter.ShortLogFormatter", "llmcrawler.engine.log_setup.Short"),
+        ("ITEM_PIPELINES", {"llmcrawler.pipelines.feed.FeedPipeline": None}, "pipelines.stages.FeedPipeline"),
+        ("EXTENSIONS", {"llmcrawler.extensions.tracing.TracingExtension": 1}, "extensions.telemetry.Tracing"),
+        ("FEED_EXPORTERS", {"csv": "llmcrawler.exporters.csv.PagesCsvExporter"}, "exporters.page_formats."),
+        ("LOG_FORMATTER", "llmcrawler.engine.logformatter.ShortLogFormatter", "engine.log_setup.Short"),
     ],
 )
 def test_a_path_of_ours_that_has_moved_is_refused_with_the_new_one(setting, old, now):
-    with pytest.raises(ConfigError, match=f"{setting}: .*cannot be loaded: it is {now}"):
+    with pytest.raises(ConfigError, match=f"{setting}: .*cannot be loaded: it is llmcrawler.{now}"):
         check_paths(given(**{setting: old}))
 
 

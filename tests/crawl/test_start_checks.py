@@ -92,17 +92,14 @@ def test_an_archive_needs_pages_that_are_kept(tmp_path, values, named):
     check(f"{tmp_path}/a.warc.gz", "warc", JOBDIR=str(tmp_path / "job"))
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ("a.warc.gz", "a.warc.gz:warc"),
-        ("A.WARC", "A.WARC:warc"),
-        ("a.warc.gz:warc", "a.warc.gz:warc"),
-        ("a.csv.gz", "a.csv.gz"),
-    ],
-)
-def test_the_name_of_an_archive_says_its_format(given, named):
-    assert with_archive_format(given) == named
+def test_the_name_of_an_archive_says_its_format():
+    given = ["a.warc.gz", "A.WARC", "a.warc.gz:warc", "a.csv.gz"]
+    assert [with_archive_format(one) for one in given] == [
+        "a.warc.gz:warc",
+        "A.WARC:warc",
+        "a.warc.gz:warc",
+        "a.csv.gz",
+    ]
 
 
 @pytest.mark.parametrize(
