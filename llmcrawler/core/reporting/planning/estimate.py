@@ -23,6 +23,28 @@ _MOST_TIMES = 4
 # A series is open when so many of its later pages led to a new one; one by one, so that few of them wait.
 _OPEN_SHARE, _OPEN_PAGES, _WAITING_SHARE = 0.5, 3, 0.5
 
+_DRAWS = 5
+_SEED = 1
+# The rules of sampling show ever fewer pages of a template, so what comes later hardly counts.
+_MOST_ARRIVALS = 20_000
+# A page with so many links to one other template is a list; a target of such a share of a template's pages is a menu.
+_LISTED, _MENU_SHARE = 3.0, 0.5
+# An answer for a page has its id, label and confidence; for a page that is learned from, its fields and their blocks.
+_CLASSIFY_ANSWER_TOKENS, _INDUCE_ANSWER_TOKENS = 20, 300
+# Learning a template is one call where the fields are few, else as many as show `max_samples` pages, after the first
+# call two at a time (extraction.training_run).
+_MORE_SAMPLES = 2
+_LEARNED_AGAIN = 1.5
+# Thoughts before an answer that needs no long ones, by reasoning_effort; a guess, so the range is wide.
+THOUGHT_TOKENS: Final = {"minimal": 50, "low": 300, "medium": 1_500, "high": 5_000}
+_THOUGHTS = (0.3, 1.0, 3.0)
+# Tokenisers differ by so much from four bytes a token.
+_TOKENS = (0.85, 1.0, 1.3)
+# Processor time of a page in all stages: where there is no gap between starts, that is the pace.
+_PAGE_SECONDS = 0.008
+# Hosts answer slower than they did to the sample, refuse, and want pages asked for twice.
+_TIME = (1.0, 1.0, 1.3)
+
 _Links = Mapping[tuple[str, str], "_Discovery"]  # by the stratum of the pages and that of the urls that they link to
 
 
@@ -189,44 +211,44 @@ def play(
     among the arrivals is a page that needs no model.
 
     There is no formula for it, since when a batch goes out depends on which pages wait. So the pages arrive here at the
-    pace of the crawl, each does what classification/template_samples.py says, and waits in the room that real batches
+    pace of the crawl, each does what classification/template_samples.py says, and waits in the queue that real batches
     wait in (llm/batching.py), by a clock that is only counted.
     """
-    crawl = _PlayedCrawl(arrivals, call_seconds, rules)
+    crawl = _PlayedCrawl(call_seconds, rules)
     for number, arrival in enumerate(arrivals):
         crawl.pass_time(number * pace_seconds)
         if arrival is not None:
-            crawl.go_on(number, is_new=True)
+            crawl.pages[str(number)] = arrival
+            crawl.go_on(str(number), is_new=True)
     crawl.pass_time(math.inf)
-    shown = [arrival.tokens for batch in crawl.batches for number in batch if (arrival := arrivals[number])]
-    return ExpectedCalls(len(crawl.batches), len(shown), sum(shown))
+    shown = [crawl.pages[name] for batch in crawl.batches for name in batch]
+    return ExpectedCalls(len(crawl.batches), len(shown), sum(page.tokens for page in shown))
 
 
 class _PlayedCrawl:
-    """A crawl in counted time. Pages are numbers, in the order in which they arrive; `batches` went to the model."""
+    """A crawl in counted time. `pages` are those that have come, by name; `batches` of them went to the model."""
 
-    def __init__(self, arrivals: Sequence[PageArrival | None], call_seconds: float, rules: BatchRules) -> None:
-        self.batches: list[list[int]] = []
-        self._arrivals = arrivals
+    def __init__(self, call_seconds: float, rules: BatchRules) -> None:
+        self.pages: dict[str, PageArrival] = {}
+        self.batches: list[list[str]] = []
         self._call_seconds = call_seconds
         self._rules = rules
         self._samples: defaultdict[str, TemplateSamples] = defaultdict(TemplateSamples)
-        self._queue: BatchQueue[int, None] = BatchQueue(rules)
-        self._answers: deque[tuple[float, list[int]]] = deque()  # the batches that are out, and when they are answered
+        self._queue: BatchQueue[str, None] = BatchQueue(rules)
+        self._answers: deque[tuple[float, list[str]]] = deque()  # the batches that are out, and when they are answered
         self._now = 0.0
 
-    def go_on(self, number: int, *, is_new: bool = False) -> None:
+    def go_on(self, name: str, *, is_new: bool = False) -> None:
         """Let a page take its template's type, wait for others, or wait for a batch."""
-        arrival, name = cast("PageArrival", self._arrivals[number]), str(number)
-        samples = self._samples[arrival.template]
+        page = self.pages[name]
+        samples = self._samples[page.template]
         step = samples.step(name, samples.page_count + is_new)
-        if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY) or not arrival.is_settled:
-            patient = step is SampleStep.ASK_PATIENTLY and arrival.is_settled
+        if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY) or not page.is_settled:
+            patient = step is SampleStep.ASK_PATIENTLY and page.is_settled
             samples.note_asked(name, patient=patient)
             no_future = cast("Any", None)  # nobody awaits an answer that is only played
-            self._queue.add(
-                WaitingQuestion(number, arrival.tokens, patient, self._now, self._rules.max_questions, no_future)
-            )
+            most = self._rules.max_questions
+            self._queue.add(WaitingQuestion(name, page.tokens, patient, self._now, most, no_future))
             self._send_due()
         elif step is SampleStep.WAIT:
             samples.waiting[name] = None
@@ -253,39 +275,16 @@ class _PlayedCrawl:
             self.batches.append([entry.question for entry in self._queue.take(self._queue.oldest())])
             self._answers.append((self._now + self._call_seconds, self.batches[-1]))
 
-    def _take_answers(self, batch: list[int]) -> None:
+    def _take_answers(self, batch: list[str]) -> None:
         """Give a batch its answers. The model is taken to be right, and each template to hold one kind of page; doubts
         would cost extra.
         """
-        asked = [self._samples[cast("PageArrival", self._arrivals[number]).template] for number in batch]
-        for number, samples in zip(batch, asked, strict=True):
-            samples.note_answer(str(number), "the type")
-        for samples in {id(one): one for one in asked}.values():
+        asked = {self.pages[name].template: self._samples[self.pages[name].template] for name in batch}
+        for name in batch:
+            asked[self.pages[name].template].note_answer(name, "the type")
+        for samples in asked.values():
             for name in list(samples.waiting):
-                self.go_on(int(name))
-
-
-_DRAWS = 5
-_SEED = 1
-# The rules of sampling show ever fewer pages of a template, so what comes later hardly counts.
-_MOST_ARRIVALS = 20_000
-# A page with so many links to one other template is a list; a target of such a share of a template's pages is a menu.
-_LISTED, _MENU_SHARE = 3.0, 0.5
-# An answer for a page has its id, label and confidence; for a page that is learned from, its fields and their blocks.
-_CLASSIFY_ANSWER_TOKENS, _INDUCE_ANSWER_TOKENS = 20, 300
-# Learning a template is one call where the fields are few, else as many as show `max_samples` pages, after the first
-# call two at a time (extraction.training_run).
-_MORE_SAMPLES = 2
-_LEARNED_AGAIN = 1.5
-# Thoughts before an answer that needs no long ones, by reasoning_effort; a guess, so the range is wide.
-THOUGHT_TOKENS: Final = {"minimal": 50, "low": 300, "medium": 1_500, "high": 5_000}
-_THOUGHTS = Range(0.3, 1.0, 3.0)
-# Tokenisers differ by so much from four bytes a token.
-_TOKENS = Range(0.85, 1.0, 1.3)
-# Processor time of a page in all stages: where there is no gap between starts, that is the pace.
-_PAGE_SECONDS = 0.008
-# Hosts answer slower than they did to the sample, refuse, and want pages asked for twice.
-_TIME = Range(1.0, 1.0, 1.3)
+                self.go_on(name)
 
 
 @dataclass(frozen=True, slots=True)
