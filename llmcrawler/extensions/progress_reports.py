@@ -88,15 +88,8 @@ class ProgressExtension:
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
         self._ending: Ending | None = None
-        connect_handlers(
-            crawler,
-            self,
-            "spider_opened",
-            "response_downloaded",
-            "item_scraped",
-            "spider_closed",
-            "engine_stopped",
-        )
+        names = ("spider_opened", "response_downloaded", "item_scraped", "spider_closed", "engine_stopped")
+        connect_handlers(crawler, self, *names)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -119,7 +112,7 @@ class ProgressExtension:
         self._started = self._sampled = self._logged = self._written = time.monotonic()
         self._next_tick = 0.0
         self._progress = CrawlProgress(time.monotonic)
-        self._crawler.signals.connect(self.job_closing, job_closing)
+        connect_handlers(self._crawler, self, job_closing=job_closing)
         if self._display is not None:
             self._display.start(get_scrapy_root_handler())
         self._calls = create_looping_call(self._tick)

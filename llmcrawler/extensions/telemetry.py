@@ -18,17 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
-from scrapy.signalmanager import SignalManager
-from scrapy.statscollectors import StatsCollector
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.core.llm import CallReport
-from llmcrawler.core.reporting import Metric, ending_of, metrics_of
+from llmcrawler.core.reporting import metrics_of
 from llmcrawler.crawl.configuration import JobSettings, LimitSettings, MonitoringSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import llm_called
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
-    from prometheus_client import CollectorRegistry, Histogram
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 
@@ -55,21 +52,20 @@ _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 @dataclass(eq=False)
 class MetricsExtension:
-    """Offers the metrics, all with `labels`."""
+    """Offers the metrics, all with `labels`: those of the stats, read in the endpoint's thread when it is asked, and
+    histograms of times, which the stats do not hold.
+    """
 
-    signal_manager: SignalManager
-    stats: StatsCollector
+    crawler: Crawler
     monitoring: MonitoringSettings
     textfile: Path | None
     labels: dict[str, str]
     max_errors_share: float
 
     def __post_init__(self) -> None:
-        from prometheus_client import CollectorRegistry  # noqa: PLC0415 (an extra)
-
-        self._registry = CollectorRegistry(auto_describe=False)
         self._endpoint: Any = None
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
+        connect_handlers(self.crawler, self, "spider_opened", "engine_stopped")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -77,28 +73,47 @@ class MetricsExtension:
         monitoring = MonitoringSettings.of(settings)
         if not monitoring.metrics_port and not monitoring.metrics_textfile:
             raise NotConfigured
-        assert crawler.stats is not None
         labels = {"spider": crawler.spidercls.name, "crawl": JobSettings.of(settings).crawl_name(crawl.options)}
         if worker := crawl.backend.worker:
             labels["worker"] = worker
-        textfile = monitoring.textfile_of(worker)
         max_errors_share = LimitSettings.of(settings).crawl_max_errors_share
-        extension = cls(crawler.signals, crawler.stats, monitoring, textfile, labels, max_errors_share)
-        connect_handlers(crawler, extension, "spider_opened", "engine_stopped")
-        return extension
+        return cls(crawler, monitoring, monitoring.textfile_of(worker), labels, max_errors_share)
 
     def spider_opened(self) -> None:
-        self._registry.register(_Collector(self.stats, self.labels, self.max_errors_share))
-        self._observe(_Times(self._registry, self.labels))
-        if self.monitoring.metrics_port:
-            from prometheus_client import start_http_server  # noqa: PLC0415 (an extra)
+        from prometheus_client import CollectorRegistry, Histogram, start_http_server  # noqa: PLC0415 (an extra)
 
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *names: str) -> Histogram:
+            labels = [*self.labels, *names]
+            return Histogram(_PREFIX + name, text, labels, registry=self._registry, buckets=buckets)
+
+        self._started = time.time()
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        self._fetches = histogram("fetch_seconds", "Until an answer began", _SECONDS)
+        self._stages = histogram("stage_seconds", "Of a page in a stage, waiting included", _STAGE_SECONDS, "stage")
+        self._llm_calls = histogram("llm_call_seconds", "Of one request to the LLM", _SECONDS, "task")
+        connect_handlers(self.crawler, self, "response_downloaded", "item_scraped", llm_called=llm_called)
+        if self.monitoring.metrics_port:
             host, port = self.monitoring.metrics_host, self.monitoring.metrics_port
             self._endpoint = start_http_server(port, host, self._registry)
             logger.info("Metrics: http://%s:%d/metrics", host, port)
         if self.textfile is not None:
             self._calls = create_looping_call(self._write)
             self._calls.start(_WRITE_SECONDS)
+
+    def response_downloaded(self, response: Response, request: Request) -> None:  # noqa: ARG002 (Scrapy's)
+        latency = request.meta.get(LATENCY)
+        if latency is not None:
+            self._fetches.labels(*self.labels.values()).observe(latency)
+
+    def item_scraped(self, item: Any) -> None:
+        if isinstance(item, FeedItem):
+            for name, run in _runs_since(item.stages, self._started).items():
+                if name != "fetch":
+                    self._stages.labels(*self.labels.values(), name).observe(run.seconds)
+
+    def llm_called(self, call: CallReport) -> None:
+        self._llm_calls.labels(*self.labels.values(), call.task).observe(call.seconds)
 
     def engine_stopped(self) -> None:
         if self._calls is not None and self._calls.running:
@@ -111,15 +126,22 @@ class MetricsExtension:
             thread.join()
             self._endpoint = None
 
-    def _observe(self, times: _Times) -> None:
-        self.signal_manager.connect(times.response_downloaded, signals.response_downloaded, weak=False)
-        self.signal_manager.connect(times.item_scraped, signals.item_scraped, weak=False)
-        self.signal_manager.connect(times.llm_called, llm_called, weak=False)
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """Yield what the stats say, for the registry."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 (an extra)
+
+        assert self.crawler.stats is not None
+        stats = self.crawler.stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
+        for metric in metrics_of(stats, self.max_errors_share):
+            of_kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            family = of_kind(_PREFIX + metric.name, metric.help, labels=[*self.labels, *metric.labels])
+            for values, value in metric.samples:
+                family.add_metric([*self.labels.values(), *values], value)
+            yield family
 
     def _write(self) -> None:
         from prometheus_client import write_to_textfile  # noqa: PLC0415 (an extra)
 
-        assert self.textfile is not None
         try:
             write_to_textfile(str(self.textfile), self._registry)
         except OSError as error:  # the crawl is worth more than its metrics
@@ -131,110 +153,53 @@ def _runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, Sta
     return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
 
 
-class _Collector:
-    """Reads the stats when it is asked, in the endpoint's thread."""
-
-    def __init__(self, stats: StatsCollector, labels: dict[str, str], max_errors_share: float) -> None:
-        self._stats = stats
-        self._labels = labels
-        self._max_errors_share = max_errors_share
-
-    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        stats = self._stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
-        for metric in (*metrics_of(stats), *ending_of(stats, self._max_errors_share)):
-            yield self._family(metric)
-
-    def _family(self, metric: Metric) -> CounterMetricFamily | GaugeMetricFamily:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 (an extra)
-
-        of_kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-        family = of_kind(_PREFIX + metric.name, metric.help, labels=[*self._labels, *metric.labels])
-        for values, value in metric.samples:
-            family.add_metric([*self._labels.values(), *values], value)
-        return family
-
-
-class _Times:
-    """Histograms of times, which the stats do not hold."""
-
-    def __init__(self, registry: CollectorRegistry, labels: dict[str, str]) -> None:
-        from prometheus_client import Histogram  # noqa: PLC0415 (an extra)
-
-        def histogram(name: str, text: str, buckets: tuple[float, ...], *names: str) -> Histogram:
-            return Histogram(_PREFIX + name, text, [*labels, *names], registry=registry, buckets=buckets)
-
-        self._started = time.time()
-        self._labels = tuple(labels.values())
-        self._fetches = histogram("fetch_seconds", "Until an answer began", _SECONDS)
-        self._stages = histogram("stage_seconds", "Of a page in a stage, waiting included", _STAGE_SECONDS, "stage")
-        self._calls = histogram("llm_call_seconds", "Of one request to the LLM", _SECONDS, "task")
-
-    def response_downloaded(self, response: Response, request: Request) -> None:  # noqa: ARG002 (Scrapy's)
-        latency = request.meta.get(LATENCY)
-        if latency is not None:
-            self._fetches.labels(*self._labels).observe(latency)
-
-    def item_scraped(self, item: Any) -> None:
-        if isinstance(item, FeedItem):
-            for name, run in _runs_since(item.stages, self._started).items():
-                if name != "fetch":
-                    self._stages.labels(*self._labels, name).observe(run.seconds)
-
-    def llm_called(self, call: CallReport) -> None:
-        self._calls.labels(*self._labels, call.task).observe(call.seconds)
-
-
-_NANOSECONDS = 10**9
-
-
 @dataclass(eq=False)
 class TracingExtension:
     """Sends the spans. `of_all` are attributes of each."""
 
+    crawler: Crawler
     make_exporter: Callable[[], Any]
-    name: str
     of_all: dict[str, str]
 
     def __post_init__(self) -> None:
         self._provider: TracerProvider | None = None
         self._pages: dict[str, Span] = {}  # of those on their way
+        connect_handlers(self.crawler, self, "spider_opened", "engine_stopped")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         make_exporter = MonitoringSettings.of(crawler.settings).span_exporter()
         if make_exporter is None:
             raise NotConfigured
-        crawl, name = crawl_of(crawler), crawler.spidercls.name
-        of_all = {
-            "llmcrawler.spider": name,
-            "llmcrawler.crawl": JobSettings.of(crawler.settings).crawl_name(crawl.options),
-        }
+        crawl, name = crawl_of(crawler), JobSettings.of(crawler.settings).crawl_name(crawl_of(crawler).options)
+        of_all = {"llmcrawler.spider": crawler.spidercls.name, "llmcrawler.crawl": name}
         if crawl.backend.worker:
             of_all["llmcrawler.worker"] = crawl.backend.worker
-        extension = cls(make_exporter, name, of_all)
-        connect_handlers(
-            crawler,
-            extension,
-            "spider_opened",
-            "response_downloaded",
-            "item_scraped",
-            "spider_closed",
-            "engine_stopped",
-        )
-        crawler.signals.connect(extension.llm_called, llm_called)
-        crawler.signals.connect(extension.download_failed, download_failed)
-        crawler.signals.connect(extension.item_was_lost, signals.item_dropped)
-        crawler.signals.connect(extension.item_was_lost, signals.item_error)
-        return extension
+        return cls(crawler, make_exporter, of_all)
 
     def spider_opened(self) -> None:
         from opentelemetry import trace  # noqa: PLC0415 (an extra)
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-        self._provider = _provider(self.make_exporter(), self.of_all)
+        # The SDK reads OTEL_* from the environment itself.
+        service = os.environ.get("OTEL_SERVICE_NAME", "llmcrawler")
+        resource = Resource.create({"service.name": service, **self.of_all})
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(self.make_exporter()))
         self._trace = trace
         self._tracer = self._provider.get_tracer("llmcrawler")
         self._started = time.time()
-        self._crawl = self._tracer.start_span(f"crawl {self.name}", start_time=_ns(self._started))
+        name = self.of_all["llmcrawler.spider"]
+        self._crawl = self._tracer.start_span(f"crawl {name}", start_time=_ns(self._started))
+        connect_handlers(
+            self.crawler,
+            self,
+            *("response_downloaded", "item_scraped", "item_dropped", "item_error", "spider_closed"),
+            llm_called=llm_called,
+            download_failed=download_failed,
+        )
 
     # -- what has ended -----------------------------------------------------------------------------------------------
 
@@ -255,17 +220,21 @@ class TracingExtension:
         for name, run in runs.items():
             if name != "fetch":  # each try of that has a span of its own
                 self._span(f"stage {name}", page, (run.started, run.started + run.seconds), run.error, {})
-        page.set_attributes(_of_page(item))
+        attributes = {"url.full": item.url, "http.response.status_code": item.status, "llmcrawler.depth": item.depth}
+        if isinstance(item, Page):
+            names = ("page_type", "decided_by", "template", "change")
+            attributes |= {f"llmcrawler.{name}": getattr(item, name) for name in names}
+        page.set_attributes({name: value for name, value in attributes.items() if value is not None})
         _end(page, None if item.error is None else item.error.kind, "" if item.error is None else item.error.message)
 
-    def item_was_lost(self, item: Any) -> None:
+    def item_dropped(self, item: Any) -> None:
         page = self._pages.pop(item.id, None) if isinstance(item, FeedItem) else None
         if page is not None:
             _end(page, "dropped", "the page gave no line")
 
+    item_error = item_dropped
+
     def llm_called(self, call: CallReport) -> None:
-        if not hasattr(self, "_crawl"):
-            return  # the model is tried before the spider is opened
         ended = time.time()
         attributes = {
             "gen_ai.operation.name": "chat",
@@ -337,18 +306,6 @@ class TracingExtension:
         _end(span, None if error is None else error.partition(":")[0], error or "", _ns(times[1]))
 
 
-def _provider(exporter: Any, attributes: dict[str, str]) -> TracerProvider:
-    """Build the SDK's provider of tracers, which reads OTEL_* from the environment itself."""
-    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 (an extra)
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-
-    service = os.environ.get("OTEL_SERVICE_NAME", "llmcrawler")
-    provider = TracerProvider(resource=Resource.create({"service.name": service, **attributes}), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    return provider
-
-
 def _end(span: Span, error: str | None, message: str, end_time: int | None = None) -> None:
     from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 (an extra)
 
@@ -358,17 +315,5 @@ def _end(span: Span, error: str | None, message: str, end_time: int | None = Non
     span.end(end_time)
 
 
-def _of_page(line: FeedItem) -> dict[str, Any]:
-    attributes = {"url.full": line.url, "http.response.status_code": line.status, "llmcrawler.depth": line.depth}
-    if isinstance(line, Page):
-        attributes |= {
-            "llmcrawler.page_type": line.page_type,
-            "llmcrawler.decided_by": line.decided_by,
-            "llmcrawler.template": line.template,
-            "llmcrawler.change": line.change,
-        }
-    return {name: value for name, value in attributes.items() if value is not None}
-
-
 def _ns(seconds: float) -> int:
-    return int(seconds * _NANOSECONDS)
+    return int(seconds * 10**9)

@@ -4,7 +4,7 @@
 """
 
 from llmcrawler.core.reporting.account import CrawlAccount, lasting_stats, plan_rows, read_figures
-from llmcrawler.core.reporting.crawl_metrics import Metric, ending_of, metrics_of
+from llmcrawler.core.reporting.crawl_metrics import metrics_of
 from llmcrawler.core.reporting.exit_status import (
     BUDGET_REACHED,
     LLM_FAILURE,

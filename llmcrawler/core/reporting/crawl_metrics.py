@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from llmcrawler.core.reporting.exit_status import exit_status_of
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """A metric with its values. `samples` are label values, in the order of `labels`, with their value."""
 
     name: str
     kind: str  # counter or gauge
     help: str
+    samples: Sequence[tuple[tuple[str, ...], float]]
     labels: tuple[str, ...] = ()
-    samples: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
 
 
 # A star in the stat is a label's value, the last one with what slashes it has.
@@ -69,34 +67,31 @@ def _expression(stat: str) -> re.Pattern[str]:
 
 
 _RULES: Final = tuple(
-    (_expression(stat), Metric(name, kind, text, tuple(labels)))
+    (_expression(stat), name, kind, text, tuple(labels))
     for kind, rules in (("counter", _COUNTERS), ("gauge", _GAUGES))
     for stat, name, text, *labels in rules
 )
 
 
-def metrics_of(stats: Mapping[str, Any]) -> Iterator[Metric]:
-    """Yield the metrics of which there is something to say."""
-    for expression, rule in _RULES:
+def metrics_of(stats: Mapping[str, Any], max_errors_share: float) -> Iterator[Metric]:
+    """Yield the metrics of which there is something to say, then those that an alert goes by: whether the crawl runs,
+    when it ended, and how.
+    """
+    for expression, name, kind, text, labels in _RULES:
         samples = [
             (match.groups(), float(value))
-            for name, value in stats.items()
-            if isinstance(value, (int, float)) and (match := expression.fullmatch(name))
+            for stat, value in stats.items()
+            if isinstance(value, (int, float)) and (match := expression.fullmatch(stat))
         ]
         if samples:
-            yield replace(rule, samples=samples)
-
-
-def ending_of(stats: Mapping[str, Any], max_errors_share: float) -> Iterator[Metric]:
-    """Yield the metrics that an alert goes by: whether the crawl ran, when it ended, and how."""
+            yield Metric(name, kind, text, samples, labels)
     started, finished = stats.get("start_time"), stats.get("finish_time")
-    running = 1.0 if finished is None else 0.0
-    yield Metric("running", "gauge", "1 while the crawl runs", samples=[((), running)])
+    status = [("running", "1 while the crawl runs", float(finished is None))]
     if started is not None:
-        when = "Unix time of its start"
-        yield Metric("started_timestamp_seconds", "gauge", when, samples=[((), started.timestamp())])
+        status.append(("started_timestamp_seconds", "Unix time of its start", started.timestamp()))
     if finished is not None:
-        when = "Unix time of its end"
-        yield Metric("finished_timestamp_seconds", "gauge", when, samples=[((), finished.timestamp())])
-        status = float(exit_status_of(stats, max_errors_share)[0])
-        yield Metric("exit_status", "gauge", "0: it finished; README tells the others", samples=[((), status)])
+        status.append(("finished_timestamp_seconds", "Unix time of its end", finished.timestamp()))
+        exit_status = float(exit_status_of(stats, max_errors_share)[0])
+        status.append(("exit_status", "0: it finished; README tells the others", exit_status))
+    for name, text, value in status:
+        yield Metric(name, "gauge", text, [((), value)])
