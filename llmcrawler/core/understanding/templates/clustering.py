@@ -11,12 +11,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.core.understanding.templates.page_sample import PageSample
+from llmcrawler.core.understanding.templates.page_sample import Names, PageSample
 
 Floats = NDArray[np.float32]
 
@@ -92,8 +92,10 @@ class Clustering:
 
 def recluster(snapshot: Snapshot) -> Clustering:
     """Cluster the snapshot's pages anew. Pure and deterministic; some 30 ms of one core for 256 pages."""
-    dom = _Space([sample.features for sample in snapshot.samples])
-    url = _Space([sample.tokens for sample in snapshot.samples], lone_share=_earliness(len(snapshot.samples)))
+    samples = snapshot.samples
+    early = min(1.0, EARLY_PAGES / max(1, len(samples)))
+    dom = _Space([sample.features for sample in samples])
+    url = _Space([sample.tokens for sample in samples], lone_share=early)
     neighbours = _nearest(dom.similarity(dom.rarity()))
     for _ in range(_ROUNDS):
         dom.weigh(neighbours)
@@ -110,10 +112,16 @@ def recluster(snapshot: Snapshot) -> Clustering:
     agreement = _agreement(dom_similarity, _nearest(url_similarity))
     url_share = MAX_URL_SHARE * agreement
     similarity = (1 - url_share) * dom_similarity + url_share * url_similarity
-    share = _threshold_share(len(snapshot.samples), agreement, _agreement(url_similarity, neighbours))
+    # Pages of like names that differ in their DOM lower the threshold as far as neighbours by DOM bear like names: else
+    # the names tell nothing.
+    freedom = _agreement(url_similarity, neighbours) * (1 - agreement) * (1 - early)
+    share = THRESHOLD_SHARE * (1 - freedom) + EARLY_STRICTNESS * early
     threshold = share * _predictability(similarity, _nearest(similarity))
-    clusters = _average_linkage(_kept_apart(similarity, snapshot), threshold)
-    clusters = part_by_declared_kind(snapshot.samples, clusters)
+    apart, groups = similarity.copy(), np.array(snapshot.groups)
+    for one, other in sorted(snapshot.apart):
+        apart[np.ix_(groups == one, groups == other)] = _APART
+        apart[np.ix_(groups == other, groups == one)] = _APART
+    clusters = part_by_declared_kind(samples, _average_linkage(apart, threshold))
     return Clustering(
         snapshot=snapshot,
         clusters=tuple(clusters),
@@ -131,7 +139,7 @@ def recluster(snapshot: Snapshot) -> Clustering:
 class _Space:
     """Pages as rows of a 0/1 matrix over one kind of feature. One that a single page has counts `lone_share`."""
 
-    def __init__(self, rows: Sequence[frozenset[str]], *, lone_share: float = 1.0) -> None:
+    def __init__(self, rows: Sequence[Names], *, lone_share: float = 1.0) -> None:
         self._lone_share = lone_share
         self.names, self.matrix = _matrix(rows)
         self.counts = self.matrix.sum(axis=0)
@@ -176,7 +184,7 @@ class _Space:
         return dict(zip(self.names, self.weights.tolist(), strict=True))
 
 
-def _matrix(rows: Sequence[frozenset[str]], prefixes: str | tuple[str, ...] = "") -> tuple[list[str], Floats]:
+def _matrix(rows: Sequence[Names], prefixes: str | tuple[str, ...] = "") -> tuple[list[str], Floats]:
     """Return the sorted names that begin with one of the prefixes, and a 0/1 matrix of them."""
     names = sorted(name for name in frozenset().union(*rows) if name.startswith(prefixes))
     index = {name: number for number, name in enumerate(names)}
@@ -212,21 +220,6 @@ def _floors(similarity: Floats, clusters: list[int], for_single: float) -> tuple
     return tuple(floors)
 
 
-def _threshold_share(pages: int, dom_by_name: float, name_by_dom: float) -> float:
-    """Return the share of the neighbours' similarity that pages of one template have, by how far names and DOM agree.
-
-    Pages of like names that differ in their DOM lower it as far as neighbours by DOM bear like names: else the
-    names tell nothing.
-    """
-    early = _earliness(pages)
-    freedom = name_by_dom * (1 - dom_by_name) * (1 - early)
-    return THRESHOLD_SHARE * (1 - freedom) + EARLY_STRICTNESS * early
-
-
-def _earliness(pages: int) -> float:
-    return min(1.0, EARLY_PAGES / max(1, pages))
-
-
 def _agreement(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
     """Measure how far neighbours by another measure are neighbours by this one: 0 no better than chance, 1 as good."""
     pages = len(similarity)
@@ -236,16 +229,6 @@ def _agreement(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
     by_other = _predictability(similarity, neighbours)
     chance = float((similarity.sum() - np.trace(similarity)) / (pages * (pages - 1)))
     return min(1.0, max(0.0, (by_other - chance) / (best - chance))) if best - chance > 1e-3 else 0.0
-
-
-def _kept_apart(similarity: Floats, snapshot: Snapshot) -> Floats:
-    """Make pages of groups that labels have parted so dissimilar that they never share a cluster."""
-    kept = similarity.copy()
-    groups = np.array(snapshot.groups)
-    for one, other in sorted(snapshot.apart):
-        kept[np.ix_(groups == one, groups == other)] = _APART
-        kept[np.ix_(groups == other, groups == one)] = _APART
-    return kept
 
 
 def _average_linkage(similarity: Floats, threshold: float) -> list[int]:
@@ -335,8 +318,8 @@ class GroupMatch:
 class Matcher:
     """Finds the group whose known pages a page is most similar to on average: the measure of the clustering itself.
 
-    An inverted index (feature -> known pages that have it) makes it one small matrix product a page. `metric` is None
-    before the first clustering. `floors` has, per group, the similarity below which a page is unlike all known ones.
+    `metric` is None before the first clustering. `floors` has, per group, the similarity below which a page is unlike
+    all known ones.
     """
 
     def __init__(self, metric: SimilarityMetric | None = None) -> None:
@@ -345,22 +328,18 @@ class Matcher:
         measure = metric or SimilarityMetric()
         self.threshold = measure.threshold
         self._url_share = measure.url_share
-        self._dom = _Index(measure.weights, measure.unknown_weight, keeps_sets=True)
-        self._url = _Index(measure.weights, measure.unknown_url_weight, keeps_sets=False)
+        self._dom = _Index(measure.weights, measure.unknown_weight)
+        self._url = _Index(measure.weights, measure.unknown_url_weight)
         self._samples: list[PageSample] = []
         self._group: list[int] = []  # number of each sample's group
-        self._counted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # that, and how many each group has
         self._numbers: dict[str, int] = {}  # group -> 0, 1, ... in the order in which they came
-        self._similarities: dict[frozenset[str], NDArray[np.float64]] = {}  # of the DOM, by a page's features
 
     def add(self, sample: PageSample, template: str) -> None:
         """Let the page stand for the group in later matches."""
         self._samples.append(sample)
         self._group.append(self._number(template))
-        self._counted = None
         self._dom.add(sample.features)
         self._url.add(sample.tokens)
-        self._similarities.clear()
 
     def is_loose(self, similarity: float, template: str) -> bool:
         return similarity < self.floors.get(template, 0.0) - _TOLERANCE
@@ -369,38 +348,21 @@ class Matcher:
         """Return the best group, the older one on a tie; None when there is none."""
         if not self._group:
             return None
-        url = self._url.similarity(sample.tokens)
-        similarity = (1 - self._url_share) * self._dom_similarity(sample.features) + self._url_share * url
-        average = self._by_group(similarity)
+        dom, url = self._dom.similarity(sample.features), self._url.similarity(sample.tokens)
+        similarity = (1 - self._url_share) * dom + self._url_share * url
+        group = np.asarray(self._group)
+        counts = np.bincount(group, minlength=len(self._numbers))
+        sums = np.bincount(group, weights=similarity, minlength=len(counts))
+        average = np.where(counts > 0, sums / np.maximum(counts, 1), -1.0)
         best = int(average.argmax())
         rivals = {self._group[int(similarity.argmax())]}
         rivals.update(np.flatnonzero(average > average[best] - _CLOSE).tolist())
         names = list(self._numbers)
         return GroupMatch(names[best], float(average[best]), tuple(names[rival] for rival in sorted(rivals - {best})))
 
-    def _dom_similarity(self, features: frozenset[str]) -> NDArray[np.float64]:
-        """Return the similarity of features to those of each known page: most pages of a site share theirs with another
-        one."""
-        known = self._similarities.get(features)
-        if known is None:
-            if len(self._similarities) >= _KEPT:
-                self._similarities.clear()
-            known = self._similarities[features] = self._dom.similarity(features)
-        return known
-
-    def _by_group(self, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._counted is None:
-            numbers = np.asarray(self._group)
-            self._counted = numbers, np.bincount(numbers, minlength=len(self._numbers))
-        group, counts = self._counted
-        sums = np.bincount(group, weights=similarity, minlength=len(counts))
-        average: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), -1.0)
-        return average
-
     def regroup(self, group_of: Mapping[str, str]) -> None:
         """Follow a split: `group_of` maps urls to the groups that their pages have now."""
         self._group = [self._number(group_of.get(sample.url, template)) for sample, template in self.rows()]
-        self._counted = None
 
     def rows(self) -> list[tuple[PageSample, str]]:
         """Return the pages that stand for groups, in the order they came, each with its group."""
@@ -411,62 +373,53 @@ class Matcher:
         return self._numbers.setdefault(template, len(self._numbers))
 
 
-class _Known(NamedTuple):
-    """What an index knows of a set: the rows and weights of its members that it has, and the weight of all."""
-
-    rows: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    size: float
-
-
 class _Index:
-    """Computes the weighted Jaccard similarity of one set to each of many known sets. `keeps_sets`: most of these come
-    more than once.
+    """Computes the weighted Jaccard similarity of one set to each of many known sets: an inverted index (name -> known
+    sets that have it) makes it one small matrix product.
     """
 
-    def __init__(self, weights: Mapping[str, float], unknown: float, *, keeps_sets: bool) -> None:
-        self._keeps_sets = keeps_sets
+    def __init__(self, weights: Mapping[str, float], unknown: float) -> None:
         self._weights = weights
         self._unknown = unknown
         self._rows: dict[str, int] = {}
         self._matrix: NDArray[np.uint8] = np.zeros((_ROWS, _ROWS), dtype=np.uint8)
         self._count = 0
         self._sizes: NDArray[np.float64] = np.zeros(_ROWS)
-        self._known: dict[frozenset[str], _Known] = {}  # sets that were added
+        self._found: dict[Names, NDArray[np.float64]] = {}  # most pages of a site share their features
 
-    def add(self, features: frozenset[str]) -> None:
-        found = self._known.get(features)
-        if found is None:
-            names = sorted(features)
-            for name in names:
-                self._rows.setdefault(name, len(self._rows))
-            found = self._looked_up(names)
-            if self._keeps_sets:
-                self._known[features] = found
-        column = self._count
-        rows, columns = self._matrix.shape
-        if column >= columns or len(self._rows) > rows:
-            more_rows = 2 * len(self._rows) - rows if len(self._rows) > rows else 0
-            more_columns = columns if column >= columns else 0
+    def add(self, names: Names) -> None:
+        for name in sorted(names):
+            self._rows.setdefault(name, len(self._rows))
+        rows, _, size = self._looked_up(names)
+        have_rows, columns = self._matrix.shape
+        if self._count >= columns or len(self._rows) > have_rows:
+            more_rows = 2 * len(self._rows) - have_rows if len(self._rows) > have_rows else 0
+            more_columns = columns if self._count >= columns else 0
             self._matrix = np.pad(self._matrix, ((0, more_rows), (0, more_columns)))
             self._sizes = np.pad(self._sizes, (0, more_columns))
-        self._matrix[found.rows, column] = 1
-        self._sizes[column] = found.size
+        self._matrix[rows, self._count] = 1
+        self._sizes[self._count] = size
         self._count += 1
+        self._found.clear()
 
-    def similarity(self, features: frozenset[str]) -> NDArray[np.float64]:
-        found = self._known.get(features) or self._looked_up(sorted(features))
-        sizes = self._sizes[: self._count]
-        common = found.weights @ self._matrix[found.rows, : self._count]
-        union = sizes + found.size - common
-        similarity: NDArray[np.float64] = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0)
-        return similarity
+    def similarity(self, names: Names) -> NDArray[np.float64]:
+        found = self._found.get(names)
+        if found is None:
+            rows, weights, size = self._looked_up(names)
+            common = weights @ self._matrix[rows, : self._count]
+            union = self._sizes[: self._count] + size - common
+            found = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0)
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            self._found[names] = found
+        return found
 
-    def _looked_up(self, names: list[str]) -> _Known:
-        """Return what is known of sorted names: a sum in the order of a set differs in its last bits from process to
-        process.
+    def _looked_up(self, names: Names) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
+        """Return the rows and weights of the names that have a row, and the weight of all. Sorted, as a sum in the order
+        of a set differs in its last bits from process to process.
         """
-        weights = [self._weights.get(name, self._unknown) for name in names]
-        rows = np.array([self._rows.get(name, -1) for name in names], np.intp)
+        ordered = sorted(names)
+        weights = [self._weights.get(name, self._unknown) for name in ordered]
+        rows = np.array([self._rows.get(name, -1) for name in ordered], np.intp)
         is_known = rows >= 0
-        return _Known(rows[is_known], np.array(weights, np.float64)[is_known], sum(weights))
+        return rows[is_known], np.array(weights, np.float64)[is_known], sum(weights)

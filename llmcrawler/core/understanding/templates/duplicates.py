@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -68,7 +68,9 @@ class PageSketch(NamedTuple):
 
 def sketch_page(content: PageContent, main: Sequence[TextBlock], url: str) -> PageSketch:
     """Sketch the page at `url`, whose main text is in the blocks `main`, in time linear in the page."""
-    main = _from_title(main)
+    # The way to a page stands above its title, and is another one at another address.
+    title_at = next((at for at, block in enumerate(main[:_WAY_BLOCKS]) if block.markdown.startswith("# ")), 0)
+    main = [*(block for block in main[:title_at] if not _is_way(block)), *main[title_at:]]
     text, targets, images = _parts(main)
     if _MOMENT.search(text):
         main = [block for block in main if not _is_stamp(block)]
@@ -101,20 +103,21 @@ def _parts(main: Iterable[TextBlock]) -> tuple[str, list[str], list[str]]:
     return "]".join(parts[::2]), parts[1 : 2 * _MOST_LINKS : 2], images
 
 
-def _from_title(main: Sequence[TextBlock]) -> Sequence[TextBlock]:
-    """Leave out the way to a page, which stands above its title and is another one at another address."""
-    title = next((at for at, block in enumerate(main[:_WAY_BLOCKS]) if block.markdown.startswith("# ")), 0)
-    return [*(block for block in main[:title] if not _is_way(block)), *main[title:]] if title else main
-
-
 def _is_way(block: TextBlock) -> bool:
     has_number = _NUMBER.search(_LINK.sub("", block.markdown[:_SIMHASH_CHARS])) is not None
     return block.word_count <= _WAY_WORDS and not has_number
 
 
 def _digest(*parts: object) -> int:
-    text = "\n".join(map(str, parts)).encode("utf-8", "replace")
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+    return _hash("\n".join(map(str, parts)))
+
+
+def _key(url: str) -> int:
+    return _hash(variant_key(url))
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def _sum(keys: Iterable[int]) -> int:
@@ -151,13 +154,8 @@ def _beside(blocks: Sequence[TextBlock], main: Sequence[TextBlock]) -> int:
     level = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
     chosen = set(map(id, main))
     found = (block for block in blocks if id(block) not in chosen and block.region[:level] == low[:level])
-    return _sum(block.key for block in found if _has_text(block) and not _is_stamp(block))
-
-
-def _has_text(block: TextBlock) -> bool:
-    """Tell whether there is any text in a block that is no link."""
-    text = block.markdown[:_SIMHASH_CHARS]
-    return "](" not in text or _WORD.search(_LINK.sub("", text)) is not None
+    texts = ((block, block.markdown[:_SIMHASH_CHARS]) for block in found if not _is_stamp(block))
+    return _sum(block.key for block, text in texts if "](" not in text or _WORD.search(_LINK.sub("", text)))
 
 
 def _stated(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -217,8 +215,8 @@ class _FirstPage(NamedTuple):
         return _HEAD.pack(self.key, *self.sketch, len(url)) + url
 
     @classmethod
-    def unpack(cls, row: bytes) -> _FirstPage:
-        key, *sketch, _size = _HEAD.unpack_from(row)
+    def unpack(cls, row: bytes) -> Self:
+        key, *sketch, _ = _HEAD.unpack_from(row)
         return cls(key, PageSketch(*sketch), row[_HEAD.size :].decode())
 
 
@@ -235,14 +233,10 @@ class DuplicateFinder:
 
     def judge(self, page: Page) -> None:
         """Say of a page that has a sketch which one it repeats, in `duplicate_of`, or remember it as a first one."""
-        if page.sketch is None or page.content is None:
-            return
-        page.duplicate_of = self._of(page).first_of(
-            page.url,
-            PageSketch(*page.sketch),
-            address=page.final_url or page.url,
-            canonical=page.content.metadata.get("canonical"),
-        )
+        if page.sketch is not None and page.content is not None:
+            sketch, canonical = PageSketch(*page.sketch), page.content.metadata.get("canonical")
+            index, address = self._of(page), page.final_url or page.url
+            page.duplicate_of = index.first_of(page.url, sketch, address=address, canonical=canonical)
 
     def restore_page(self, page: Page) -> None:
         """Remember what an earlier run of the same crawl has said of a page."""
@@ -253,8 +247,7 @@ class DuplicateFinder:
     def keep_unchanged(self, page: Page) -> None:
         """Remember a page that is what it was in the crawl before, and was not read again."""
         earlier, address = self._earlier.get(site_name(page.url)), page.final_url or page.url
-        sketch = None if earlier is None else earlier.sketch_of(page.url, address)
-        if sketch is not None:
+        if earlier is not None and (sketch := earlier.sketch_of(page.url, address)) is not None:
             self._of(page).restore(page.url, sketch, address=address, first=None)
 
     def to_json(self, site: str) -> dict[str, Any]:
@@ -293,7 +286,11 @@ class DuplicateIndex:
         """Return the url of the page that this one repeats; None for one that is the first of its kind, which is
         remembered. `address` is the url that answered, after redirects.
         """
-        own, named = _key(address), _target(canonical, address)
+        own, named = _key(address), None if canonical is None else normalise(canonical)
+        # It tells something where it names another page of the same site, but not the front page: a common blunder names
+        # that on all pages.
+        if named == address or (named and (relative_url(named) == "/" or site_name(named) != site_name(address))):
+            named = None
         first = self._repeated(sketch, address, named)
         if first is None or first.url == url:
             page = _FirstPage(own, sketch, url)
@@ -319,7 +316,7 @@ class DuplicateIndex:
         return base64.b64encode(b"".join(self._by_address.values())).decode()
 
     @classmethod
-    def from_json(cls, value: str) -> DuplicateIndex:
+    def from_json(cls, value: str) -> Self:
         """Return the index that `to_json` gave this of. Raises ValueError for anything else."""
         index, data, at = cls(), base64.b64decode(value, validate=True), 0
         while at < len(data):
@@ -358,9 +355,9 @@ class DuplicateIndex:
         row = self._by_address.get(key)
         return None if row is None else _FirstPage.unpack(row)
 
-    def _remember(self, row: _FirstPage) -> None:
-        self._forget(row.key)
-        self._add(row.key, row.sketch, row.pack())
+    def _remember(self, page: _FirstPage) -> None:
+        self._forget(page.key)
+        self._add(page.key, page.sketch, page.pack())
         if len(self._by_address) > self._max_pages:
             self._forget(next(iter(self._by_address)))
 
@@ -379,16 +376,6 @@ class DuplicateIndex:
         for known, digest in ((self._by_content, sketch.content), (self._by_form, sketch.form)):
             if known.get(digest) is row:
                 del known[digest]
-
-
-def _target(canonical: str | None, address: str) -> str | None:
-    """Return the page that a canonical link names if it is another one of the same site. The front page is none: a
-    common blunder names it on all pages.
-    """
-    target = None if canonical is None else normalise(canonical)
-    if target is None or target == address or relative_url(target) == "/":
-        return None
-    return target if site_name(target) == site_name(address) else None
 
 
 def _agree(one: PageSketch, other: PageSketch, *, is_variant: bool, is_told: bool) -> bool:
@@ -410,7 +397,3 @@ def _agree(one: PageSketch, other: PageSketch, *, is_variant: bool, is_told: boo
 def _difference(one: PageSketch, other: PageSketch) -> int:
     """Return in how many of 64 bits the words of two pages differ."""
     return (one.words ^ other.words).bit_count()
-
-
-def _key(url: str) -> int:
-    return int.from_bytes(blake2b(variant_key(url).encode("utf-8", "replace"), digest_size=8).digest(), "big")

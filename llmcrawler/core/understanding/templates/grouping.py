@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -96,44 +96,68 @@ class TemplateGrouper:
 
     @property
     def due(self) -> bool:
-        """Tell whether enough pages have come since the last clustering to make another worth it."""
+        """Whether enough pages have come since the last clustering to make another worth it."""
         return self._pages >= self._due_at
+
+    @property
+    def prefix(self) -> str:
+        return self._groups.prefix
+
+    @property
+    def group_count(self) -> int:
+        return sum(1 for state in self._groups.counts.values() if state.pages_now)
+
+    def resolve(self, template: str) -> str:
+        """Return the current id of a group, also of one that was merged into another."""
+        return self._groups.resolve(template)
 
     def find(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment | None:
         """Return what `assign` would, without counting the page, so that the same page gets the same answer whatever
         pages came before it; None for a page that is unlike all that are known."""
         return self._find(PageSample.of(url, features, title, words))[0]
 
+    def match(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> str | None:
+        """Return the group a page would have now, without counting it; None before the first page."""
+        sample = PageSample.of(url, features, title, words)
+        match = self._matcher.match(sample)
+        return self._splits.part_for(self.resolve(match.template), sample) if match else None
+
     def assign(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment:
         """Put a page into the best group, or open one for it. Takes about 0.2 ms."""
         sample = PageSample.of(url, features, title, words)
         found, match = self._find(sample)
-        if found is not None and match is None:  # as in an earlier crawl: it tells nothing new
-            self._count(found.template, is_new=False)
+        is_repeated = found is not None and match is None  # as in an earlier crawl: it tells nothing new
+        is_loose = found is not None and not is_repeated and self._matcher.is_loose(found.similarity, found.template)
+        if found is None:
+            if match is not None and len(self._groups.counts) >= MAX_GROUPS:
+                template = self._splits.part_for(self.resolve(match.template), sample)
+            else:
+                template = self._groups.open()
+            found = Assignment(template)
+            if match is not None:
+                found = replace(found, similarity=match.similarity, rivals=_rivals(match, template))
+        state, is_sample = self._groups.counts[found.template], False
+        state.pages_now += 1
+        if not found.is_known:
+            state.pages += 1
+            self._pages += 1
+        if is_repeated:
             if url in self._reservoir.pages:
                 self._reservoir.here.add(url)
-            self._known.note(sample, found.template, settled=found.settled)
-            return replace(found, member=self._groups.counts[found.template].pages)
-        is_loose = False
-        if found is not None:
-            is_loose = self._matcher.is_loose(found.similarity, found.template)
-        elif match is not None and len(self._groups.counts) >= MAX_GROUPS:
-            template = self._splits.part_for(self.resolve(match.template), sample)
-            found = Assignment(template, similarity=match.similarity, rivals=_rivals(match, template))
         else:
-            template = self._groups.open()
-            found = (
-                Assignment(template)
-                if match is None
-                else Assignment(template, similarity=match.similarity, rivals=_rivals(match, template))
-            )
-        self._count(found.template, is_new=not found.is_known)
-        if is_loose:
-            self._matcher.floors[found.template] = found.similarity  # what was shown once is no news the next time
-        is_sample = self._take_sample(sample, found.template, is_loose=is_loose)
-        self._reservoir.keep(sample, found.template)
+            # Members 1, 4, 16, ... are samples, as the first are often the oddest.
+            is_sample = state.sampled < (max(1, state.pages).bit_length() + 1) // 2
+            if is_sample:
+                state.sampled += 1
+                self._reservoir.sampled.add(url)
+            state.add_example(url)
+            if is_loose:
+                self._matcher.floors[found.template] = found.similarity  # what was shown once is no news the next time
+            if is_sample or is_loose or state.pages <= 2:
+                self._matcher.add(sample, found.template)
+            self._reservoir.keep(sample, found.template)
         self._known.note(sample, found.template, settled=found.settled)
-        return replace(found, member=self._groups.counts[found.template].pages, is_sample=is_sample)
+        return replace(found, member=state.pages, is_sample=is_sample)
 
     def count_earlier(self, url: str, template: str) -> str:
         """Count a page that an earlier run of this crawl has put into the template; return the template it has now."""
@@ -157,12 +181,6 @@ class TemplateGrouper:
         name = template if earlier is None else earlier.template
         return self.resolve(name) if name else None
 
-    def match(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> str | None:
-        """Return the group a page would have now, without counting it; None before the first page."""
-        sample = PageSample.of(url, features, title, words)
-        match = self._matcher.match(sample)
-        return self._splits.part_for(self.resolve(match.template), sample) if match else None
-
     def snapshot(self) -> Snapshot:
         """Return the reservoir as it is now, for `recluster`; immutable and picklable."""
         samples = tuple(self._reservoir.pages[url] for url in sorted(self._reservoir.pages))
@@ -172,9 +190,14 @@ class TemplateGrouper:
     def adopt(self, clustering: Clustering) -> Changes:
         """Take over a clustering. Ids are kept by greatest overlap; pages that came meanwhile are matched anew."""
         samples, group_of = clustering.snapshot.samples, self._reservoir.group_of
-        groups_now = [self.resolve(group) for group in clustering.snapshot.groups]
-        named = _kept_ids(groups_now, clustering.clusters)
-        ids = {cluster: named.get(cluster) or self._groups.open() for cluster in sorted(set(clustering.clusters))}
+        groups_then = [self.resolve(group) for group in clustering.snapshot.groups]
+        ids: dict[int, str] = {}
+        overlap = Counter(zip(groups_then, clustering.clusters, strict=True))
+        for (group, cluster), _ in sorted(overlap.items(), key=lambda item: (-item[1], len(item[0][0]), item[0])):
+            if cluster not in ids and group not in ids.values():
+                ids[cluster] = group
+        for cluster in sorted(set(clustering.clusters) - ids.keys()):
+            ids[cluster] = self._groups.open()
         before = dict(group_of)
         self._matcher = Matcher(clustering.metric)
         self._matcher.floors = {ids[cluster]: floor for cluster, floor in enumerate(clustering.floors)}
@@ -182,7 +205,7 @@ class TemplateGrouper:
             self._matcher.add(sample, ids[cluster])
             if sample.url in group_of:
                 group_of[sample.url] = ids[cluster]
-        known = {sample.url: group for sample, group in zip(samples, groups_now, strict=True)}
+        known = {sample.url: group for sample, group in zip(samples, groups_then, strict=True)}
         for url, sample in self._reservoir.pages.items():
             if url not in known:
                 match = self._matcher.match(sample)
@@ -194,9 +217,9 @@ class TemplateGrouper:
     def split_by(self, template: str, labelled: Mapping[str, str]) -> Changes:
         """Part a group whose samples turned out to have different labels (url -> label).
 
-        Finds the features, url tokens and words that separate the labels, parts the group's pages by them and
-        lets them decide for pages to come. The parts are kept apart in later clusterings.
-        The label with most pages keeps the id. No change (an empty Changes) when nothing separates them.
+        Finds the features, url tokens and words that separate the labels, parts the group's pages by them and lets them
+        decide for pages to come. The parts are kept apart in later clusterings. The label with most pages keeps the id.
+        No change (an empty Changes) when nothing separates them.
         """
         template = self.resolve(template)
         members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
@@ -215,22 +238,10 @@ class TemplateGrouper:
         self._matcher.regroup(self._reservoir.group_of)
         return self._settle(before, before)
 
-    def resolve(self, template: str) -> str:
-        """Return the current id of a group, also of one that was merged into another."""
-        return self._groups.resolve(template)
-
     def go_on(self) -> None:
         """Count all pages that were restored as pages of the present crawl."""
         for state in self._groups.counts.values():
             state.pages_now = state.pages
-
-    @property
-    def prefix(self) -> str:
-        return self._groups.prefix
-
-    @property
-    def group_count(self) -> int:
-        return sum(1 for state in self._groups.counts.values() if state.pages_now)
 
     def groups(self) -> list[TemplateSummary]:
         """Return the groups that have pages in the present crawl, in order of appearance."""
@@ -242,17 +253,30 @@ class TemplateGrouper:
 
     def to_json(self) -> dict[str, Any]:
         """Give all that `from_json` needs; urls without scheme and host. The same pages give the same value."""
-        rows = self._matcher.rows()
-        numbers, samples = _samples_to_json({sample.url: sample for sample, _ in rows} | self._reservoir.pages)
+        rows, reservoir = self._matcher.rows(), self._reservoir
+        samples = dict(sorted(({sample.url: sample for sample, _ in rows} | reservoir.pages).items()))
+        number = {url: at for at, url in enumerate(samples)}
+        # Common names have small numbers, which take fewer digits.
+        counts = Counter(name for sample in samples.values() for name in sample.features)
+        names = {name: at for at, name in enumerate(sorted(counts, key=lambda name: (-counts[name], name)))}
         return {
             **self._groups.to_json(),
             "pages": self._pages,
             "due_at": self._due_at,
             **self._splits.to_json(),
-            "samples": samples,
-            "reservoir": self._reservoir.to_json(numbers, self.resolve),
+            "samples": {
+                "names": list(names),
+                "rows": [  # url, title, number of a feature's name, the next one's, ...
+                    [relative_url(url), sample.title, *sorted(names[name] for name in sample.features)]
+                    for url, sample in samples.items()
+                ],
+            },
+            "reservoir": [
+                [number[url], self.resolve(reservoir.group_of[url]), int(url in reservoir.sampled)]
+                for url in sorted(reservoir.pages)
+            ],
             "clustering": self._matcher.metric and self._matcher.metric.to_json(),
-            "matched": [[numbers[sample.url], self.resolve(template)] for sample, template in rows],
+            "matched": [[number[sample.url], self.resolve(template)] for sample, template in rows],
             "floors": dict(sorted(self._matcher.floors.items())),
             "known": self._known.to_json(self.resolve),
         }
@@ -263,30 +287,36 @@ class TemplateGrouper:
 
         Raises ValueError for anything else than `to_json` gives.
         """
+        grouper = cls()
         try:
-            return cls._restored(value, origin)
+            grouper._restore(value, origin)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"not the state of a grouping: {error!r}") from error
-
-    @classmethod
-    def _restored(cls, value: Mapping[str, Any], origin: str) -> Self:
-        grouper = cls()
-        grouper._groups = _Groups.from_json(value, origin)
-        grouper._pages, grouper._due_at = int(value["pages"]), int(value["due_at"])
-        grouper._splits = Splits.from_json(value, grouper.resolve)
-        samples = _samples_from_json(value["samples"], origin)
-        grouper._reservoir = _Reservoir.from_json(value["reservoir"], samples)
-        metric = value["clustering"]
-        grouper._matcher = Matcher(None if metric is None else SimilarityMetric.from_json(metric))
-        for number, template in value["matched"]:
-            grouper._matcher.add(samples[number], template)
-        grouper._matcher.floors = {template: float(floor) for template, floor in value["floors"].items()}
-        grouper._known = _KnownPages.from_json(value["known"])
-        matched = {template for _, template in value["matched"]}
-        given = {*grouper._reservoir.group_of.values(), *matched, *grouper._splits.templates()}
-        if unknown := (given | grouper._known.templates()) - grouper._groups.counts.keys():
-            raise ValueError(f"not the state of a grouping: templates {sorted(unknown)[:3]} are counted nowhere")
         return grouper
+
+    def _restore(self, value: Mapping[str, Any], origin: str) -> None:
+        self._groups = _Groups.from_json(value, origin)
+        self._pages, self._due_at = int(value["pages"]), int(value["due_at"])
+        self._splits = Splits.from_json(value, self.resolve)
+        names, samples = value["samples"]["names"], list[PageSample]()
+        for path, title, *numbers in value["samples"]["rows"]:
+            if not isinstance(title, str):
+                raise TypeError(f"no title in a row of samples: {title!r}")
+            samples.append(PageSample.of(origin + path, frozenset(names[number] for number in numbers), title))
+        for number, template, is_sampled in value["reservoir"]:
+            self._reservoir.add(samples[number], template)
+            if is_sampled:
+                self._reservoir.sampled.add(samples[number].url)
+        metric = value["clustering"]
+        self._matcher = Matcher(None if metric is None else SimilarityMetric.from_json(metric))
+        for number, template in value["matched"]:
+            self._matcher.add(samples[number], template)
+        self._matcher.floors = {template: float(floor) for template, floor in value["floors"].items()}
+        self._known = _KnownPages.from_json(value["known"])
+        matched = {template for _, template in value["matched"]}
+        given = {*self._reservoir.group_of.values(), *matched, *self._splits.templates(), *self._known.templates()}
+        if unknown := given - self._groups.counts.keys():
+            raise ValueError(f"not the state of a grouping: templates {sorted(unknown)[:3]} are counted nowhere")
 
     def _find(self, sample: PageSample) -> tuple[Assignment | None, GroupMatch | None]:
         """Return where a page belongs, None if nowhere, and the group that it is most similar to, which is not looked
@@ -308,24 +338,6 @@ class TemplateGrouper:
         rivals = _rivals(match, template)
         return Assignment(template, 1, False, settled, match.similarity, rivals, returns), match
 
-    def _count(self, template: str, *, is_new: bool) -> None:
-        state = self._groups.counts[template]
-        state.pages_now += 1
-        if is_new:
-            state.pages += 1
-            self._pages += 1
-
-    def _take_sample(self, sample: PageSample, template: str, *, is_loose: bool) -> bool:
-        state = self._groups.counts[template]
-        # Members 1, 4, 16, ... are samples, as the first are often the oddest.
-        if is_sample := state.sampled < (max(1, state.pages).bit_length() + 1) // 2:
-            state.sampled += 1
-            self._reservoir.sampled.add(sample.url)
-        state.add_example(sample.url)
-        if is_sample or is_loose or state.pages <= 2:
-            self._matcher.add(sample, template)
-        return is_sample
-
     def _summary(self, template: str, page_count: int) -> TemplateSummary:
         examples = self._groups.counts[template].examples
         pattern = common_pattern(sorted({*self._reservoir.members(template), *examples}))
@@ -333,16 +345,18 @@ class TemplateGrouper:
 
     def _settle(self, before: Mapping[str, str], groups_then: Mapping[str, str]) -> Changes:
         """Bring the counts in line with the groups that the reservoir's pages have now, and return what changed."""
-        live = set(self._reservoir.group_of.values())
-        moved = {url: now for url, now in self._reservoir.group_of.items() if before.get(url, now) != now}
+        group_of = self._reservoir.group_of
+        moved = {url: now for url, now in group_of.items() if before.get(url, now) != now}
         aliases: dict[str, str] = {}
         splits: dict[str, list[str]] = {}
+        live = set(group_of.values())
         for old in [group for group in self._groups.counts if group not in live]:
-            # One that was opened while the clustering ran has no pages in it.
-            successors = self._successors(old, groups_then) or self._successors(old, before)
-            if successors:
-                aliases[old] = max(sorted(set(successors)), key=successors.count)
-                self._groups.merge(old, aliases[old])
+            for groups in (groups_then, before):  # one that was opened while the clustering ran has no pages then
+                successors = [group_of[url] for url, group in groups.items() if group == old and url in group_of]
+                if successors:
+                    aliases[old] = max(sorted(set(successors)), key=successors.count)
+                    self._groups.merge(old, aliases[old])
+                    break
         for url, now in sorted(moved.items()):
             old = before[url]
             if old not in aliases and now not in splits.setdefault(old, []):
@@ -352,27 +366,12 @@ class TemplateGrouper:
                 self._groups.move(url, source, now, is_here=is_here, is_sampled=is_sampled)
         for old, new_ids in splits.items():
             self._splits.note_parts(old, new_ids)
-        self._known.follow(self._reservoir.group_of if splits else moved, splits.keys(), self.resolve)
+        self._known.follow(group_of if splits else moved, splits.keys(), self.resolve)
         return Changes(aliases, {old: tuple(new) for old, new in splits.items()}, moved)
-
-    def _successors(self, old: str, groups_then: Mapping[str, str]) -> list[str]:
-        """Return the present groups of the pages that the group had then."""
-        group_of = self._reservoir.group_of
-        return [group_of[url] for url, group in groups_then.items() if group == old and url in group_of]
 
 
 def _rivals(match: GroupMatch, template: str) -> tuple[str, ...]:
     return tuple(sorted({*match.rivals, match.template} - {template}))
-
-
-def _kept_ids(groups: Sequence[str], clusters: Sequence[int]) -> dict[int, str]:
-    """Return cluster -> the old id it shares most pages with; an id goes to one cluster only."""
-    overlap = Counter(zip(groups, clusters, strict=True))
-    kept: dict[int, str] = {}
-    for (group, cluster), _ in sorted(overlap.items(), key=lambda item: (-item[1], len(item[0][0]), item[0])):
-        if cluster not in kept and group not in kept.values():
-            kept[cluster] = group
-    return kept
 
 
 class _Reservoir:
@@ -385,71 +384,32 @@ class _Reservoir:
         self.here: set[str] = set()  # urls that the present crawl has seen
         self._order: list[tuple[bytes, str]] = []  # hashes of the urls, sorted; the highest leaves first
 
-    def keep(self, sample: PageSample, template: str) -> None:
-        """Add a page of the present crawl; when there are too many, another page goes, or this one."""
-        self._add(sample, template)
-        self.here.add(sample.url)
-        if len(self.pages) <= RESERVOIR_PAGES:
-            return
-        gone = self._pop_spare()
-        del self.pages[gone], self.group_of[gone]
-        self.sampled.discard(gone)
-        self.here.discard(gone)
-
-    def _pop_spare(self) -> str:
-        """Take the page that leaves out of the order."""
-        counts, order = Counter(self.group_of.values()), self._order
-        large = {group for group, count in counts.items() if count > 2} or counts.keys()
-        spare = (at for at in range(len(order) - 1, -1, -1) if self.group_of[order[at][1]] in large)
-        first = next(spare)
-        if order[first][1] in self.sampled:
-            first = next((at for at in spare if order[at][1] not in self.sampled), first)
-        return order.pop(first)[1]
-
-    def _add(self, sample: PageSample, template: str) -> None:
+    def add(self, sample: PageSample, template: str) -> None:
         if sample.url not in self.pages:
             digest = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
             insort(self._order, (digest, sample.url))
         self.pages[sample.url] = sample
         self.group_of[sample.url] = template
 
+    def keep(self, sample: PageSample, template: str) -> None:
+        """Add a page of the present crawl; when there are too many, another page goes, or this one."""
+        self.add(sample, template)
+        self.here.add(sample.url)
+        if len(self.pages) <= RESERVOIR_PAGES:
+            return
+        counts, order = Counter(self.group_of.values()), self._order
+        large = {group for group, count in counts.items() if count > 2} or counts.keys()
+        spare = (at for at in range(len(order) - 1, -1, -1) if self.group_of[order[at][1]] in large)
+        first = next(spare)
+        if order[first][1] in self.sampled:
+            first = next((at for at in spare if order[at][1] not in self.sampled), first)
+        gone = order.pop(first)[1]
+        del self.pages[gone], self.group_of[gone]
+        self.sampled.discard(gone)
+        self.here.discard(gone)
+
     def members(self, template: str) -> list[str]:
         return sorted(url for url, group in self.group_of.items() if group == template)
-
-    def to_json(self, numbers: Mapping[str, int], resolve: Callable[[str], str]) -> list[list[Any]]:
-        return [[numbers[url], resolve(self.group_of[url]), int(url in self.sampled)] for url in sorted(self.pages)]
-
-    @classmethod
-    def from_json(cls, value: Iterable[Sequence[Any]], samples: Sequence[PageSample]) -> Self:
-        reservoir = cls()
-        for number, template, is_sampled in value:
-            reservoir._add(samples[number], template)
-            if is_sampled:
-                reservoir.sampled.add(samples[number].url)
-        return reservoir
-
-
-def _samples_to_json(samples: Mapping[str, PageSample]) -> tuple[dict[str, int], dict[str, Any]]:
-    """Return url -> number, and the samples in the order of these: rows of [url without scheme and host, title, number
-    of a feature's name, the next one's, ...]."""
-    # Common names have small numbers, which take fewer digits.
-    counts = Counter(name for sample in samples.values() for name in sample.features)
-    names = {name: number for number, name in enumerate(sorted(counts, key=lambda name: (-counts[name], name)))}
-    rows = [
-        [relative_url(url), samples[url].title, *sorted(names[name] for name in samples[url].features)]
-        for url in sorted(samples)
-    ]
-    return {url: number for number, url in enumerate(sorted(samples))}, {"names": list(names), "rows": rows}
-
-
-def _samples_from_json(value: Mapping[str, Any], origin: str) -> list[PageSample]:
-    names = value["names"]
-    found = []
-    for path, title, *numbers in value["rows"]:
-        if not isinstance(title, str):
-            raise TypeError(f"no title in a row of samples: {title!r}")
-        found.append(PageSample.of(origin + path, frozenset(names[number] for number in numbers), title))
-    return found
 
 
 @dataclass(slots=True)
@@ -495,21 +455,20 @@ class _Groups:
         successor.examples = [*successor.examples, *gone.examples][:_EXAMPLES]
         self._aliases[old] = new
 
-    def aliases_of(self, template: str) -> tuple[str, ...]:
-        """Return the ids that were merged into this one, in the order of their issue: lines of a feed may name them."""
-        return tuple(sorted((one for one in self._aliases if self.resolve(one) == template), key=self._number))
-
     def move(self, url: str, old: str, now: str, *, is_here: bool, is_sampled: bool) -> None:
         """Move one page from group to group. `is_here`: the present crawl has seen it."""
         source, target = self.counts[old], self.counts[now]
-        source.pages, target.pages = source.pages - 1, target.pages + 1
-        if is_here:
-            source.pages_now, target.pages_now = source.pages_now - 1, target.pages_now + 1
-        if is_sampled:
-            source.sampled, target.sampled = source.sampled - 1, target.sampled + 1
+        for counts, change in ((source, -1), (target, 1)):
+            counts.pages += change
+            counts.pages_now += change * is_here
+            counts.sampled += change * is_sampled
         if url in source.examples:
             source.examples.remove(url)
         target.add_example(url)
+
+    def aliases_of(self, template: str) -> tuple[str, ...]:
+        """Return the ids that were merged into this one, in the order of their issue: lines of a feed may name them."""
+        return tuple(sorted((one for one in self._aliases if self.resolve(one) == template), key=self._number))
 
     def in_order(self) -> list[tuple[str, _GroupCounts]]:
         """Return the groups in the order of their appearance."""
@@ -534,8 +493,7 @@ class _Groups:
         groups._aliases = {alias: now for alias, now in value["aliases"].items() if now in groups.counts}
         if groups._aliases.keys() & groups.counts.keys():
             raise ValueError("not the state of a grouping: a template is an alias, too")
-        given = {*groups.counts, *groups._aliases}
-        if max((groups._number(template) for template in given), default=0) > groups._issued:
+        if any(groups._number(template) > groups._issued for template in (*groups.counts, *groups._aliases)):
             raise ValueError(f"not the state of a grouping: only {groups._issued} ids issued")
         return groups
 
@@ -544,10 +502,7 @@ class _Groups:
 
 
 class _Placement(NamedTuple):
-    """The group of a page. `template` is empty when the group was parted and the page's side is not known.
-
-    `features` is a hash of its features; `settled` as in Assignment.
-    """
+    """The group of a page, empty when it was parted and the page's side is not known; `features` is a hash of these."""
 
     template: str
     features: str
@@ -573,8 +528,7 @@ class _KnownPages:
 
     def move(self, url: str, template: str) -> str | None:
         """Move a page of the present crawl to a template; return the one that it was in, None for one not known."""
-        key = _url_key(url)
-        known = self._now.get(key)
+        known = self._now.get(key := _url_key(url))
         if known is None:
             return None
         self._now[key] = known._replace(template=template)
@@ -595,23 +549,21 @@ class _KnownPages:
         return {known.template for known in self._earlier.values() if known.template}
 
     def to_json(self, resolve: Callable[[str], str]) -> dict[str, Any]:
-        pages = [
-            (key, known.features, known.template and resolve(known.template), int(known.settled))
-            for key, known in sorted({**self._earlier, **self._now}.items())[:_MAX_KNOWN_PAGES]
-        ]
-        names = sorted({template for _, _, template, _ in pages})
+        pages = sorted({**self._earlier, **self._now}.items())[:_MAX_KNOWN_PAGES]
+        templates = [known.template and resolve(known.template) for _, known in pages]
+        names = sorted(set(templates))
         number = {template: at for at, template in enumerate(names)}
-        return {
-            "templates": names,
-            "pages": [[key + features, number[template], settled] for key, features, template, settled in pages],
-        }
+        rows = [
+            [key + known.features, number[template], int(known.settled)]
+            for (key, known), template in zip(pages, templates, strict=True)
+        ]
+        return {"templates": names, "pages": rows}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> _KnownPages:
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
         known, names = cls(), value["templates"]
         for text, at, settled in value["pages"]:
-            key, features = text[: 2 * _URL_BYTES], text[2 * _URL_BYTES :]
-            known._earlier[key] = _Placement(names[at], features, bool(settled))
+            known._earlier[text[: 2 * _URL_BYTES]] = _Placement(names[at], text[2 * _URL_BYTES :], bool(settled))
         return known
 
 

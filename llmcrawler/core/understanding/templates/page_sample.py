@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from itertools import islice
+from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from llmcrawler.core.urls import routed_path
@@ -42,13 +43,13 @@ class PageSample:
     """
 
     url: str
-    features: frozenset[str]
-    tokens: frozenset[str]
+    features: Names
+    tokens: Names
     title: str = ""
-    words: frozenset[str] = frozenset()
+    words: Names = frozenset()
 
     @classmethod
-    def of(cls, url: str, features: frozenset[str], title: str = "", words: frozenset[str] = frozenset()) -> Self:
+    def of(cls, url: str, features: Names, title: str = "", words: Names = frozenset()) -> Self:
         declared = {"declared " + name for name in features if name.startswith(("body.", "html."))}
         title = title[:MAX_TITLE_CHARS]
         return cls(url, features, url_tokens(url) | name_tokens(url) | title_tokens(title) | declared, title, words)
@@ -89,36 +90,23 @@ def words_of(content: PageContent) -> frozenset[str]:
     """Return tokens of the headings and the breadcrumb of a page, at most a hundred. Each begins with the place that it
     stands in: `h1 begins:class reference`. Digits are folded into one `#`."""
     tokens: set[str] = set()
-    for level, text in _headings(content):
+    starts = (block.markdown for block in content.blocks if block.markdown.startswith("#"))
+    for heading in islice(filter(None, map(_HEADING.match, starts)), _MAX_HEADINGS):
+        level, text = len(heading[1]), _MARKS.sub("", heading[2][:MAX_TITLE_CHARS])
         if level == 1:
             tokens.update(_edges("h1", _words(text)))
         tokens.add(f"h{level}:{_fold(text)}")
-    breadcrumb = _breadcrumb(content)
-    tokens.add(f"crumbs:{len(breadcrumb)}")
-    tokens.update(f"crumb{at}:{_fold(text)}" for at, text in enumerate(breadcrumb))
-    return frozenset(tokens)
-
-
-def _headings(content: PageContent) -> list[tuple[int, str]]:
-    """Return level and text of the page's first main headings."""
-    headings = []
-    for block in content.blocks:
-        if block.markdown.startswith("#") and (match := _HEADING.match(block.markdown)):
-            headings.append((len(match[1]), _MARKS.sub("", match[2][:MAX_TITLE_CHARS])))
-            if len(headings) == _MAX_HEADINGS:
-                break
-    return headings
-
-
-def _breadcrumb(content: PageContent) -> list[str]:
-    """Return the names of the pages above this one, as its structured data lists them."""
+    breadcrumb: list[Any] = []
     for item in content.structured_data:
         listed = item.get("itemListElement")
         if item.get("@type") == "BreadcrumbList" and isinstance(listed, list):
-            entries = [entry for entry in listed[:_MAX_CRUMBS] if isinstance(entry, dict)]
-            things = [entry["item"] if isinstance(entry.get("item"), dict) else {} for entry in entries]
-            return [str(e.get("name") or thing.get("name") or "") for e, thing in zip(entries, things, strict=True)]
-    return []
+            breadcrumb = [entry for entry in listed[:_MAX_CRUMBS] if isinstance(entry, dict)]
+            break
+    tokens.add(f"crumbs:{len(breadcrumb)}")
+    for at, entry in enumerate(breadcrumb):
+        thing = entry["item"] if isinstance(entry.get("item"), dict) else {}
+        tokens.add(f"crumb{at}:{_fold(str(entry.get('name') or thing.get('name') or ''))}")
+    return frozenset(tokens)
 
 
 def _edges(place: str, words: Sequence[str]) -> set[str]:

@@ -87,11 +87,31 @@ def separate(members: Sequence[PageSample], labels: Mapping[str, str]) -> tuple[
     members by it: label -> urls, biggest first. None where nothing separates them, or only what would not have told
     samples that it was not found on.
     """
-    known = _of_common_labels([(one, labels[one.url]) for one in members if one.url in labels])
+    known = [(one, labels[one.url]) for one in members if one.url in labels]
+    counts = Counter(label for _, label in known)
+    if len(common := {label for label, count in counts.items() if count > 1}) > 1:
+        # A label that one sample alone has, where two others have more, is an odd page, or a slip of the model.
+        known = [one for one in known if one[1] in common]
+        counts = Counter(label for _, label in known)
     shares = _discriminators(known)
-    if not shares or not _holds_for_others(known):
+    if not shares:
         return None
-    return shares, _sort_by_label(members, shares, {member.url: label for member, label in known})
+    if min(counts.values()) > 1:  # there are enough to leave each out in turn
+        right = Counter[str]()
+        for place, (sample, label) in enumerate(known):
+            others = _discriminators([*known[:place], *known[place + 1 :]])
+            right[label] += bool(others) and _label_of(sample, others) == label
+        if any(right[label] < _MIN_RECALL * count for label, count in counts.items()):
+            return None
+    label_of = {member.url: label for member, label in known}
+    sides: dict[str, list[str]] = {label: [] for label in sorted(counts)}
+    undecided: list[str] = []
+    for member in members:
+        found = label_of.get(member.url) or _label_of(member, shares)
+        (undecided if found is None else sides[found]).append(member.url)
+    ranked = sorted(sides, key=lambda label: -len(sides[label]))
+    sides[ranked[0]].extend(undecided)
+    return shares, {label: sides[label] for label in ranked}
 
 
 def _label_of(sample: PageSample, shares: Shares) -> str | None:
@@ -126,37 +146,3 @@ def _discriminators(labelled: Labelled) -> Shares:
             ranked.append((min(smooth.values()) - max(smooth.values()), name, smooth))
     ranked.sort(key=lambda one: one[:2])
     return {name: smooth for _, name, smooth in ranked[:_MAX_DISCRIMINATORS]}
-
-
-def _of_common_labels(labelled: Labelled) -> Labelled:
-    """Leave out labels that one sample alone has, where two others have more: an odd page, or a slip of the model."""
-    counts = Counter(label for _, label in labelled)
-    common = {label for label, count in counts.items() if count > 1}
-    return labelled if len(common) < 2 else [one for one in labelled if one[1] in common]
-
-
-def _holds_for_others(labelled: Labelled) -> bool:
-    """Tell whether what separates the samples would also have told those that it was not found on, each left out in
-    turn; True where a label has too few samples to try."""
-    counts = Counter(label for _, label in labelled)
-    if min(counts.values()) < 2:
-        return True
-    right: Counter[str] = Counter()
-    for place, (sample, label) in enumerate(labelled):
-        shares = _discriminators([*labelled[:place], *labelled[place + 1 :]])
-        right[label] += bool(shares) and _label_of(sample, shares) == label
-    return all(right[label] >= _MIN_RECALL * count for label, count in counts.items())
-
-
-def _sort_by_label(members: Sequence[PageSample], shares: Shares, labelled: Mapping[str, str]) -> dict[str, list[str]]:
-    """Sort the members' urls by label, biggest first; undecided ones go with the most common label."""
-    sides: dict[str, list[str]] = {
-        label: [] for label in sorted({labelled[m.url] for m in members if m.url in labelled})
-    }
-    undecided: list[str] = []
-    for member in members:
-        label = labelled.get(member.url) or _label_of(member, shares)
-        (undecided if label is None else sides[label]).append(member.url)
-    ranked = sorted(sides, key=lambda label: -len(sides[label]))
-    sides[ranked[0]].extend(undecided)
-    return {label: sides[label] for label in ranked}
