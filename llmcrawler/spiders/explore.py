@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 from scrapy import Request
@@ -42,7 +42,6 @@ from llmcrawler.core.understanding.site_reader import (
     PageVersion,
     SiteReader,
     may_withhold,
-    says_the_same,
 )
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.urls import Sitemap, UrlRefusalKind, canonical_link, in_turns, route_of
@@ -387,7 +386,7 @@ class PageBuilder:
 
         try:
             new = PageVersion(page.html or "", page.content)
-            return await says_the_same(old, new, partial(self.reader.texts_differ, site), record_of)
+            return await self.reader.says_the_same(site, old, new, record_of)
         except TooCostly:
             return False
 

@@ -27,10 +27,29 @@ from llmcrawler.core.processes.state_processes import StateProcesses, WorkersGon
 from llmcrawler.core.understanding.templates import sketch_page
 from llmcrawler.core.urls import url_pattern
 from llmcrawler.errors import ContentError, ReadingStopped
-from llmcrawler.items import MainText, PageContent, TextBlock
+from llmcrawler.items import MainText, PageContent
 
-# Modules that a worker loads before it has work.
-MODULES: Final = (__name__,)
+logger = logging.getLogger(__name__)
+
+# Workers are started when reading has taken more than this share of the last seconds: a polite crawl of one site, or a
+# short one, needs none.
+_BUSY_SHARE: Final = 0.15
+_BUSY_SECONDS: Final = 1.0
+_LONG_BLOCKS: Final = 2_000
+_LONG_CHARS: Final = 200_000
+_STATE_SECONDS: Final = 20.0  # of processor time, for what is done with a page that was read
+# Kinds are worked out with a page, for a third of its time, where more than this share of the last pages with such a
+# url were asked for theirs. The others are read again, here, if their kinds are asked for.
+_KINDS_SHARE: Final = 1 / 8
+_KINDS_PAGES: Final = 8
+_MAX_PATTERNS: Final = 5_000  # of urls; of more, the one not met for longest goes
+
+# What has become of a page since the last crawl.
+NEW: Final = "new"
+CHANGED: Final = "changed"
+UNCHANGED: Final = "unchanged"
+GONE: Final = "gone"
+GONE_STATUSES: Final = frozenset({404, 410})
 
 
 class FetchedPage(NamedTuple):
@@ -41,10 +60,19 @@ class FetchedPage(NamedTuple):
     page_url: str
 
 
-class PackedReading(NamedTuple):
-    """What a worker has read of a page. `kinds` where they were wanted; `main` where it was taken: then the content has
-    no blocks.
+class PageReading(NamedTuple):
+    """What was read of a page. `features` where they were wanted; `facts` and `main` where a worker has found them with
+    the content, which has no blocks where the main text is taken.
     """
+
+    content: PageContent
+    features: RenderFeatures | None = None
+    facts: list[BlockFacts] | None = None
+    main: MainText | None = None
+
+
+class PackedReading(NamedTuple):
+    """A PageReading as a worker sends it; `kinds` where they were wanted."""
 
     content: PackedContent
     kinds: dict[str, float] | None
@@ -53,12 +81,15 @@ class PackedReading(NamedTuple):
     main: MainText | None
 
 
-def read_for_site(
-    boilerplate: Boilerplate,
-    fetched: FetchedPage,
-    *wishes: bool,
-) -> PackedReading:
-    """Read a page.
+class PageVersion(NamedTuple):
+    """A page at one point in time."""
+
+    html: str
+    content: PageContent
+
+
+def read_for_site(boilerplate: Boilerplate, fetched: FetchedPage, *wishes: bool) -> PackedReading:
+    """Read a page, in a worker.
 
     `wishes`: its features for rendering, its kinds, its main text, and the sketch of that. The main text is not taken
     where the page may still turn out to be none, or one that is withheld: the site does not learn from those.
@@ -73,7 +104,8 @@ def read_for_site(
         may_be_shell = may_need_browser(fetched.html) and content.cues.get("word_count", 0) <= THIN_WORDS
     main = None
     if with_main and not may_be_shell and not may_withhold(content.robots.values()):
-        main = take_main_text(boilerplate, content, fetched.url if with_sketch else None)
+        boilerplate.observe(content.blocks)
+        main = main_text_of(boilerplate, content, fetched.url if with_sketch else None)
     kinds = dict(content.kinds) if with_kinds else None
     facts = block_facts(fetched.page_url, content.blocks)
     return PackedReading(pack_content(content, with_blocks=main is None), kinds, features, facts, main)
@@ -84,73 +116,43 @@ def may_withhold(directives: Iterable[str]) -> bool:
     return any(word in one.lower() for one in directives for word in ("noindex", "none", "unavailable_after"))
 
 
-def take_main_text(boilerplate: Boilerplate, content: PageContent, url: str | None) -> MainText:
-    """Return the main text of a page from which the site learns; with its url also its sketch."""
-    boilerplate.observe(content.blocks)
-    return chosen_main_text(boilerplate, content, url)
-
-
-def chosen_main_text(boilerplate: Boilerplate, content: PageContent, url: str | None) -> MainText:
-    """Return the main text of a page from which the site has learned."""
+def main_text_of(boilerplate: Boilerplate, content: PageContent, url: str | None) -> MainText:
+    """Return the main text of a page from which the site has learned; with its url also its sketch."""
     main = main_blocks(content.blocks, boilerplate)
     text = joined(main)
     return MainText(text, content_hash(text), None if url is None else sketch_page(content, main, url))
 
 
-def main_text_of_packed(boilerplate: Boilerplate, packed: PackedContent, url: str | None) -> MainText:
-    """Do what `take_main_text` does."""
-    return take_main_text(boilerplate, unpack_content(packed), url)
-
-
-def observe_packed(boilerplate: Boilerplate, packed: PackedContent) -> None:
-    """Let the site learn from a page of an earlier run."""
-    boilerplate.observe(unpack_content(packed).blocks)
-
-
 def main_text_hash(boilerplate: Boilerplate, content: PageContent) -> str:
-    """Return the hash of a page's main text, without learning from it."""
     return content_hash(main_text(content.blocks, boilerplate))
-
-
-def hash_of_packed(boilerplate: Boilerplate, packed: PackedContent) -> str:
-    """Do what `main_text_hash` does."""
-    return main_text_hash(boilerplate, unpack_content(packed))
-
-
-def packed_differ(boilerplate: Boilerplate, before: PackedContent, after: PackedContent) -> bool:
-    """Do what `main_texts_differ` does."""
-    return main_texts_differ(boilerplate, unpack_content(before), unpack_content(after))
 
 
 def main_texts_differ(boilerplate: Boilerplate, before: PageContent, after: PageContent) -> bool:
     """Tell whether a text is main content of one version of a page and nowhere in the other."""
-    return _main_only_here(before.blocks, after.blocks, boilerplate) or _main_only_here(
-        after.blocks, before.blocks, boilerplate
-    )
+    for here, there in ((before.blocks, after.blocks), (after.blocks, before.blocks)):
+        known, main = {block.key for block in there}, main_blocks(here, boilerplate)
+        for block, repeats in zip(main, boilerplate.repeated(main), strict=True):
+            if block.key not in known and not repeats:
+                return True
+    return False
 
 
-def _main_only_here(here: Sequence[TextBlock], there: Sequence[TextBlock], boilerplate: Boilerplate) -> bool:
-    known = {block.key for block in there}
-    main = main_blocks(here, boilerplate)
-    return any(
-        block.key not in known and not repeats for block, repeats in zip(main, boilerplate.repeated(main), strict=True)
-    )
+def observe_only(boilerplate: Boilerplate, content: PageContent) -> None:
+    """Do nothing with a page from which the site has learned."""
 
 
-# Workers are started when reading has taken more than this share of the last seconds: a polite crawl of one site, or a
-# short one, needs none.
-_BUSY_SHARE: Final = 0.15
-_BUSY_SECONDS: Final = 1.0
-_LONG_BLOCKS: Final = 2_000
-_LONG_CHARS: Final = 200_000
-_STATE_SECONDS: Final = 20.0  # of processor time, for what is done with a page that was read
-# Kinds are worked out with a page, for a third of its time, where more than this share of the last pages with such a
-# url were asked for theirs. The others are read again, here, if somebody asks.
-_KINDS_SHARE: Final = 1 / 8
-_KINDS_PAGES: Final = 8
-_MAX_PATTERNS: Final = 5_000  # of urls; of more, the one not met for longest goes
-
-logger = logging.getLogger(__name__)
+def call_unpacked(
+    boilerplate: Boilerplate,
+    function: Callable[..., Any],
+    packed: Sequence[PackedContent],
+    learns: bool,
+    *arguments: Any,
+) -> Any:
+    """Call a function of this module in a worker. `learns`: the site learns from the page before."""
+    contents = [unpack_content(one) for one in packed]
+    if learns:
+        boilerplate.observe(contents[0].blocks)
+    return function(boilerplate, *contents, *arguments)
 
 
 class ReadSite(Protocol):
@@ -158,17 +160,6 @@ class ReadSite(Protocol):
 
     name: str
     boilerplate: Boilerplate
-
-
-class PageReading(NamedTuple):
-    """What was read of a page. `features` where they were wanted; `facts` and `main` where a worker has found them with
-    the content, which has no blocks where the main text is taken.
-    """
-
-    content: PageContent
-    features: RenderFeatures | None = None
-    facts: list[BlockFacts] | None = None
-    main: MainText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +189,20 @@ class _Owner:
         self.site.boilerplate = pickle.loads(state)  # noqa: S301 - from a process of ours
 
 
+@dataclass(slots=True)
+class _AskedShare:
+    """The share of pages that were asked for their kinds, the latest counting most."""
+
+    share: float = 1.0
+
+    def are_wanted(self) -> bool:
+        self.share -= self.share / _KINDS_PAGES
+        return self.share > _KINDS_SHARE
+
+    def note(self) -> None:
+        self.share = min(1.0, self.share + 1 / _KINDS_PAGES)
+
+
 class SiteReader:
     """Reads pages and takes their main text, by what is known of their sites; that is kept where they are read.
 
@@ -218,9 +223,12 @@ class SiteReader:
         self.pages_of_workers = 0
         self._at_once = rules.at_once
         self._with_sketches = with_sketches
-        self._workers = StateProcesses(MODULES, count=rules.most) if rules.most else None
+        self._workers = StateProcesses((__name__,), count=rules.most) if rules.most else None
         self._start: asyncio.Task[None] | None = None
-        self._share = _BusyShare(clock)
+        self._clock = clock
+        self._noted_at = clock()
+        self._noted_seconds = 0.0
+        self._recent_seconds = 0.0  # spent on reading, the latest counting most
         self._has_idle_core = has_idle_core
         self._kinds_asked: OrderedDict[tuple[str, str], _AskedShare] = OrderedDict()
 
@@ -235,53 +243,67 @@ class SiteReader:
 
     async def read(self, site: ReadSite, fetched: FetchedPage, *, with_features: bool, with_main: bool) -> PageReading:
         """Read a page. `with_main`: the site may learn from it. Raises ContentError where it cannot be read."""
+        is_apart = False
         if self.pages.is_cheap(fetched.html) and (workers := await self._running_workers()) is not None:
-            wishes = (with_features, self._kinds_of(site, fetched).are_wanted(), with_main, self._with_sketches)
+            asked = self._kinds_of(site, fetched)
+            wishes = (with_features, asked.are_wanted(), with_main, self._with_sketches)
             seconds = seconds_for(fetched.html)
             try:
                 packed = await workers.call(_Owner(site), read_for_site, fetched, *wishes, seconds=seconds)
                 self.pages_of_workers += 1
-                return self._unpacked(site, packed, fetched)
+                return self._unpacked(packed, fetched, asked)
             except ReadingStopped:
                 raise
             except ContentError as error:  # perhaps the worker was killed, and it is not the page's fault
                 logger.debug("%s: %s; it is read once more", fetched.url, error)
-                return await _read_by(self.pages.apart, fetched, with_features=with_features)
+                is_apart = True
             except WorkersGone:
                 pass
-        reading = await _read_by(self.pages.apply, fetched, with_features=with_features)
-        self._share.note(self.pages.seconds_here)
+        read_by = self.pages.apart if is_apart else self.pages.apply
+        if with_features:
+            reading = PageReading(*await read_by(read_page_and_features, fetched.html, fetched.url, url=fetched.url))
+        else:
+            reading = PageReading(await read_by(read_page, fetched.html, fetched.url, url=fetched.url))
+        if not is_apart:
+            now, spent = self._clock(), self.pages.seconds_here
+            self._recent_seconds *= exp((self._noted_at - now) / _BUSY_SECONDS)
+            self._recent_seconds += spent - self._noted_seconds
+            self._noted_at, self._noted_seconds = now, spent
         return reading
 
     async def main_text(self, site: ReadSite, content: PageContent, url: str) -> MainText:
         """Let the site learn from a page, and return its main text."""
-        sketch_url = url if self._with_sketches else None
-        found = await self._in_worker(site, main_text_of_packed, (content,), sketch_url)
-        if isinstance(found, MainText):
-            return found
-        site.boilerplate.observe(content.blocks)
-        if _is_long(content):
-            return await asyncio.to_thread(chosen_main_text, site.boilerplate, content, sketch_url)
-        return chosen_main_text(site.boilerplate, content, sketch_url)
+        found = await self._at_site(site, main_text_of, (content,), url if self._with_sketches else None, learns=True)
+        assert isinstance(found, MainText)
+        return found
 
     async def observe(self, site: ReadSite, content: PageContent) -> None:
         """Let the site learn from a page of an earlier run."""
-        if await self._in_worker(site, observe_packed, (content,)) is _NOT_THERE:
-            site.boilerplate.observe(content.blocks)
+        await self._at_site(site, observe_only, (content,), learns=True)
 
     async def main_hash(self, site: ReadSite, content: PageContent) -> str:
-        """Do what `main_text_hash` does by what is known of the site."""
-        found = await self._in_worker(site, hash_of_packed, (content,))
-        if found is _NOT_THERE:
-            return await asyncio.to_thread(main_text_hash, site.boilerplate, content)
-        return str(found)
+        """Return the hash of a page's main text by what is known of the site, which does not learn from it."""
+        return str(await self._at_site(site, main_text_hash, (content,)))
 
-    async def texts_differ(self, site: ReadSite, before: PageContent, after: PageContent) -> bool:
-        """Do what `main_texts_differ` does by what is known of the site."""
-        found = await self._in_worker(site, packed_differ, (before, after))
-        if found is _NOT_THERE:  # in a thread: a page may have a hundred thousand blocks
-            return await asyncio.to_thread(main_texts_differ, site.boilerplate, before, after)
-        return bool(found)
+    async def says_the_same(
+        self,
+        site: ReadSite,
+        old: PageVersion,
+        new: PageVersion,
+        record_of: Callable[[PageVersion], Awaitable[dict[str, Any] | None]],
+    ) -> bool:
+        """Return whether nothing that counts has changed, by what is known now of the site's texts and fields.
+
+        A text counts when it is main content of one version and nowhere in the other: neither a new menu, nor a token
+        in a form, nor a block that is only judged otherwise is a change; and a price is one though the main text leaves
+        it out.
+        """
+        before, after = old.content, new.content
+        if (before.title, before.lang) != (after.title, after.lang) or before.structured_data != after.structured_data:
+            return False
+        if await self._at_site(site, main_texts_differ, (before, after)):
+            return False
+        return await record_of(old) == await record_of(new)
 
     def close(self) -> None:
         """End all processes at once, whatever they do."""
@@ -295,32 +317,40 @@ class SiteReader:
         if workers is None or workers.is_broken:
             return None
         if not workers.started:
-            if self._start is None and (self._at_once or (self._share.is_high and self._has_idle_core())):
+            is_busy = self._recent_seconds > _BUSY_SHARE * _BUSY_SECONDS
+            if self._start is None and (self._at_once or (is_busy and self._has_idle_core())):
                 self._start = asyncio.ensure_future(workers.start(self.most_workers if self._at_once else 1))
             if self._at_once and self._start is not None:
                 await asyncio.shield(self._start)
         return workers if workers.started else None
 
-    async def _in_worker(
-        self, site: ReadSite, function: Callable[..., Any], contents: tuple[PageContent, ...], *arguments: Any
+    async def _at_site(
+        self,
+        site: ReadSite,
+        function: Callable[..., Any],
+        contents: tuple[PageContent, ...],
+        *arguments: Any,
+        learns: bool = False,
     ) -> Any:
-        """Call a function where the site is kept; return _NOT_THERE if that is here."""
-        workers = self._workers
-        if workers is None or not workers.has(site.name):
-            return _NOT_THERE
-        packed = [
-            await asyncio.to_thread(pack_content, one) if _is_long(one) else pack_content(one) for one in contents
-        ]
-        try:
-            return await workers.call(_Owner(site), function, *packed, *arguments, seconds=_STATE_SECONDS)
-        except ReadingStopped:
-            raise
-        except (ContentError, WorkersGone):
-            return _NOT_THERE
+        """Call a function with a site's boilerplate, contents of its pages and arguments, where the site is kept."""
+        is_long = any(map(_is_long, contents))
+        if self._workers is not None and self._workers.has(site.name):
+            packed = [await asyncio.to_thread(pack_content, one) if is_long else pack_content(one) for one in contents]
+            try:
+                return await self._workers.call(
+                    _Owner(site), call_unpacked, function, packed, learns, *arguments, seconds=_STATE_SECONDS
+                )
+            except ReadingStopped:
+                raise
+            except (ContentError, WorkersGone):
+                pass
+        if learns:
+            site.boilerplate.observe(contents[0].blocks)
+        if learns and not is_long:
+            return function(site.boilerplate, *contents, *arguments)
+        return await asyncio.to_thread(function, site.boilerplate, *contents, *arguments)
 
-    def _unpacked(self, site: ReadSite, packed: PackedReading, fetched: FetchedPage) -> PageReading:
-        asked = self._kinds_of(site, fetched)
-
+    def _unpacked(self, packed: PackedReading, fetched: FetchedPage, asked: _AskedShare) -> PageReading:
         def kinds() -> Mapping[str, float]:
             asked.note()
             return read_page(fetched.html, fetched.url).kinds if packed.kinds is None else packed.kinds
@@ -337,85 +367,7 @@ class SiteReader:
         return asked
 
 
-_NOT_THERE: Final = object()
-
-
-async def _read_by(place: Callable[..., Any], fetched: FetchedPage, *, with_features: bool) -> PageReading:
-    if with_features:
-        return PageReading(*await place(read_page_and_features, fetched.html, fetched.url, url=fetched.url))
-    return PageReading(await place(read_page, fetched.html, fetched.url, url=fetched.url))
-
-
-class _BusyShare:
-    """Tells what share of the last seconds was spent on reading, the latest counting most."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._at = clock()
-        self._spent = 0.0
-        self._recent = 0.0
-
-    def note(self, spent_seconds: float) -> None:
-        """Note all the time that reading has taken so far."""
-        now = self._clock()
-        self._recent = self._recent * exp((self._at - now) / _BUSY_SECONDS) + spent_seconds - self._spent
-        self._at, self._spent = now, spent_seconds
-
-    @property
-    def is_high(self) -> bool:
-        return self._recent > _BUSY_SHARE * _BUSY_SECONDS
-
-
-@dataclass(slots=True)
-class _AskedShare:
-    """The share of pages that were asked for their kinds, the latest counting most."""
-
-    share: float = 1.0
-
-    def are_wanted(self) -> bool:
-        self.share -= self.share / _KINDS_PAGES
-        return self.share > _KINDS_SHARE
-
-    def note(self) -> None:
-        self.share = min(1.0, self.share + 1 / _KINDS_PAGES)
-
-
 def _is_long(content: PageContent) -> bool:
     """Tell whether the page's text is more than some milliseconds of work."""
     blocks = content.blocks
     return len(blocks) > _LONG_BLOCKS or sum(len(block.markdown) for block in blocks) > _LONG_CHARS
-
-
-NEW: Final = "new"
-CHANGED: Final = "changed"
-UNCHANGED: Final = "unchanged"
-GONE: Final = "gone"
-
-GONE_STATUSES: Final = frozenset({404, 410})
-
-
-@dataclass(frozen=True, slots=True)
-class PageVersion:
-    """A page at one point in time."""
-
-    html: str
-    content: PageContent
-
-
-async def says_the_same(
-    old: PageVersion,
-    new: PageVersion,
-    texts_differ: Callable[[PageContent, PageContent], Awaitable[bool]],
-    record_of: Callable[[PageVersion], Awaitable[dict[str, Any] | None]],
-) -> bool:
-    """Return whether nothing that counts has changed, by what is known now of the site's texts and fields.
-
-    A text counts when it is main content of one version and nowhere in the other: neither a new menu, nor a token in a
-    form, nor a block that is only judged otherwise is a change; and a price is one though the main text leaves it out.
-    """
-    before, after = old.content, new.content
-    if (before.title, before.lang) != (after.title, after.lang) or before.structured_data != after.structured_data:
-        return False
-    if await texts_differ(before, after):
-        return False
-    return await record_of(old) == await record_of(new)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -20,7 +19,6 @@ from llmcrawler.core.understanding.site_reader import (
     PageVersion,
     SiteReader,
     WorkerRules,
-    says_the_same,
 )
 from llmcrawler.items import MainText, PageContent
 from tests.servers import mock_pages
@@ -59,6 +57,10 @@ async def read(reader: SiteReader, site: ReadOnly, url: str, html: str, **wishes
     return reading, reading.main or await reader.main_text(site, reading.content, url)
 
 
+async def no_record(_version: PageVersion) -> None:
+    """Return the record of a page without one."""
+
+
 def plain(content: PageContent) -> PageContent:
     return replace(content, blocks=(), kinds=dict(content.kinds))
 
@@ -93,8 +95,9 @@ async def test_versions_of_a_page_are_compared_where_the_site_is_known(here: Sit
                 html.replace("</main>", "<p>It is now sold for half of its price, on each day.</p></main>"),
             )
         ]
-        assert await reader.texts_differ(site, before, after)
-        assert not await reader.texts_differ(site, before, before)
+        old, new = PageVersion(html, before), PageVersion(html, after)
+        assert not await reader.says_the_same(site, old, new, no_record)
+        assert await reader.says_the_same(site, old, old, no_record)
         await reader.observe(site, before)
         assert await reader.main_hash(site, before) != await reader.main_hash(site, after)
     assert await here.main_hash(one, before) == await there.main_hash(other, before)
@@ -175,5 +178,5 @@ async def test_a_change_is_what_a_reader_of_the_page_would_tell(changes, is_same
     for n in range(6):  # the menu is that of the whole site, by now
         others = {**changes, "text": f"Another thing, number {n}.", "title": f"Thing {n}"}
         site.boilerplate.observe(version(**others).content.blocks)
-    texts_differ = partial(SiteReader(PageReader(150_000)).texts_differ, site)
-    assert await says_the_same(version(), version(**changes), texts_differ, price_of) is is_same
+    reader = SiteReader(PageReader(150_000))
+    assert await reader.says_the_same(site, version(), version(**changes), price_of) is is_same

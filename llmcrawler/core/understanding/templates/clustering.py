@@ -415,8 +415,8 @@ class _Index:
         return found
 
     def _looked_up(self, names: Names) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
-        """Return the rows and weights of the names that have a row, and the weight of all. Sorted, as a sum in the order
-        of a set differs in its last bits from process to process.
+        """Return the rows and weights of the names that have a row, and the weight of all: sorted, as a sum in the
+        order of a set differs in its last bits from process to process.
         """
         ordered = sorted(names)
         weights = [self._weights.get(name, self._unknown) for name in ordered]

@@ -287,8 +287,8 @@ class DuplicateIndex:
         remembered. `address` is the url that answered, after redirects.
         """
         own, named = _key(address), None if canonical is None else normalise(canonical)
-        # It tells something where it names another page of the same site, but not the front page: a common blunder names
-        # that on all pages.
+        # It tells something where it names another page of the same site, but not the front page: a common blunder
+        # names that on all pages.
         if named == address or (named and (relative_url(named) == "/" or site_name(named) != site_name(address))):
             named = None
         first = self._repeated(sketch, address, named)
