@@ -130,7 +130,7 @@ class Understanding:
                 "records": RecordSerializer(self.records, options.wanted, self._page_type_of),
                 **({} if duplicates is None else {DUPLICATES: duplicates}),
             },
-            marks=None if job is None else job.ledger,
+            ledger=None if job is None else job.ledger,
             forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
             keep=None if session is None else session.keep,
         )

@@ -58,7 +58,10 @@ class SiteShelf(Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._awake:
-            self[name] = self._fetch(name)
+            if name not in self._names or self._file is None:
+                raise KeyError(name)
+            (packed,) = self._file.execute("SELECT packed FROM sites WHERE name = ?", (name,)).fetchone()
+            self[name] = pickle.loads(zlib.decompress(packed))  # noqa: S301 - packed by this process
         self._awake.move_to_end(name)
         return self._awake[name]
 
@@ -70,7 +73,14 @@ class SiteShelf(Generic[T]):
     def _put_away(self) -> None:
         name, value = self._awake.popitem(last=False)
         try:
-            self._write(name, zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1))
+            if self._file is None:
+                # The name "" gives a database of this connection alone. What does not fit its cache is in a file that
+                # is never synced, and gone with the connection. Whichever thread collects the shelf closes it.
+                self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+                weakref.finalize(self, self._file.close)
+                self._file.execute("CREATE TABLE sites (name TEXT PRIMARY KEY, packed BLOB) WITHOUT ROWID")
+            packed = zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
+            self._file.execute("INSERT OR REPLACE INTO sites VALUES (?, ?)", (name, packed))
         except sqlite3.Error as error:
             logger.warning("What is known of sites stays in memory, as no temporary file can be written: %s", error)
             self._is_full = True
@@ -78,25 +88,8 @@ class SiteShelf(Generic[T]):
             return
         alive = weakref.ref(value)
         del value
-        held = alive()
-        if held is not None:
+        if (held := alive()) is not None:
             self._awake[name] = held
-
-    def _write(self, name: str, packed: bytes) -> None:
-        if self._file is None:
-            # The name "" gives a database of this connection alone. What does not fit its cache is in a file that is
-            # never synced, and gone with the connection. Whichever thread collects the shelf as garbage closes it.
-            self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-            weakref.finalize(self, self._file.close)
-            self._file.execute("CREATE TABLE sites (name TEXT PRIMARY KEY, packed BLOB) WITHOUT ROWID")
-        self._file.execute("INSERT OR REPLACE INTO sites VALUES (?, ?)", (name, packed))
-
-    def _fetch(self, name: str) -> T:
-        if name not in self._names or self._file is None:
-            raise KeyError(name)
-        (packed,) = self._file.execute("SELECT packed FROM sites WHERE name = ?", (name,)).fetchone()
-        value: T = pickle.loads(zlib.decompress(packed))  # noqa: S301 - packed by this process
-        return value
 
 
 _PLATFORM_PAGES: Final = 5

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from llmcrawler.core.storage import SiteState, StoredSite, TemplatesFile
+from llmcrawler.core.storage import Ledger, SiteState, StoredSite, TemplatesFile
 from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.core.urls import origin_of, relative_url, site_name
 from llmcrawler.errors import ConfigError, StorageFailed
@@ -26,34 +26,24 @@ Reader = Callable[[str, Any, str], Any]
 
 
 class LearnedPart(Protocol):
-    """Component that gives what it has learned as plain JSON. Templates have their last ids: one that was merged into
-    another is not in there.
+    """Component that gives what it has learned of a site as plain JSON. Templates have their last ids: one that was
+    merged into another is not in there. `restore` raises ValueError for anything else than `to_json` gave in an earlier
+    crawl; `describe` tells what a person may want to know of a template.
     """
 
-    def to_json(self, site: str) -> Any:
-        """Return what is known of a site."""
+    def to_json(self, site: str) -> Any: ...
 
-    def restore(self, site: str, value: Any, origin: str) -> None:
-        """Go on with what `to_json` gave in an earlier crawl. Raises ValueError for anything else."""
+    def restore(self, site: str, value: Any, origin: str) -> None: ...
 
-    def describe(self, site: str, template: str) -> Mapping[str, Any]:
-        """Return what a person may want to know of a template."""
-
-
-class ProgressMarks(Protocol):
-    """A job's count of the pages that are done (storage.Ledger), and of those that the file has learned from."""
-
-    async def last_seq(self) -> int: ...
-
-    async def note_learned(self, seq: int) -> None: ...
+    def describe(self, site: str, template: str) -> Mapping[str, Any]: ...
 
 
 class TemplateStore:
     """Opens the templates of each site, and saves them with what `parts` (by their names in the file) have learned.
 
-    Without a file everything is learned anew and nothing is saved. `marks` are told up to which page the file knows
-    all. What is in `forgotten` (names of parts, or "grouping" for all) is not read from the file. `keep` shares what is
-    learned with the other workers of the crawl; such a crawl opens its sites with `take_up`.
+    Without a file everything is learned anew and nothing is saved. `ledger` of a job notes up to which page the file
+    knows all. What is in `forgotten` (names of parts, or "grouping" for all) is not read from the file. `keep` shares
+    what is learned with the other workers of the crawl; such a crawl opens its sites with `take_up`.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -61,12 +51,12 @@ class TemplateStore:
         file: TemplatesFile | None,
         parts: Mapping[str, LearnedPart],
         *,
-        marks: ProgressMarks | None = None,
+        ledger: Ledger | None = None,
         forgotten: Collection[str] = (),
         keep: Callable[[Mapping[str, SiteState]], Awaitable[None]] | None = None,
         save_seconds: float = SAVE_SECONDS,
     ) -> None:
-        self._marks = marks
+        self._ledger = ledger
         self._keep = keep
         self._forgotten = forgotten
         self._file = file
@@ -75,9 +65,9 @@ class TemplateStore:
         self._stored = file.load() if file else {}
         self._by_host = names_by_host(self._stored)
         ids = [one["template"] for stored in self._stored.values() for one in stored.templates]
-        self._stored_prefixes = {re.sub(r"\d+\Z", "", template) for template in ids}
+        # What the ids of each site's templates begin with; "" stands for sites of the file that are not open.
+        self._prefixes = dict.fromkeys((re.sub(r"\d+\Z", "", template) for template in ids), "")
         self._prefix_number = 0
-        self._site_of_prefix: dict[str, str] = {}  # of the sites that this crawl has opened
         self._groupers: dict[str, Callable[[], TemplateGrouper]] = {}
         self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
         self._saves = file is not None or keep is not None
@@ -97,7 +87,12 @@ class TemplateStore:
         site = site_name(url)
         stored = None if _GROUPING in self._forgotten else find_site(self._stored, site, self._by_host)
         grouper = self._restored(site, stored, origin_of(url)) if stored else None
-        return self._opened(site, grouper or TemplateGrouper(self._free_prefix()))
+        if grouper is None:
+            # Its ids begin as no other site's of the file do: a later crawl may have several of them.
+            while (prefix := f"s{self._prefix_number}t" if self._prefix_number else "t") in self._prefixes:
+                self._prefix_number += 1
+            grouper = TemplateGrouper(prefix)
+        return self._opened(site, grouper)
 
     def take_up(self, url: str, state: SiteState | None, prefix: str) -> TemplateGrouper:
         """Return the templates of a site that this worker begins to own. `state` is what its earlier owners have kept
@@ -142,8 +137,8 @@ class TemplateStore:
             self._saver = asyncio.ensure_future(self._save_from_time_to_time())
 
     def note_progress(self) -> None:
-        """Save soon where marks are kept: a page is done, and has its place among the templates."""
-        if self._marks is not None or self._keep is not None:
+        """Save soon where progress is noted: a page is done, and has its place among the templates."""
+        if self._ledger is not None or self._keep is not None:
             self.note_change()
 
     async def close(self) -> None:
@@ -151,9 +146,8 @@ class TemplateStore:
         self._closing.set()
         if self._saver is not None:
             await self._saver
-        if not self._saves or not self._groupers:
-            return
-        await self._try_to_save(logging.ERROR, "this crawl has learned")
+        if self._saves and self._groupers:
+            await self._save(logging.ERROR, "this crawl has learned")
 
     async def _save_from_time_to_time(self) -> None:
         pause = self._save_seconds
@@ -164,31 +158,29 @@ class TemplateStore:
                 if self._has_changed:
                     started = time.monotonic()
                     self._has_changed = False
-                    await self._try_to_save(logging.WARNING, "was learned so far")
+                    await self._save(logging.WARNING, "was learned so far")
                     # A large site takes its time, which is not to be all of the crawl's.
                     pause = max(self._save_seconds, _SAVE_SHARE * (time.monotonic() - started))
 
-    async def _try_to_save(self, level: int, what: str) -> None:
+    async def _save(self, level: int, what: str) -> None:
+        """Save all; a failure is logged at the level, and `what` was not saved."""
         try:
-            await self._save()
+            # Pages that end meanwhile may be in the states, which does no harm.
+            seq = await self._ledger.last_seq() if self._ledger is not None else 0
+            states = {site: self.state_of(site) for site in self._groupers}
+            if self._keep is not None:
+                await self._keep(states)
+            if self._file is not None:
+                await asyncio.to_thread(self._file.save, states)  # packing and the disk
+            if self._ledger is not None:
+                await self._ledger.note_learned(seq)
         except (OSError, ConfigError, StorageFailed) as error:
             where = "" if self._file is None else f" in {self._file.path}"
             logger.log(level, "What %s could not be kept%s: %s", what, where, error)
 
-    async def _save(self) -> None:
-        # Pages that end meanwhile may be in the states, which does no harm.
-        seq = await self._marks.last_seq() if self._marks is not None else 0
-        states = {site: self.state_of(site) for site in self._groupers}
-        if self._keep is not None:
-            await self._keep(states)
-        if self._file is not None:
-            await asyncio.to_thread(self._file.save, states)  # packing and the disk
-        if self._marks is not None:
-            await self._marks.note_learned(seq)
-
     def _opened(self, site: str, grouper: TemplateGrouper) -> TemplateGrouper:
         self._groupers[site] = lambda: grouper
-        self._site_of_prefix[grouper.prefix] = site
+        self._prefixes[grouper.prefix] = site
         return grouper
 
     def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
@@ -196,7 +188,7 @@ class TemplateStore:
         try:
             state = stored.state()
             grouper = TemplateGrouper.from_json(state.pop(_GROUPING), origin)
-            if self._site_of_prefix.get(grouper.prefix, site) != site:
+            if (self._prefixes.get(grouper.prefix) or site) != site:
                 logger.warning("The templates of %s have ids that another site of this crawl has: learned anew", site)
                 return None
             for name, part in self._parts.items():
@@ -220,14 +212,6 @@ class TemplateStore:
                 entry |= part.describe(site, group.template)
             described.append({**before.get(group.template, {}), **entry})
         return described
-
-    def _free_prefix(self) -> str:
-        """Return a prefix for ids that no other site of the file has: a later crawl may have several of them."""
-        while True:
-            prefix = f"s{self._prefix_number}t" if self._prefix_number else "t"
-            if prefix not in self._stored_prefixes and prefix not in self._site_of_prefix:
-                return prefix
-            self._prefix_number += 1
 
 
 def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader]) -> None:
