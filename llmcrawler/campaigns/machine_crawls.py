@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from llmcrawler.campaigns.campaign_file import SiteOutcome, StoredBundle
 from llmcrawler.campaigns.campaign_status import bundle_folder, bundle_log
@@ -29,6 +29,9 @@ from llmcrawler.core.reporting import ExitStatus
 from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.storage.shared_file import replace_file
 from llmcrawler.errors import ConfigError, JobBusy
+
+if TYPE_CHECKING:
+    from llmcrawler.crawl.configuration import CampaignSettings
 
 # What a crawl loads, and nothing that would choose a reactor.
 _MODULES: Final = (
@@ -416,9 +419,7 @@ def crawls_of_machine(  # noqa: PLR0913 - all but the first four by keyword
     storage: CampaignStorage,
     form: str,
     settings: Mapping[str, str],
-    most_crawls: int,
-    most_browsers: int,
-    save_seconds: float,
+    campaign: CampaignSettings,
 ) -> BundleCrawls:
     """Return the crawls of a machine, called there. Its jobs are in `work`, or in the user's folder for that; those of
     a `machine` of a cluster in a folder of its name in there. It uses at most so many `cores`; 0: all.
@@ -427,5 +428,6 @@ def crawls_of_machine(  # noqa: PLR0913 - all but the first four by keyword
     if machine:
         folder = folder / "machines" / machine
         folder.mkdir(parents=True, exist_ok=True)
-    pool = CrawlPool(most_crawls, most_browsers, cores=min(cores or usable_cores(), usable_cores()))
-    return BundleCrawls(folder, storage, pool, form, settings, tell, save_seconds)
+    most_cores = min(cores or usable_cores(), usable_cores())
+    pool = CrawlPool(campaign.campaign_crawls, campaign.campaign_browsers, cores=most_cores)
+    return BundleCrawls(folder, storage, pool, form, settings, tell, campaign.campaign_save_seconds)

@@ -159,9 +159,7 @@ class Command(Offline, ScrapyCommand):
             storage=storage,
             form=opts.format,
             settings=given,
-            most_crawls=campaign.campaign_crawls,
-            most_browsers=campaign.campaign_browsers,
-            save_seconds=campaign.campaign_save_seconds,
+            campaign=campaign,
         )
         if opts.ray:
             cluster = RayCluster(opts.ray, partial(make, opts.work))

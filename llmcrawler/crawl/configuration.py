@@ -91,6 +91,7 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 Natural = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Dollars = Seconds
 _Split = BeforeValidator(lambda given: given.split(",") if isinstance(given, str) and given else given or [])
 Names = Annotated[list[Any], _Split]
 Table = Annotated[
@@ -455,7 +456,7 @@ class ModelSettings(SettingsGroup):
     llm_batch_patient_seconds: Seconds
     llm_requests_per_minute: Natural
     llm_tokens_per_minute: Natural
-    llm_max_cost_usd: Seconds
+    llm_max_cost_usd: Dollars
     llm_max_tokens: Natural
     llm_budget_file: LocalFile
     llm_budget_url: Text
