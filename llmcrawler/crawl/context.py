@@ -15,12 +15,11 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
-from llmcrawler.core.frontier import Admission, FocusedCrawl, Frontier, LinkScorer, MapAdmission, MapRules
+from llmcrawler.core.frontier import Admission, FocusedCrawl, LinkScorer, MapAdmission, MapRules
 from llmcrawler.core.politeness.bot_auth import authority_of
 from llmcrawler.core.politeness.proxies import ProxyPool
 from llmcrawler.core.politeness.robots import RobotsCache
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Sampler
-from llmcrawler.core.storage import Ledger
 from llmcrawler.core.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
@@ -36,7 +35,6 @@ from llmcrawler.crawl.configuration import (
     rights_of_sites,
 )
 from llmcrawler.crawl.engine_state import CrawlStop, EngineWatch, SpiderSwitch, active_bytes
-from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.understanding_building import Understanding
 
@@ -95,10 +93,6 @@ _MOST_ARRIVING: Final = 32
 _ATTRIBUTE: Final = "llmcrawler_context"
 
 
-def _do_nothing() -> None:
-    """Do nothing: nobody waits for room."""
-
-
 @dataclass(slots=True)
 class ArrivingPages:
     """Counts the pages that are here and whose links are not in the frontier yet. They may come in faster than they can
@@ -106,7 +100,7 @@ class ArrivingPages:
     """
 
     count: int = 0
-    on_room: Callable[[], object] = _do_nothing
+    on_room: Callable[[], object] = lambda: None
 
     @property
     def is_full(self) -> bool:
@@ -174,21 +168,11 @@ class CrawlContext:
             crawler.signals.send_catch_log(signals.site_taken, site=site_name(url), kept=kept)
 
         self.backend = build_backend(crawler, options, switch, take_site)
+        self.frontier, self.job = self.backend.frontier, self.backend.job
+        self.ledger = None if self.job is None else self.job.ledger
         self.watch = EngineWatch(crawler, switch)
-        self.stop = CrawlStop(goes_on_later=self.backend.session is not None or self.backend.job is not None)
+        self.stop = CrawlStop(goes_on_later=self.backend.session is not None or self.job is not None)
         self.understanding = Understanding(crawler, options, self.backend, self.watch, self.focused_crawl)
-
-    @property
-    def job(self) -> Job | None:
-        return self.backend.job
-
-    @property
-    def ledger(self) -> Ledger | None:
-        return None if self.job is None else self.job.ledger
-
-    @property
-    def frontier(self) -> Frontier:
-        return self.backend.frontier
 
     def signature_headers(self, method: str, url: str) -> Mapping[str, str]:
         """Return the headers that sign a request; none where its host is outside of the crawl, or nobody signs."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -65,16 +64,12 @@ def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
     if name not in ("", EMBEDDED, NO_MODEL):
         given = {"LLM_PROVIDER": "openai", "LLM_MODEL": name}
     values: ChainMap[Any, Any] = ChainMap(given, settings)
-    provider, model = _text(values, "LLM_PROVIDER"), _text(values, "LLM_MODEL")
+    provider, model = (str(values.get(one) or os.environ.get(one, "")).strip() for one in ("LLM_PROVIDER", "LLM_MODEL"))
     key = os.environ.get("LLM_API_KEY") or (PLACEHOLDER_KEY if provider.lower() == "openai" else "")
     choice = resolve_provider(values, {**os.environ, "LLM_API_KEY": key})
     if model and not choice.is_chosen:
         return _choice(settings, model)
     return choice
-
-
-def _text(values: Mapping[Any, Any], name: str) -> str:
-    return str(values.get(name) or os.environ.get(name, "")).strip()
 
 
 def _price(settings: BaseSettings, choice: ProviderChoice) -> Price | None:

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import fields
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -161,7 +160,7 @@ def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) ->
     """Refuse a column that no record will have, where the fields of records were asked for."""
     if options.wanted is None:
         return
-    known = [*dict.fromkeys(one.group or one.name for one in options.wanted.fields), *_names(Page)]
+    known = [*dict.fromkeys(one.group or one.name for one in options.wanted.fields), *Page.__dataclass_fields__]
     unknown = next((name for name in names if name.removeprefix("record.") not in known), None)
     if unknown is not None:
         meant = hint(unknown, known, alike=0.6)
@@ -192,19 +191,16 @@ def _check_place(settings: BaseSettings, uri: str, format_: str) -> None:
 def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str, options: ExploreOptions) -> None:
     if format_ not in (*_FLAT, *_ALL_LINES, "parquet", RIGHTS):  # those of a form of the user's are its own
         return
-    known = [*RIGHTS_COLUMNS] if format_ == RIGHTS else _names(Url if isinstance(options, MapOptions) else Page)
+    lines: dict[str, Any] = (Url if isinstance(options, MapOptions) else Page).__dataclass_fields__
+    known = [*RIGHTS_COLUMNS] if format_ == RIGHTS else [*lines]
     if format_ in _ALL_LINES:
-        known = [*dict.fromkeys((*known, *_names(Template)))]
+        known = [*dict.fromkeys((*known, *Template.__dataclass_fields__))]
     for name in chosen:
         if name in known or (format_ in _FLAT and _is_part(name, options)):
             continue
         meant = hint(name, known)
         if meant or not has_own_pipeline(settings):
             raise ConfigError(f"FEED_EXPORT_FIELDS: no line has a field {name!r}: {meant}there are {', '.join(known)}")
-
-
-def _names(item_class: Any) -> list[str]:
-    return [one.name for one in fields(item_class)]
 
 
 def _is_part(name: str, options: ExploreOptions) -> bool:
