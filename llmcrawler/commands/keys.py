@@ -49,9 +49,10 @@ class Command(Offline, ScrapyCommand):
 
     def _headers(self, keys: list[BotKey], days: int) -> str:
         from llmcrawler.core.politeness.bot_auth import WELL_KNOWN_PATH, authority_of, check_agent, directory_headers
+        from llmcrawler.crawl.configuration import BotAuthSettings
 
         assert self.settings is not None
-        agent = self.settings.get("BOT_AUTH_AGENT")
+        agent = BotAuthSettings.of(self.settings).bot_auth_agent
         if not agent or days < 1:
             example = f"-s BOT_AUTH_AGENT=https://bot.example{WELL_KNOWN_PATH}"
             raise wrong_usage(f"say where it is, as {example}; --days is at least 1")

@@ -68,9 +68,10 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.core.reporting.html.sources import open_lines
         from llmcrawler.core.storage.feeds import write_rights
         from llmcrawler.core.storage.shared_file import temporary_of
+        from llmcrawler.crawl.configuration import FeedSettings
 
         assert self.settings is not None
-        neutralises, temporary = self.settings.getbool("CSV_NEUTRALISE_FORMULAS"), temporary_of(target)
+        neutralises, temporary = FeedSettings.of(self.settings).csv_neutralise_formulas, temporary_of(target)
         try:
             with open_lines(source) as (lines, purpose), temporary.open("w", encoding="utf-8", newline="") as file:
                 count = write_rights(file, lines, purpose, neutralises=neutralises)

@@ -82,6 +82,6 @@ def build_backend(
 
 def _end_crawl(crawler: Crawler, switch: SpiderSwitch, failure: StorageFailed) -> None:
     """End the crawl when its backend takes no more."""
-    cure = "make room and run" if crawler.settings.get("JOBDIR") else "run"
+    cure = "make room and run" if JobSettings.of(crawler.settings).jobdir else "run"
     logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
     switch.close_soon("storage_failed")

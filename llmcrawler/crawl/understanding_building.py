@@ -66,8 +66,7 @@ class Understanding:
     ) -> None:
         assert crawler.stats is not None
         stats = self.stats = crawler.stats
-        content, records = ContentSettings.of(crawler.settings), RecordSettings.of(crawler.settings)
-        job, session = backend.job, backend.session
+        content, job, session = ContentSettings.of(crawler.settings), backend.job, backend.session
         self._watch, self._focused_crawl = watch, focused_crawl
         self.processes = BoundedProcesses(_RECORD_MODULES)
         model, answers = self.model, self.answers = build_model(crawler, backend)
@@ -90,34 +89,11 @@ class Understanding:
             split=lambda site, template, labels: self.sites.split(site, template, labels),  # noqa: PLW0108 - made later
             on_verdict=self._note_verdict,
         )
-        self.annotator: LLMAnnotator | None = None
-        if model is not None:
-            self.annotator = LLMAnnotator(
-                model.ask,
-                model.name,
-                requested=options.wanted,
-                cache=answers,
-                pages_a_call=1 if model.is_embedded else records.record_max_samples,
-                small_model=model.is_embedded,
-            )
         page_reader = PageReader(content.content_inline_chars)
         inline_chars = min(_RECORD_INLINE_CHARS, content.content_inline_chars)
         runner = ExtractionRunner(inline_chars, self.processes.run, page_reader.is_cheap)
-        single = None
-        if self.annotator is not None and records.record_singletons:
-            single = SingleRecords(self.annotator, records.record_sample_tokens, runner)
-        self._min_pages = records.record_min_pages
-        self.records = Records(
-            self.annotator,
-            records.rules,
-            record_types=records.types(options),
-            pressure=self._reason_to_flush,
-            requested=options.wanted,
-            on_learned=lambda _learner: self.templates.note_change(),
-            count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
-            single=single,
-            runner=runner,
-        )
+        self.annotator: LLMAnnotator | None = None
+        self.records = self._make_records(options, RecordSettings.of(crawler.settings), runner)
         duplicates = None
         if options.duplicates != KEEP:  # pages that other runs or workers fetched count too
             since = None if session is None else 0.0
@@ -135,6 +111,32 @@ class Understanding:
             keep=None if session is None else session.keep,
         )
         self.sites = SiteRegistry(self.templates, self.classifier, self.records, duplicates)
+
+    def _make_records(self, options: ExploreOptions, rules: RecordSettings, runner: ExtractionRunner) -> Records:
+        self._min_pages = rules.record_min_pages
+        model, single = self.model, None
+        if model is not None:
+            self.annotator = LLMAnnotator(
+                model.ask,
+                model.name,
+                requested=options.wanted,
+                cache=self.answers,
+                pages_a_call=1 if model.is_embedded else rules.record_max_samples,
+                small_model=model.is_embedded,
+            )
+            if rules.record_singletons:
+                single = SingleRecords(self.annotator, rules.record_sample_tokens, runner)
+        return Records(
+            self.annotator,
+            rules.rules,
+            record_types=rules.types(options),
+            pressure=self._reason_to_flush,
+            requested=options.wanted,
+            on_learned=lambda _learner: self.templates.note_change(),
+            count=lambda name, value: self.stats.inc_value(f"llmcrawler/records/{name}", value),
+            single=single,
+            runner=runner,
+        )
 
     def _note_verdict(self, question: Question, verdict: Verdict) -> None:
         if self._focused_crawl is not None:

@@ -18,6 +18,7 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 
+from llmcrawler.crawl.configuration import RenderSettings
 from llmcrawler.errors import BrowserMissing, ConfigError
 
 
@@ -108,7 +109,7 @@ class LaunchingHandler(RenderingHandlerBase):
 
     async def _start(self) -> None:
         try:
-            path = system_browser(self.crawler.settings["PLAYWRIGHT_EXECUTABLE"] or "", shutil.which)
+            path = system_browser(RenderSettings.of(self.crawler.settings).playwright_executable, shutil.which)
             await self.start_playwright()
             if path is None:
                 own = Path(self.browser_provider.browser_type.executable_path)
