@@ -1,7 +1,4 @@
-"""Feeds of pages: JSON Lines, CSV, XML, Parquet, LangChain documents, Markdown, and the formats of Python's own.
-
-`lines` of an exporter counts what it has written; Scrapy counts what it was given, templates too.
-"""
+"""Feeds of pages: JSON Lines, CSV, XML, Parquet, LangChain documents, Markdown, and the formats of Python's own."""
 
 from __future__ import annotations
 
@@ -221,17 +218,36 @@ def columns_there(file: Any) -> list[str] | None:
             raise ConfigError(f"{path}: it has no line of CSV that could be its header: {error}") from error
 
 
-class ParquetExporter(BaseItemExporter):
-    """Takes types from the item's class, never from values, so that every file of every crawl has the same. Records and
-    other nested values are JSON text, an error is a struct. The feed's `fields` choose columns and rename them.
+class LinesExporter(BaseItemExporter):
+    """Writes pages and items of other spiders. `lines` counts what it has written: Scrapy counts what it was given,
+    templates too.
     """
 
     lines = 0
 
     def __init__(self, file: Any, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
-        require_format("parquet")
         self._file = file
+        self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
+
+    def export_item(self, item: Any) -> None:
+        line = line_of(item)
+        if line is not None:
+            self.lines += self.export_line(item, line)
+
+    def export_line(self, item: Any, line: dict[str, Any]) -> bool:
+        """Write the fields of an item; return whether it is in the feed."""
+        raise NotImplementedError
+
+
+class ParquetExporter(LinesExporter):
+    """Takes types from the item's class, never from values, so that every file of every crawl has the same. Records and
+    other nested values are JSON text, an error is a struct. The feed's `fields` choose columns and rename them.
+    """
+
+    def __init__(self, file: Any, **kwargs: Any) -> None:
+        super().__init__(file, **kwargs)
+        require_format("parquet")
         self._columns: list[Column] = []
         self._out: ParquetFile | None = None
 
@@ -243,16 +259,13 @@ class ParquetExporter(BaseItemExporter):
 
         pa.array([None, "text"], pa.string())
 
-    def export_item(self, item: Any) -> None:
-        line = line_of(item)
-        if line is None:
-            return
-        self.lines += 1
+    def export_line(self, item: Any, line: dict[str, Any]) -> bool:
         out = self._out or self._open(item_columns(item))
         out.add([clean(line.get(column.name)) for column in self._columns])
         if self.fields_to_export is None:
             for name in line.keys() - {column.name for column in self._columns}:
                 out.warn_of_loss(name, "the first item had no such field, so there is no column for it")
+        return True
 
     def finish_exporting(self) -> None:
         (self._out or self._open(columns_of(Page))).close()
@@ -266,52 +279,42 @@ class ParquetExporter(BaseItemExporter):
         return self._out
 
 
-class DocumentsExporter(BaseItemExporter):
+class DocumentsExporter(LinesExporter):
     """Writes a line for each page with text. The feed's `fields` choose the metadata; the source is always there."""
 
-    lines = 0
-
     def __init__(self, file: Any, *, stats: StatsCollector | None = None, **kwargs: Any) -> None:
-        super().__init__(dont_fail=True, **kwargs)
-        self._file = file
+        super().__init__(file, **kwargs)
         self._stats = stats
-        self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
         return cls(file, stats=crawler.stats, **kwargs)
 
-    def export_item(self, item: Any) -> None:
-        line = line_of(item)
-        if line is None:
-            return
+    def export_line(self, _item: Any, line: dict[str, Any]) -> bool:
         document = document_of(line, self._fields)
         if document is not None:
             self._file.write(as_json(document).encode() + b"\n")
-            self.lines += 1
         elif self._stats is not None:
             self._stats.inc_value("llmcrawler/storage/feeds/documents/without_text")
+        return document is not None
 
 
-class MarkdownExporter(BaseItemExporter):
+class MarkdownExporter(LinesExporter):
     """Writes to a MarkdownFolder where `file` is one, else a ZIP archive; its `fields` choose the front matter."""
 
-    lines = 0
-
     def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
-        super().__init__(dont_fail=True, **kwargs)
+        super().__init__(file, **kwargs)
         self._store: MarkdownStore = file if isinstance(file, MarkdownFolder) else MarkdownArchive(file, waiting_folder)
-        self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
         return cls(file, waiting_folder=FeedSettings.of(crawler.settings).feed_tempdir, **kwargs)
 
-    def export_item(self, item: Any) -> None:
-        line = line_of(item)
-        if line is not None and line.get("url") is not None:
-            self._store.add(*markdown_file_of(line, self._fields))
-            self.lines += 1
+    def export_line(self, _item: Any, line: dict[str, Any]) -> bool:
+        if line.get("url") is None:
+            return False
+        self._store.add(*markdown_file_of(line, self._fields))
+        return True
 
     def finish_exporting(self) -> None:
         self._store.finish()

@@ -9,21 +9,17 @@ from tempfile import TemporaryFile
 from typing import Any, Final, Self
 
 from scrapy.crawler import Crawler
-from scrapy.exporters import BaseItemExporter, CsvItemExporter
+from scrapy.exporters import CsvItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
 from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, rights_row
-from llmcrawler.core.storage.feeds.feed_checks import (
-    page_types_of_feed,
-    record_form,
-    require_format,
-)
+from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require_format
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import RECORD, Column, as_json, clean, columns_of, neutral
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.crawl.configuration import FeedSettings, RightsSettings, page_types_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.exporters.page_formats import columns_there, line_of, warn_of_missing
+from llmcrawler.exporters.page_formats import LinesExporter, columns_there, warn_of_missing
 from llmcrawler.items import Page
 
 logger = logging.getLogger(__name__)
@@ -50,7 +46,7 @@ class RecordsFilter(ItemFilter):
         return (not self._page_types or item.page_type in self._page_types) and self._others.accepts(item)
 
 
-class RecordsExporter(BaseItemExporter):
+class RecordsExporter(LinesExporter):
     """Writes all rows at the end, from a temporary file: the last page may bring a new field, or a text into a column
     that held numbers. The feed's `fields` choose and rename columns, of records or of pages. Other options are those
     of csv.writer, and `join_multivalued`: what stands between the values of a list.
@@ -67,10 +63,9 @@ class RecordsExporter(BaseItemExporter):
         join_multivalued: str = _BETWEEN,
         **options: Any,
     ) -> None:
-        super().__init__(dont_fail=True, **options)
+        super().__init__(file, **options)
         require_format(form)
         self._csv_options = {name: value for name, value in options.items() if name not in _OF_ALL_EXPORTERS}
-        self._file = file
         self._form = form
         self._table = RecordTable() if table is None else table
         self._neutralises = neutralises
@@ -105,24 +100,35 @@ class RecordsExporter(BaseItemExporter):
             options["store_empty"] = False  # no file for each type that there might have been
         return {uri.replace(_PLACEHOLDER, name): (options, RecordsFilter((name,), others)) for name in page_types}
 
-    def export_item(self, item: Any) -> None:
-        line = line_of(item)
-        if line is None or not isinstance(line.get(RECORD), dict):
-            return
+    def export_line(self, _item: Any, line: dict[str, Any]) -> bool:
+        if not isinstance(line.get(RECORD), dict):
+            return False
         of_page = {name: clean(line.get(name)) for name in self._of_page}
         self._waiting.write(as_json([self._table.row_of(line), of_page, line.get("lang")]) + "\n")
+        return True
 
     def finish_exporting(self) -> None:
-        write = {"csv": self._write_csv, "jsonl": self._write_jsonl, "parquet": self._write_parquet}[self._form]
         with self._waiting as waiting:
             waiting.seek(0)
             of_records = {column.name: column for column in self._table.columns}
+            columns = self._columns(of_records)
+            # A page's value stands in a row where no record has a field of its name.
             free = [name for name in self._of_page if name not in of_records]
             rows = (
                 ({name: of_page[name] for name in free} | values, lang or "")
                 for values, of_page, lang in map(json.loads, waiting)
             )
-            write(self._columns(of_records), rows)
+            if self._form == "csv":
+                self._write_csv(columns, rows)
+            elif self._form == "jsonl":
+                for row in rows:
+                    line = dict(zip(columns, _typed(columns.values(), row), strict=True))
+                    self._file.write(as_json(line).encode() + b"\n")
+            else:
+                out = ParquetFile(self._file, list(columns.items()))
+                for row in rows:
+                    out.add(_typed(columns.values(), row))
+                out.close()
 
     def _columns(self, of_records: dict[str, Column]) -> dict[str, Column]:
         """Return the columns by their headers."""
@@ -154,17 +160,6 @@ class RecordsExporter(BaseItemExporter):
         elif isinstance(value, dict):
             value = as_json(value)
         return neutral(value) if self._neutralises else value
-
-    def _write_jsonl(self, columns: dict[str, Column], rows: Iterable[_Row]) -> None:
-        for row in rows:
-            line = dict(zip(columns, _typed(columns.values(), row), strict=True))
-            self._file.write(as_json(line).encode() + b"\n")
-
-    def _write_parquet(self, columns: dict[str, Column], rows: Iterable[_Row]) -> None:
-        out = ParquetFile(self._file, list(columns.items()))
-        for row in rows:
-            out.add(_typed(columns.values(), row))
-        out.close()
 
 
 def _typed(columns: Iterable[Column], row: _Row) -> list[Any]:

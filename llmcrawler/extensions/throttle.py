@@ -60,6 +60,10 @@ logger = logging.getLogger("llmcrawler.extensions.throttle")  # people look for 
 _ALWAYS_LOGGED = frozenset({"recovered", "robots"})
 _LOG_SECONDS = 10.0  # between two log lines about one host
 _HOSTS_IN_STATS = 10
+# By these a gateway says that the host behind it does not answer; 500 is an answer.
+_GATEWAY_STATUSES = frozenset({502, 504, 520, 521, 522, 523, 524})
+_HOST_FAILURES = (CannotResolveHostError, DownloadConnectionRefusedError, DownloadTimeoutError, DownloadFailedError)
+_TICK_SECONDS = 1.0
 
 
 class ThrottleReport:
@@ -97,32 +101,21 @@ class ThrottleReport:
             new = policies.keys() - self._in_stats
             self._in_stats.update(nlargest(missing, new, key=lambda key: policies[key].meter.requests))
         for key in self._in_stats & policies.keys():
-            for name, value in _figures(policies[key]).items():
-                self._stats.set_value(f"llmcrawler/throttle/host/{key}/{name}", value)
-
-    def write_last(self, policies: Mapping[str, HostPolicy]) -> None:
-        """Add the busiest of the other hosts at the crawl's end."""
-        self.write(policies, 2 * _HOSTS_IN_STATS)
-
-
-def _figures(policy: HostPolicy) -> dict[str, Any]:
-    figures = policy.meter.figures()
-    latencies = {"latency_p50": figures.latency_p50, "latency_p95": figures.latency_p95}
-    return {
-        "requests": figures.requests,
-        "concurrency": round(policy.window, 2),
-        "gap_seconds": round(policy.gap().seconds, 3),
-        "throughput": round(figures.mean_throughput, 2),
-        "in_flight_mean": round(figures.mean_in_flight, 2),
-        "refused_share": round(figures.refused_share, 4),
-        **{name: round(value, 3) for name, value in latencies.items() if value is not None},
-    }
-
-
-# By these a gateway says that the host behind it does not answer; 500 is an answer.
-_GATEWAY_STATUSES = frozenset({502, 504, 520, 521, 522, 523, 524})
-_HOST_FAILURES = (CannotResolveHostError, DownloadConnectionRefusedError, DownloadTimeoutError, DownloadFailedError)
-_TICK_SECONDS = 1.0
+            policy = policies[key]
+            figures = policy.meter.figures()
+            values = {
+                "requests": figures.requests,
+                "concurrency": round(policy.window, 2),
+                "gap_seconds": round(policy.gap().seconds, 3),
+                "throughput": round(figures.mean_throughput, 2),
+                "in_flight_mean": round(figures.mean_in_flight, 2),
+                "refused_share": round(figures.refused_share, 4),
+                "latency_p50": None if figures.latency_p50 is None else round(figures.latency_p50, 3),
+                "latency_p95": None if figures.latency_p95 is None else round(figures.latency_p95, 3),
+            }
+            for name, value in values.items():
+                if value is not None:
+                    self._stats.set_value(f"llmcrawler/throttle/host/{key}/{name}", value)
 
 
 class AdaptiveThrottle:
@@ -135,12 +128,7 @@ class AdaptiveThrottle:
     (Retry-After, robots.txt) and the circuit breaker hold all the same.
     """
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        rules: ThrottleRules,
-        refused_names: Container[str] = (),
-    ) -> None:
+    def __init__(self, crawler: Crawler, rules: ThrottleRules, refused_names: Container[str] = ()) -> None:
         check_downloader(crawler)
         self.crawler = crawler
         self._rules = rules
@@ -154,12 +142,16 @@ class AdaptiveThrottle:
         assert crawler.stats is not None
         logs_all = rules.is_adaptive and politeness.autothrottle_debug
         self._report = ThrottleReport(crawler.stats, logs_all=logs_all)
-        connect_handlers(crawler, self, "spider_opened", "response_downloaded", "robots_parsed", "spider_closed")
-        crawler.signals.connect(self._take_over, site_taken)
-        crawler.signals.connect(self._robots_failed, robots_unreachable)
-        crawler.signals.connect(self._take_slot, slot_made)
-        crawler.signals.connect(self._request_started, request_started)
-        crawler.signals.connect(self._download_failed, download_failed)
+        connect_handlers(
+            crawler,
+            self,
+            *("spider_opened", "response_downloaded", "robots_parsed", "spider_closed"),
+            _take_over=site_taken,
+            _robots_failed=robots_unreachable,
+            _take_slot=slot_made,
+            _request_started=request_started,
+            _download_failed=download_failed,
+        )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -178,7 +170,7 @@ class AdaptiveThrottle:
     def spider_closed(self) -> None:
         if self._ticks is not None and self._ticks.running:
             self._ticks.stop()
-        self._report.write_last(self._policies.by_host)
+        self._report.write(self._policies.by_host, 2 * _HOSTS_IN_STATS)  # the busiest of the other hosts, too
 
     def response_downloaded(self, response: Response, request: Request) -> None:
         key: str | None = request.meta.get(PoliteDownloader.DOWNLOAD_SLOT)
@@ -211,16 +203,12 @@ class AdaptiveThrottle:
         slot = self._downloader.slots.get(key)
         elapsed, _, _ = _since_start(request, slot)
         kind, message = failure_kind(exception)
-        reason = f"{kind} ({message.rstrip('.')[:200]})"
-        decision = policy.failed(reason, elapsed)
-        self._apply(key, policy, slot, decision)
+        self._apply(key, policy, slot, policy.failed(f"{kind} ({message.rstrip('.')[:200]})", elapsed))
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        delay = max(0.0, robotparser.crawl_delay(self._user_agent) or 0.0)
         key = urlparse_cached(request).netloc
-        policy = self._policies.take(key, self._rules)
-        slot = self._downloader.slots.get(key)
-        decision = policy.robots_came(delay)
+        policy, slot = self._policies.take(key, self._rules), self._downloader.slots.get(key)
+        decision = policy.robots_came(max(0.0, robotparser.crawl_delay(self._user_agent) or 0.0))
         self._apply(key, policy, slot, decision)
         if decision is not None and isinstance(slot, PoliteSlot):
             slot.draw_gap()  # the one that runs was drawn before this was known
@@ -253,8 +241,7 @@ class AdaptiveThrottle:
         # DOWNLOAD_SLOTS may give a host limits of its own.
         most = min(slot.concurrency, rules.max_concurrency) if rules.is_adaptive else slot.concurrency
         rules = replace(rules, max_concurrency=most, min_gap_seconds=slot.delay, jitter=slot.jitter)
-        policy = self._policies.take(key, rules)
-        self._apply(key, policy, slot, None)
+        self._apply(key, self._policies.take(key, rules), slot, None)
         slot.draw_gap()
         slot.lastseen = max(slot.lastseen, self._taken_at.get(site_of(key), 0.0))
 

@@ -19,12 +19,7 @@ from llmcrawler.items import Template
 
 Stats = Mapping[str, Any]
 
-_LASTING = (
-    "downloader/request_count",
-    "downloader/response_bytes",
-    "downloader/response_status_count/",
-    "llmcrawler/",
-)
+_LASTING = ("downloader/request_count", "downloader/response_bytes", "downloader/response_status_count/", "llmcrawler/")
 _PRIVATE = "llmcrawler/politeness/proxies/"  # about who crawls; and what is kept may be handed on
 FAILED_PER_PAGE: Final = 10  # urls that may fail for each page of `max_pages`: a site could name dead ones for ever
 

@@ -234,10 +234,7 @@ def test_rights_that_are_added_to_keep_their_columns(tmp_path):
     for items, fields in (((SAID,), ["url", "tdm"]), ((SAID, PAGES[0]), None)):
         with path.open("ab") as file:
             exported(RightsExporter, items, file, fields_to_export=fields)
-    assert [*map(tuple, map(dict.values, rows_of(path.read_bytes())))] == [
-        *[(SAID.url, "no")] * 2,
-        (PAGES[0].url, ""),
-    ]
+    assert [*map(tuple, map(dict.values, rows_of(path.read_bytes())))] == [*[(SAID.url, "no")] * 2, (PAGES[0].url, "")]
 
 
 def test_columns_of_rights_are_chosen_and_renamed():

@@ -35,8 +35,7 @@ def test_text_keeps_to_its_width_in_cells(text: str, width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "words"),
-    [(0, "0%"), (0.001, "<1%"), (0.296, "29%"), (202 / 203, "99%"), (1, "100%")],
+    ("share", "words"), [(0, "0%"), (0.001, "<1%"), (0.296, "29%"), (202 / 203, "99%"), (1, "100%")]
 )
 def test_percents_say_all_and_nothing_only_of_all_and_nothing(share: float, words: str) -> None:
     assert percent(share) == words

@@ -29,11 +29,7 @@ from llmcrawler.core.storage.job_file import Run
 from llmcrawler.core.understanding.classification.page_types import FALLBACK_TYPE
 
 _LLM = "llmcrawler/llm/"
-_TASKS = {
-    "check": "to see beforehand that it answers",
-    "classify": "to tell page types",
-    "induce": "to learn records",
-}
+_TASKS = {"check": "to see beforehand that it answers", "classify": "to tell page types", "induce": "to learn records"}
 _CHANGES = ("new", "changed", "gone", "unchanged")
 _MAX_TEMPLATES = 150
 _MAX_RUNS = 12
@@ -349,11 +345,7 @@ def _runs(runs: Iterable[Run]) -> list[dict[str, Any]]:
 
 
 def _findings(
-    source: ReportSource,
-    digest: Digest,
-    templates: Sequence[Mapping[str, Any]],
-    pace: Pace,
-    costs: Mapping[str, Any],
+    source: ReportSource, digest: Digest, templates: Sequence[Mapping[str, Any]], pace: Pace, costs: Mapping[str, Any]
 ) -> list[str]:
     """Return the report in a few sentences, what matters most first."""
     types = +digest.types
