@@ -6,7 +6,6 @@ import io
 import logging
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -17,15 +16,13 @@ from llmcrawler.core.reporting import (
     DownloadProgress,
     HostThrottle,
     ModelWait,
-    ProgressReport,
     binding_limit,
-    read_figures,
 )
 from llmcrawler.core.reporting.display import LiveDisplay, fitted, panel
 from llmcrawler.core.reporting.text import duration
 from llmcrawler.core.reporting.timeline import Timeline
 
-STATS: dict[str, Any] = {
+STATS = {
     "llmcrawler/pages": 100,
     "llmcrawler/max_pages": 500,
     "llmcrawler/frontier/queued": 1000,
@@ -53,15 +50,24 @@ FLOW = DownloadFlow([HostThrottle("shop.example", 5, 0.2, in_flight=5, waiting=2
 class Clock:
     seconds = 1000.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.seconds
 
 
-def test_the_log_line_tells_it_all() -> None:
-    clock = Clock()
-    progress = CrawlProgress(clock)
-    clock.seconds += 25
-    assert progress.sample(STATS, FLOW, 1.1).as_line() == (
+class Sampled(CrawlProgress):
+    """Progress by a clock of its own."""
+
+    def __init__(self, **options):
+        self.time = Clock()
+        super().__init__(self.time, **options)
+
+    def after(self, seconds, stats=STATS, flow=FLOW, latency=None, waiting=None):
+        self.time.seconds += seconds
+        return self.sample(stats, flow, latency, waiting)
+
+
+def test_the_log_line_tells_it_all():
+    assert Sampled().after(25, latency=1.1).as_line() == (
         "96 pages (max_pages 500) in 25 s, 4 failed urls, 3.8/s (3.8/s overall) | 1,000 queued, 5 in flight"
         " | about 1 min 45 s left"
         " | limit: requests in flight per host: 4.4/s x 1.10 s = 4.8 of 5"
@@ -69,38 +75,35 @@ def test_the_log_line_tells_it_all() -> None:
         " | status: 200 96, 404 4 | templates: 7 | types: product 80, listing 16, 12 of them guessed"
         " | llm: 3 calls, 24 pages, 9,500 tokens, cost unknown, faults timeout 1 | errors: fetch/http_404 4"
     )
+    assert "$0.0123" in Sampled().after(0, {**STATS, "llmcrawler/llm/cost_usd": 0.01234}).as_line()
 
 
-def test_a_crawl_without_figures_yet_has_a_line_too() -> None:
-    assert CrawlProgress(Clock()).sample({}, DownloadFlow()).as_line() == (
+def test_a_crawl_without_figures_yet_has_a_line_too():
+    assert Sampled().after(0, {}, DownloadFlow()).as_line() == (
         "0 pages in 0.0 s, 0.0/s (0.0/s overall) | 0 queued, 0 in flight "
         "| limit: waiting for links to follow: none is left to fetch"
     )
 
 
-def test_the_rate_of_now_forgets_what_is_older_than_its_window() -> None:
-    clock = Clock()
-    progress = CrawlProgress(clock, window_seconds=10)
+def test_the_rate_of_now_forgets_what_is_older_than_its_window():
+    progress = Sampled(window_seconds=10)
     for second in range(100):
-        clock.seconds += 1
         pages = 10 * min(second + 1, 50)  # 10 a second, then nothing more
-        report = progress.sample({"llmcrawler/pages": pages}, DownloadFlow())
+        report = progress.after(1, {"llmcrawler/pages": pages})
         if second == 49:
             assert report.rate_now == pytest.approx(10)
     assert report.rate_now == 0
     assert report.rate_overall == pytest.approx(5)
 
 
-def test_many_samples_a_second_keep_the_window_small() -> None:
-    clock = Clock()
-    progress = CrawlProgress(clock, window_seconds=10)
+def test_many_samples_a_second_keep_the_window_small():
+    progress = Sampled(window_seconds=10)
     for _ in range(10_000):
-        clock.seconds += 0.25
-        progress.sample({}, DownloadFlow())
+        progress.after(0.25)
     assert len(progress._samples) <= 13
 
 
-LEARNING: dict[str, Any] = {
+LEARNING = {
     "llmcrawler/pages": 29,
     "llmcrawler/errors/fetch/http_404": 6,
     "llmcrawler/max_pages": 100,
@@ -109,17 +112,15 @@ LEARNING: dict[str, Any] = {
 }
 
 
-def learning(pages: int) -> ModelWait:
+def learning(pages):
     return ModelWait(1, pages - 3, 2, 1, 3, 2.0, by_type=Counter(product=pages - 1))
 
 
-def test_pages_that_were_fetched_and_wait_for_the_model_count_as_progress() -> None:
-    clock = Clock()
-    progress = CrawlProgress(clock)
-    bars, lefts = [], []
+def test_pages_that_were_fetched_and_wait_for_the_model_count_as_progress():
+    progress, bars, lefts = Sampled(), [], []
     for waiting in (11, 31, 51):
-        clock.seconds += 10
-        report = progress.sample({**LEARNING, "llmcrawler/frontier/leased": waiting + 1}, FLOW, 0.1, learning(waiting))
+        stats = {**LEARNING, "llmcrawler/frontier/leased": waiting + 1}
+        report = progress.after(10, stats, latency=0.1, waiting=learning(waiting))
         bars.append((report.fetched, report.pages_left))
         lefts.append(report.seconds_left)
     assert bars == [(34, 66), (54, 46), (74, 26)]
@@ -130,20 +131,18 @@ def test_pages_that_were_fetched_and_wait_for_the_model_count_as_progress() -> N
     assert "goal: learning product: 50 pages wait" in line
     assert "about 11 s left" in line
     # They wait no longer, and are not written yet: the bar does not go back.
-    assert progress.sample(LEARNING, FLOW).fetched == 74
+    assert progress.after(0, LEARNING).fetched == 74
 
 
-def test_a_crawl_that_has_fetched_all_has_the_time_left_that_the_model_takes() -> None:
+def test_a_crawl_that_has_fetched_all_has_the_time_left_that_the_model_takes():
     stats = {**LEARNING, "llmcrawler/max_pages": 74, "llmcrawler/frontier/leased": 51}
-    clock = Clock()
-    progress = CrawlProgress(clock)
-    clock.seconds += 10
-    report = progress.sample(stats, FLOW, 0.1, learning(51))
+    progress = Sampled()
+    report = progress.after(10, stats, latency=0.1, waiting=learning(51))
     assert (report.fetched, report.pages_left, report.seconds_left) == (74, 0, 4.0)
     starting = replace(learning(51), is_starting=True)
-    assert progress.sample(stats, FLOW, 0.1, starting).seconds_left is None
-    without_cap = {name: value for name, value in stats.items() if name != "llmcrawler/max_pages"}
-    report = progress.sample({**without_cap, "llmcrawler/frontier/queued": 0}, FLOW, 0.1, learning(51))
+    assert progress.after(0, stats, latency=0.1, waiting=starting).seconds_left is None
+    del stats["llmcrawler/max_pages"]
+    report = progress.after(0, {**stats, "llmcrawler/frontier/queued": 0}, latency=0.1, waiting=learning(51))
     assert report.pages_left == 0  # the bar stays, and is full
 
 
@@ -152,48 +151,39 @@ def test_a_crawl_that_has_fetched_all_has_the_time_left_that_the_model_takes() -
     [
         ({}, 0, "product: no page of it yet"),
         ({}, 1, "learning product: 1 page waits"),
-        ({"llmcrawler/max_records": 9}, 4, "learning product: 4 pages wait, 0 of 9 records"),
-        (
-            {"llmcrawler/goal_records": 1, "llmcrawler/page_types/product": 1},
-            4,
-            "product: 1 record, 1 of 23 pages, 4 more wait",
-        ),
+        ({"max_records": 9}, 4, "learning product: 4 pages wait, 0 of 9 records"),
+        ({"goal_records": 1, "page_types/product": 1}, 4, "product: 1 record, 1 of 23 pages, 4 more wait"),
     ],
 )
-def test_the_goal_says_what_its_pages_wait_for(stats: dict[str, int], waiting: int, words: str) -> None:
+def test_the_goal_says_what_its_pages_wait_for(stats, waiting, words):
     wait = ModelWait(for_learning=waiting + 1, by_type=Counter(product=waiting, other=1))
-    assert f" | goal: {words}" in CrawlProgress(Clock()).sample({**LEARNING, **stats}, FLOW, None, wait).as_line()
+    stats = LEARNING | {f"llmcrawler/{name}": value for name, value in stats.items()}
+    assert f" | goal: {words}" in Sampled().after(0, stats, waiting=wait).as_line()
 
 
-def test_a_crawl_that_may_find_more_urls_takes_at_least_so_long() -> None:
-    clock = Clock()
-    progress = CrawlProgress(clock)
-    clock.seconds += 10
-    report = progress.sample({**STATS, "llmcrawler/frontier/queued": 40, "llmcrawler/frontier/leased": 10}, FLOW)
+def test_a_crawl_that_may_find_more_urls_takes_at_least_so_long():
+    report = Sampled().after(10, {**STATS, "llmcrawler/frontier/queued": 40, "llmcrawler/frontier/leased": 10})
     assert report.pages_left == 50
     assert "at least 5.2 s left" in report.as_line()
 
 
-def test_the_time_is_shared_out_among_the_limits_that_held_the_crawl_back() -> None:
-    clock, timeline = Clock(), Timeline()
-    progress = CrawlProgress(clock)
-    for seconds, state in ((25, FLOW), (5, DownloadFlow(FLOW.hosts, 32, backing_out=True))):
-        clock.seconds += seconds
-        timeline.add_sample(progress.sample(STATS, state, 1.1), seconds)
+def test_the_time_is_shared_out_among_the_limits_that_held_the_crawl_back():
+    progress, timeline = Sampled(), Timeline()
+    for seconds, flow in ((25, FLOW), (5, replace(FLOW, backing_out=True))):
+        timeline.add_sample(progress.after(seconds, flow=flow, latency=1.1), seconds)
     assert timeline.total().limits == {"requests in flight per host": 25, "pages in process": 5}
 
 
-def drawn_on(report: ProgressReport, columns: int, lines: int, title: str = "llmcrawler explore") -> str:
-    console = Console(file=io.StringIO(), width=columns, height=lines, force_terminal=False)
+def drawn_on(report, columns, lines, title="llmcrawler explore"):
+    file = io.StringIO()
     drawing, height = panel(report, title, columns, lines)
-    console.print(drawing)
-    assert isinstance(console.file, io.StringIO)
-    drawn = console.file.getvalue()
+    Console(file=file, width=columns, height=lines, force_terminal=False).print(drawing)
+    drawn = file.getvalue()
     assert len(drawn.splitlines()) == height
     return drawn
 
 
-def busy_report() -> ProgressReport:
+def busy_report():
     stats = {
         **STATS,
         **{f"llmcrawler/page_types/a-page-type-{n}": 10 - n for n in range(8)},
@@ -207,14 +197,11 @@ def busy_report() -> ProgressReport:
         "llmcrawler/llm/cached_answers": 12,
     }
     hosts = [HostThrottle(f"host-{n}.example", 5, 0.2, 5, 2, latency_p50=0.1, latency_p95=0.2) for n in range(5)]
-    clock = Clock()
-    progress = CrawlProgress(clock)
-    clock.seconds += 25
-    return progress.sample(stats, DownloadFlow(hosts, 32), 1.1)
+    return Sampled().after(25, stats, DownloadFlow(hosts, 32), 1.1)
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40), (60, 12)])
-def test_a_panel_fits_its_terminal_with_whole_names(columns: int, lines: int) -> None:
+def test_a_panel_fits_its_terminal_with_whole_names(columns, lines):
     drawn = drawn_on(busy_report(), columns, lines).splitlines()
     assert {len(line) for line in drawn} == {columns}
     assert len(drawn) < lines
@@ -224,12 +211,9 @@ def test_a_panel_fits_its_terminal_with_whole_names(columns: int, lines: int) ->
     assert len(shown) == min(len(names), lines - 5)
     parts = [line.rstrip("│ ").rpartition(", ")[2] for line in drawn[2:-1]]
     assert columns < 80 or all("…" not in last or last == "…" for last in parts)  # none is cut in its middle
-
-
-def test_a_panel_tells_of_the_goal_and_the_records() -> None:
-    drawn = drawn_on(busy_report(), 80, 24)
-    assert "goal       product: 46 of 200 records, 80 of 88 pages" in drawn
-    assert "records    product 46 of 80 pages, article 1 of 3 pages" in drawn
+    if columns >= 80:
+        assert "goal       product: 46 of 200 records, 80 of 88 pages" in "\n".join(drawn)
+        assert "records    product 46 of 80 pages, article 1 of 3 pages" in "\n".join(drawn)
 
 
 @pytest.mark.parametrize(
@@ -243,11 +227,11 @@ def test_a_panel_tells_of_the_goal_and_the_records() -> None:
         (4, "fir…"),
     ],
 )
-def test_parts_are_left_out_whole(width: int, shown: str) -> None:
+def test_parts_are_left_out_whole(width, shown):
     assert fitted(["first", "second", "third"], width) == shown
 
 
-def test_a_terminal_that_becomes_narrower_is_cleared_of_what_it_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_becomes_narrower_is_cleared_of_what_it_folded(monkeypatch):
     written = io.StringIO()
     for name, value in {"TERM": "xterm", "COLUMNS": "120", "LINES": "40"}.items():
         monkeypatch.setenv(name, value)
@@ -267,23 +251,14 @@ def test_a_terminal_that_becomes_narrower_is_cleared_of_what_it_folded(monkeypat
     assert cleared == [height - 1, 2 * height - 1, height - 1, 3 * height - 1, height - 1]
 
 
-def test_a_name_from_a_page_cannot_steer_the_terminal() -> None:
-    stats = {**STATS, "llmcrawler/page_types/[bold]\x1b[2Jx\n": 200}
-    report = CrawlProgress(Clock()).sample(stats, FLOW)
+def test_a_name_from_a_page_cannot_steer_the_terminal():
+    report = Sampled().after(0, {**STATS, "llmcrawler/page_types/[bold]\x1b[2Jx\n": 200})
     assert "\x1b" not in report.as_line()
     assert "\n" not in report.as_line()
     drawn = drawn_on(report, 100, 40, "crawl [red]\x1b[2J")
     assert "\x1b" not in drawn
-    assert "[bold]�[2Jx" in drawn
-    assert "crawl [red]" in drawn
-    assert "96 pages" in drawn
-
-
-def test_a_cost_is_shown_where_it_is_known() -> None:
-    figures = read_figures({**STATS, "llmcrawler/llm/cost_usd": 0.01234})
-    assert figures.llm.cost_usd == 0.01234
-    line = CrawlProgress(Clock()).sample({**STATS, "llmcrawler/llm/cost_usd": 0.01234}, FLOW).as_line()
-    assert "$0.0123" in line
+    for words in ("[bold]�[2Jx", "crawl [red]", "96 pages"):
+        assert words in drawn
 
 
 @pytest.mark.parametrize(
@@ -298,7 +273,7 @@ def test_a_cost_is_shown_where_it_is_known() -> None:
         (7260, "2 h 1 min"),
     ],
 )
-def test_durations_are_written_as_people_say_them(seconds: float, words: str) -> None:
+def test_durations_are_written_as_people_say_them(seconds, words):
     assert duration(seconds) == words
 
 
@@ -310,16 +285,12 @@ def test_a_download_says_how_far_it_is_at_every_twentieth(caplog):
     assert len(caplog.messages) == 21
     assert caplog.messages[0] == "Fetching the model [....................] 0% of 0.00 GB"
     assert caplog.messages[10] == "Fetching the model [##########..........] 50% of 0.00 GB"
+    DownloadProgress("of unknown size")(0, 0)
+    assert len(caplog.messages) <= 22
 
 
-def test_an_unknown_size_does_no_harm(caplog):
-    DownloadProgress("the model")(0, 0)
-    assert len(caplog.messages) <= 1
-
-
-def flow(concurrency: float = 5, gap: float = 0.2, waiting: int = 2, hosts: int = 1, total: int = 32) -> DownloadFlow:
-    throttles = [HostThrottle(f"h{n}", concurrency, gap, in_flight=1, waiting=waiting) for n in range(hosts)]
-    return DownloadFlow(throttles, total)
+def flow(concurrency=5, gap=0.2, waiting=2, hosts=1, total=32):
+    return DownloadFlow([HostThrottle(f"h{n}", concurrency, gap, 1, waiting) for n in range(hosts)], total)
 
 
 @pytest.mark.parametrize(
@@ -333,30 +304,23 @@ def flow(concurrency: float = 5, gap: float = 0.2, waiting: int = 2, hosts: int 
         # The slower of the limits would let 50 through.
         (flow(gap=0), 20, 0.1, "the speed of this machine", "20.0 requests/s where 50.0 are allowed"),
         (flow(gap=0), 100, 0.0, "the speed of this machine", "5000.0 are allowed"),
-        (DownloadFlow(flow().hosts, 32, backing_out=True), 4.9, 0.1, "pages in process", "downloads wait"),
+        (replace(flow(), backing_out=True), 4.9, 0.1, "pages in process", "downloads wait"),
     ],
 )
-def test_the_limit_that_binds_is_named_with_its_figures(
-    state: DownloadFlow, rate: float, latency: float, name: str, words: str
-) -> None:
+def test_the_limit_that_binds_is_named_with_its_figures(state, rate, latency, name, words):
     limit = binding_limit(state, rate, latency, queued=100)
-    assert limit is not None
     assert limit.name == name
     assert words in limit.words
 
 
-def test_a_crawl_with_nothing_waiting_is_held_back_by_the_urls_it_knows() -> None:
-    limit = binding_limit(flow(waiting=0), 1.0, 0.1, queued=0)
-    assert limit is not None
-    assert limit.name == "waiting for links to follow"
+def test_a_crawl_with_nothing_waiting_is_held_back_by_the_urls_it_knows():
+    assert binding_limit(flow(waiting=0), 1.0, 0.1, queued=0).name == "waiting for links to follow"
 
 
 @pytest.mark.parametrize(
     ("rate", "latency", "state"), [(0.0, 0.1, flow()), (1.0, None, flow()), (1.0, 0.1, DownloadFlow())]
 )
-def test_nothing_is_said_before_there_is_something_to_judge_by(
-    rate: float, latency: float | None, state: DownloadFlow
-) -> None:
+def test_nothing_is_said_before_there_is_something_to_judge_by(rate, latency, state):
     assert binding_limit(state, rate, latency, queued=10) is None
 
 
@@ -378,5 +342,5 @@ FETCHING = ModelWait(for_learning=1, calls_due=3, is_starting=True, fetched_byte
         (FETCHING, "1 page waits for the model, which is being fetched: 340 of 1,117 MB"),
     ],
 )
-def test_a_line_says_what_pages_wait_for(waiting: ModelWait, words: str) -> None:
+def test_a_line_says_what_pages_wait_for(waiting, words):
     assert "; ".join(waiting.parts()) == words
