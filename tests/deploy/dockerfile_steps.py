@@ -24,11 +24,14 @@ from pathlib import Path
 
 from docker.utils import exclude_paths
 from dockerfile_parse import DockerfileParser
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
-from tests.deploy.constraints import CONSTRAINTS, pinned_versions, requirements_in
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, environment
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
+CONSTRAINTS = ROOT / "deploy" / "constraints.txt"
 _NOTED = ("apt-get", "useradd", "chown")
 _NOTING = '#!/bin/sh\necho "${0##*/} $*" >> "$NOTED"\n'
 _PIP = '#!/bin/sh\nexec python -m pip "$@"\n'
@@ -207,3 +210,18 @@ def _write_empty_wheel(folder: Path, name: str, number: str) -> None:
     with zipfile.ZipFile(folder / f"{name}-{number}-py3-none-any.whl", "w") as wheel:
         for path, text in files.items():
             wheel.writestr(path, text)
+
+
+def requirements_in(file: Path) -> list[Requirement]:
+    lines = (line.partition("#")[0].strip() for line in file.read_text().splitlines())
+    return [Requirement(line) for line in lines if line]
+
+
+def pinned_versions() -> dict[str, Version]:
+    """The versions of all packages in the images, by their canonical names."""
+    pins = {}
+    for one in requirements_in(CONSTRAINTS):
+        (pin,) = one.specifier
+        assert pin.operator == "=="
+        pins[canonicalize_name(one.name)] = Version(pin.version)
+    return pins

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.reporting import ExitStatus
-from tests.deploy.constraints import requirements_in
-from tests.deploy.dockerfile_steps import Build, Image
+from tests.deploy.dockerfile_steps import Build, Image, requirements_in
 from tests.deploy.manifests import DEPLOY, EXPORTED, arguments, composed, jobs
 from tests.e2e.crawling import ROOT, free_port
 from tests.servers.many_pages import ManyPages
