@@ -89,7 +89,6 @@ def _share_the_parts(settings: BaseSettings) -> None:
 
 
 def _add(settings: BaseSettings, name: str, *paths: str) -> None:
-    """Add components in the places that they have in this project."""
     for path in paths:
         settings[name].set(path, getattr(ours, name)[path], "addon")
 

@@ -102,7 +102,6 @@ class FeedLine:
         return cls(**{**line, "error": PageError(**error) if error else None})
 
     def as_line(self) -> dict[str, Any]:
-        """Return the fields as plain JSON."""
         line = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**line, "error": None if self.error is None else asdict(self.error)}
 
@@ -215,7 +214,6 @@ FeedItem = Page | Url  # the item that a leased url leads to
 
 
 def feed_item_of(line: dict[str, Any]) -> FeedItem:
-    """Return the item that `as_line` gave this of."""
     return Url.of_line(line) if line.get("kind") == "url" else Page.of_line(line)
 
 

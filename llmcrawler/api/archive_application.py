@@ -68,8 +68,6 @@ class ArchivePart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartCounts:
-    """Counts of lines, of those with a record, and of those with an error."""
-
     lines: int = 0
     records: int = 0
     errors: int = 0

@@ -165,7 +165,6 @@ class BatchExtractor:
         self._thread = ThreadPoolExecutor(1, "page-lines")
 
     def lines(self, pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return a line for each page, in their order. See `extract_batch`."""
         return self._thread.submit(self._loop.run, self._lines(pages)).result()
 
     def close(self) -> None:

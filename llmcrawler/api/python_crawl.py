@@ -200,7 +200,6 @@ class WholeLines:
         self._file: IO[bytes] | None = None
 
     def more(self) -> Iterator[str]:
-        """Yield the lines that have come since the last time."""
         if self._file is None:
             with suppress(FileNotFoundError):
                 self._file = self._path.open("rb")
@@ -250,7 +249,6 @@ class CrawlLog:
 
 
 def _text(value: Any) -> str:
-    """Return an argument as the command line has it."""
     if isinstance(value, Mapping):
         return ",".join(f"{name}:{kind}" for name, kind in value.items())
     if isinstance(value, (list, tuple)):
@@ -312,7 +310,6 @@ def progress_output(asked: bool | Callable[[str], None]) -> Callable[[str], None
     handle: Any = None
 
     def show_in_cell(text: str) -> None:
-        """Replace the text of one output under the cell that runs."""
         nonlocal handle
         content = {"text/plain": text}
         if handle is None:

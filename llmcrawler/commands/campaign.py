@@ -114,7 +114,6 @@ class Command(Offline, ScrapyCommand):
         return is_over
 
     def _rules(self, opts: argparse.Namespace) -> Any:
-        """Raise ConfigError for what no crawl of the campaign could be started with."""
         from llmcrawler.campaigns.campaign_run import CampaignRules
         from llmcrawler.campaigns.site_lines import FORMATS
         from llmcrawler.core.storage.feeds.feed_checks import require_format
@@ -139,7 +138,6 @@ class Command(Offline, ScrapyCommand):
         )
 
     def _crawls(self, folder: Path, storage: Any, opts: argparse.Namespace) -> tuple[Any, int]:
-        """Return what the campaign is crawled by, and how many cores that has."""
         from functools import partial
 
         from llmcrawler.campaigns.cluster_crawls import ClusterCrawls, RayCluster
@@ -218,7 +216,6 @@ def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:
-    """Return NAME=VALUE options as a dict. Raises ConfigError for one that is none."""
     from llmcrawler.errors import ConfigError
 
     pairs = [one.partition("=") for one in given]

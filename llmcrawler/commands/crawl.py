@@ -184,7 +184,6 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
 
 
 def keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
-    """Choose a feed where the lines would be kept nowhere."""
     from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY, default_feed, needs_feed
 
     if needs_feed(settings, arguments):

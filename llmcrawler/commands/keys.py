@@ -62,7 +62,6 @@ class Command(Offline, ScrapyCommand):
 
 
 def _make(file: Path) -> str:
-    """Write a new key and its directory; return what to do with them."""
     from llmcrawler.core.politeness import bot_auth
 
     key, directory = bot_auth.BotKey.generate(), file.with_name(bot_auth.DIRECTORY_NAME)

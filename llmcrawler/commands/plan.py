@@ -124,8 +124,6 @@ class Command(Described, BaseRunSpiderCommand):
 
 
 class _Progress:
-    """Tells on stderr how far the sample is, from when the spider is opened until it is closed."""
-
     def __init__(self, crawler: Crawler, most_pages: int) -> None:
         self._crawler = crawler
         self._most_pages = most_pages

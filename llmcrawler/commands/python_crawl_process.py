@@ -14,7 +14,6 @@ import threading
 
 
 def main() -> None:
-    """Run the command, and exit with its status."""
     line = b""
     while not line.endswith(b"\n"):
         got = os.read(0, 65536)

@@ -48,7 +48,6 @@ class Command(WithLog, ShellCommand):
         super().run(args, opts)
 
     def update_vars(self, vars: dict[str, Any]) -> None:  # noqa: A002 - Scrapy's name
-        """Add functions that take a response, or the one that the shell has now."""
         if self._extractor is None:
             return
         from llmcrawler.engine.responses import page_text

@@ -60,7 +60,6 @@ class ListFaults:
         self.tasks: list[ListedTask] = []
 
     def takes(self, task: ListedTask) -> bool:
-        """Count a task if it cannot be fetched."""
         if task.fault:
             self._count += 1
             self._first = self._first or task.fault
@@ -79,7 +78,6 @@ class ListFaults:
 
 
 def _of_text(read: Callable[[str], Any]) -> BeforeValidator:
-    """Read what came as text; values of Python stay as they are."""
     return BeforeValidator(lambda given: read(given) if isinstance(given, str) else given)
 
 
@@ -155,7 +153,6 @@ class ExploreOptions(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Read the list of start urls, if there is one."""
         if not isinstance(given.get("urls"), str):
             return given
         listed, faults = open_list("urls", given["urls"]), ListFaults(keeps=True)
@@ -169,7 +166,6 @@ class ExploreOptions(BaseModel):
 
     @classmethod
     def arguments(cls) -> dict[str, FieldInfo]:
-        """Return the arguments of the spider by name."""
         named = {one.alias or name: one for name, one in cls.model_fields.items() if one.description}
         return {name: one for name, one in named.items() if name not in cls.refused}
 
@@ -271,7 +267,6 @@ class ExtractOptions(ExploreOptions):
     @model_validator(mode="before")
     @classmethod
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Go through the whole list once."""
         listed, keys = list_of(given), split_names(given.get("keys", ""))
         if keys and listed.kind != "tasks":
             raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
@@ -357,7 +352,6 @@ class MapOptions(ExploreOptions):
 
 
 def argument_names() -> frozenset[str]:
-    """Return the names of the arguments of all spiders."""
     return frozenset().union(*(one.arguments() for one in (ExploreOptions, ExtractOptions, MapOptions)))
 
 

@@ -153,7 +153,6 @@ class PolitenessSettings(SettingsGroup):
         return product_token(self.robots_agent)
 
     def page_robots(self) -> PageRobots:
-        """Return the reader of what pages say to this crawler."""
         return PageRobots(self.robots_token, self.robots_meta_obey)
 
 
@@ -212,7 +211,6 @@ class ProxySettings(SettingsGroup):
         return BanRules(self.proxy_ban_statuses, marks)
 
     def validator(self) -> Callable[[Any], Any] | None:
-        """Return the function that VALIDATE_RESPONSE names."""
         if not self.validate_response:
             return None
         function = _load("VALIDATE_RESPONSE", self.validate_response)
@@ -270,7 +268,6 @@ class MonitoringSettings(SettingsGroup):
             ) from error
 
     def textfile_of(self, worker: str) -> Path | None:
-        """Return the file of a worker's metrics, if there is one."""
         file = self.metrics_textfile
         return file and file.with_name(file.name.replace("%(worker)s", worker))
 
@@ -517,7 +514,6 @@ class ModelSettings(SettingsGroup):
 
 
 def check_groups(settings: BaseSettings) -> None:
-    """Raise ConfigError for a wrong value of any group."""
     for group in SettingsGroup.__subclasses__():
         group.of(settings)
 

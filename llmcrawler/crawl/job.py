@@ -199,7 +199,6 @@ class Job:
         self._database.post_and_wait(lambda connection: note_feed_file(connection, path, offset, place))
 
     def note_run(self, run: Run) -> None:
-        """Write the figures of this run; they replace those that it has written before."""
         self._database.post(lambda connection: write_run(connection, run))
 
     async def close(self, reason: str) -> None:
@@ -390,7 +389,6 @@ def count_pages(connection: JobConnection) -> tuple[int, int, int, int]:
 
 
 def note_feed_file(connection: sqlite3.Connection, path: Path, offset: int, place: os.stat_result) -> None:
-    """Note that a feed's file was opened, with `offset` bytes in it that are not of this job."""
     connection.execute(
         "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?, ?)", (str(path), offset, place.st_dev, place.st_ino)
     )

@@ -142,7 +142,6 @@ def _answer_cache(where: str) -> AnswerCache | None:
 
 
 def count_usage(stats: StatsCollector, model: LanguageModel) -> None:
-    """Put what was asked and what it has cost into the stats."""
     for name, value in model.figures().items():
         stats.set_value(f"llmcrawler/llm/{name}", value)
     if model.failure:

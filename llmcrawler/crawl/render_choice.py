@@ -44,7 +44,6 @@ class RenderChoice:
         self._templates: OrderedDict[tuple[str, str], _Trials] = OrderedDict()
 
     def goes_straight(self, url: str) -> bool:
-        """Tell whether the page is fetched by the browser in the first place."""
         if self.mode != AUTO:
             return self.mode == ALWAYS
         if route_of(url):

@@ -59,12 +59,10 @@ def _defaults() -> Mapping[str, Any]:
 
 
 def default_of(name: str) -> Any:
-    """Return the default of a setting of Scrapy or of this project; None where it has none."""
     return _defaults().get(name)
 
 
 def known_settings() -> frozenset[str]:
-    """Return the names of the settings of Scrapy, of its browser and of this project."""
     return _WITHOUT_DEFAULT | _defaults().keys()
 
 
@@ -138,7 +136,6 @@ def check_values(settings: BaseSettings) -> None:
 
 
 def check_log(settings: BaseSettings) -> None:
-    """Raise ConfigError for a log that could not be written."""
     level = settings.get("LOG_LEVEL")
     if not str(level).isdecimal() and str(level) not in logging.getLevelNamesMapping():
         raise ConfigError(f"LOG_LEVEL={level!r}: it is one of {', '.join(_LEVELS)}")
@@ -168,7 +165,6 @@ def check_paths(settings: BaseSettings, names: Iterable[str] = _COMPONENTS) -> N
 
 
 def _moved_to(path: str) -> str:
-    """Return where a component of ours is now; "" for all others."""
     if not path.startswith(_OURS):
         return ""
     for name in (*_COMPONENTS, *(f"{one}_BASE" for one in _COMPONENTS)):

@@ -56,7 +56,6 @@ _READERS: dict[str, template_store.Reader] = {
 
 
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
-    """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
     check_settings(settings)
     kept, model_settings = JobSettings.of(settings), ModelSettings.of(settings)
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
@@ -157,7 +156,6 @@ def wants_exchanges(settings: BaseSettings) -> bool:
 
 
 def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:
-    """Refuse a column that no record will have, where the fields of records were asked for."""
     if options.wanted is None:
         return
     known = [*dict.fromkeys(one.group or one.name for one in options.wanted.fields), *Page.__dataclass_fields__]

@@ -98,7 +98,6 @@ class TaskList:
             raise ConfigError(f"{self.argument}: cannot be read: {error}") from error
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
-        """Yield each entry and the place where it stands."""
         if self.kind == "tasks":
             yield from ((f"task {key!r}", (key, value)) for key, value in self._load_tasks().items())
             return
@@ -207,7 +206,7 @@ def open_list(name: str, file: str) -> TaskList:
 
 @cache
 def _standard_input() -> IO[bytes]:
-    """Copy standard input to a file that lasts as long as this process: the list is gone through several times."""
+    # A copy that lasts as long as this process, as the list is gone through several times.
     copy = tempfile.NamedTemporaryFile(prefix="llmcrawler-", suffix=".urls")  # noqa: SIM115 - see above
     shutil.copyfileobj(sys.stdin.buffer, copy)
     copy.flush()
@@ -332,7 +331,6 @@ class ArchiveList:
             yield ListedTask(url, None if fault else json.dumps({_PLACE: page.place}), fault)
 
     def digest(self) -> str:
-        """Return what tells these archives from others."""
         sizes = [archive_size(file) for file in self.files]
         return blake2b(repr((self.files, sizes, self.root)).encode(), digest_size=6).hexdigest()
 

@@ -156,7 +156,6 @@ class Understanding:
         return verdict[0] if verdict else None
 
     def waiting(self) -> ModelWait:
-        """Return what pages wait for just now."""
         learning = [one for one in self.records.all_learners if one.is_learning]
         by_type, for_learning = waiting_by_type(self.records.all_learners), waiting_by_type(learning).total()
         waiting = ModelWait(
