@@ -30,7 +30,7 @@ from lxml import html as lxml_html
 from benchmarks.content_data import pages
 from llmcrawler.core.content import main_text, read_page
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Classifier, Question
-from llmcrawler.core.understanding.extraction import RecordQuestion, RecordRules, Records, RecordTypes
+from llmcrawler.core.understanding.extraction import RecordQuestion, RecordRules, Records
 from llmcrawler.core.understanding.templates import words_of
 
 FLOOR = 0.98
@@ -265,7 +265,7 @@ class SinglePages:
     """Records of pages that are alone, by the parts that a crawl without a model has."""
 
     def __init__(self, *, own_types: bool) -> None:
-        self._records = Records(None, RecordRules(), record_types=RecordTypes(), pressure=lambda _held: "idle")
+        self._records = Records(None, RecordRules(), pressure=lambda _held: "idle")
         self._own_types = own_types
         self.judged: Counter[tuple[str, str]] = Counter()
 

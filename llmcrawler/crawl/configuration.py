@@ -319,13 +319,13 @@ class RecordSettings(SettingsGroup):
     record_max_relearned: Natural
     record_singletons: Flag
 
-    @property
-    def rules(self) -> RecordRules:
+    def rules(self, options: ExploreOptions) -> RecordRules:
         return RecordRules(
             min_pages=self.record_min_pages,
             learn_pages=self.record_learn_pages,
             max_relearned=self.record_max_relearned,
             training=TrainingRules(self.record_samples, self.record_max_samples, self.record_sample_tokens),
+            record_types=self.types(options),
         )
 
     def types(self, options: ExploreOptions) -> RecordTypes:

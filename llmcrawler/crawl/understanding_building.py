@@ -128,8 +128,7 @@ class Understanding:
                 single = SingleRecords(self.annotator, rules.record_sample_tokens, runner)
         return Records(
             self.annotator,
-            rules.rules,
-            record_types=rules.types(options),
+            rules.rules(options),
             pressure=self._reason_to_flush,
             requested=options.wanted,
             on_learned=lambda _learner: self.templates.note_change(),

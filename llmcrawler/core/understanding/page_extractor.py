@@ -189,8 +189,7 @@ class PageExtractor:
     def _knowledge(self, name: str, grouper: TemplateGrouper) -> _SiteKnowledge:
         records = Records(
             None,
-            RecordRules(),
-            record_types=self._rules.record_types,
+            RecordRules(record_types=self._rules.record_types),
             pressure=lambda _held: None,
             requested=self._rules.requested,
             runner=self._runner,

@@ -40,6 +40,7 @@ from llmcrawler.core.understanding.extraction.learner import (
 )
 from llmcrawler.core.understanding.extraction.record_schema import (
     Field,
+    RecordTypes,
     RecordValidator,
     RequestedSchema,
     assemble,
@@ -74,12 +75,13 @@ BY_MODEL: Final = "llm"
 @dataclass(frozen=True, slots=True)
 class RecordRules:
     """The rules for learning a template: from `learn_pages` pages on, or from `min_pages` when no more are to come; and
-    how often it is learned anew."""
+    how often it is learned anew. `record_types` are the page types that have a record at all."""
 
     min_pages: int = 5
     learn_pages: int = 20
     max_relearned: int = 2
     training: TrainingRules = field(default_factory=TrainingRules)
+    record_types: Container[str] = field(default_factory=RecordTypes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class Records:
     """Makes the records of one crawl, and learns how from what `annotator` points at: without one no page waits, and
     each has what its template taught an earlier crawl, or its structured data. `pressure` gets the number of waiting
     pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "stopped"), or None; after
-    "stopped" nothing is learned. `record_types` are the page types that have a record at all. `on_learned` is called
+    "stopped" nothing is learned. `on_learned` is called
     with each learner that has a new variant, `count` with the name and number of what is worth a stat; `single` asks
     the model about one page that is left over.
     """
@@ -139,7 +141,6 @@ class Records:
         annotator: Annotator | None,
         rules: RecordRules,
         *,
-        record_types: Container[str],
         pressure: Callable[[int], str | None],
         requested: RequestedSchema | None = None,
         on_learned: Callable[[Learner], None] = lambda _learner: None,
@@ -149,7 +150,6 @@ class Records:
     ) -> None:
         self._annotator = annotator
         self._rules = rules
-        self._record_types = record_types
         self._pressure = pressure
         self._requested = requested
         self._count = count
@@ -164,7 +164,7 @@ class Records:
 
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
         """Return the page's record. It may wait until its template is learned; nothing of model or page raises."""
-        if question.page_type not in self._record_types and not question.is_guess:
+        if question.page_type not in self._rules.record_types and not question.is_guess:
             return RecordAnswer()
         try:
             return await self._record_of(question)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ class Unasked:
 def records(*learners: Learner, annotator: Annotator | None = None) -> Records:
     """Records that learn from the first page on, if they have to."""
     rules = RecordRules(min_pages=1, learn_pages=1)
-    made = Records(annotator or Unasked(), rules, record_types={"product"}, pressure=lambda _: None)
+    made = Records(annotator or Unasked(), replace(rules, record_types={"product"}), pressure=lambda _: None)
     made.restore(learners)
     return made
 

@@ -15,7 +15,6 @@ from llmcrawler.core.understanding.extraction import (
     RecordQuestion,
     RecordRules,
     Records,
-    RecordTypes,
     requested_fields,
     waiting_by_type,
 )
@@ -46,7 +45,7 @@ class Pressure:
 
 
 def make(annotator: Any, pressure: Pressure | None = None, **changes: Any) -> Records:
-    given: dict[str, Any] = {"record_types": RecordTypes(), "pressure": pressure or Pressure(), **changes}
+    given: dict[str, Any] = {"pressure": pressure or Pressure(), **changes}
     return Records(annotator, given.pop("rules", RULES), **given)
 
 
