@@ -32,12 +32,7 @@ from llmcrawler.fleet.session import WorkerReport
 SILENT_SECONDS: Final = 10.0  # workers say each second that they are there
 
 _TIMEOUT_SECONDS: Final = 30.0  # a script of another crawl may take a while
-_REFUSALS: Final = (
-    faults.ConnectionError,
-    faults.TimeoutError,
-    faults.NoPermissionError,
-    faults.ReadOnlyError,
-)
+_REFUSALS: Final = (faults.ConnectionError, faults.TimeoutError, faults.NoPermissionError, faults.ReadOnlyError)
 _AT_ONCE: Final = 500  # keys in one command, so that none holds up the other crawls in the same Redis
 _NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners draining owned_by hungry leases replies
     attempts added errors dead_letters learned manners heartbeats left lost ended beat_at grace_until answers llm:spent

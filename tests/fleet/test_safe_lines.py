@@ -27,9 +27,7 @@ class Exporter:
             file = storage.open(None)
             self.slots.append(stub(storage=storage, format=name, feed_options={}, filter=accepts_all, file=file))
         self.crawler = stub(
-            get_extension=lambda _cls: self,
-            spider=object(),
-            signals=stub(connect=lambda _handler, _signal: None),
+            get_extension=lambda _cls: self, spider=object(), signals=stub(connect=lambda _handler, _signal: None)
         )
         self.feeds = SafeLines(self.crawler)
 

@@ -22,12 +22,7 @@ from urllib.parse import urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from llmcrawler.core.urls import normalise, origin_of, relative_url
 from llmcrawler.errors import ConfigError
@@ -126,12 +121,7 @@ def directory_headers(keys: Sequence[BotKey], authority: str, *, created: int, d
     covered = {'"@authority";req': authority, '"content-digest"': digest}
     signed = [
         signature_fields(
-            key,
-            f"sig{at}",
-            covered,
-            created=created,
-            expires=created + days * _DAY_SECONDS,
-            tag=DIRECTORY_NAME,
+            key, f"sig{at}", covered, created=created, expires=created + days * _DAY_SECONDS, tag=DIRECTORY_NAME
         )
         for at, key in enumerate(keys, 1)
     ]

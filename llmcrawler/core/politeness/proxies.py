@@ -15,12 +15,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.core.politeness.proxy_sources import (
-    ANYWHERE,
-    Proxy,
-    ProxyProvider,
-    load_http_client,
-)
+from llmcrawler.core.politeness.proxy_sources import ANYWHERE, Proxy, ProxyProvider, load_http_client
 from llmcrawler.errors import NoProxy
 
 logger = logging.getLogger(__name__)

@@ -525,12 +525,7 @@ class SiteRights:
     """
 
     def __init__(
-        self,
-        policy: RightsPolicy,
-        token: str = "",
-        *,
-        reads_files: bool = True,
-        reads_robots: bool = False,
+        self, policy: RightsPolicy, token: str = "", *, reads_files: bool = True, reads_robots: bool = False
     ) -> None:
         self.policy = policy
         self._token = token

@@ -124,11 +124,7 @@ CASES = [
     ),
     Case(ours("# Disallow: /", "Disallow: /foo/quz#qux", "Allow: /"), allowed=("/foo/bar",), forbidden=("/foo/quz",)),
     # -- Google's own
-    Case(
-        INDEX,
-        allowed=("/allowed-slash/index.html",),
-        forbidden=("/allowed-slash/index.htm", "/anyother-url"),
-    ),
+    Case(INDEX, allowed=("/allowed-slash/index.html",), forbidden=("/allowed-slash/index.htm", "/anyother-url")),
     # "index.html" stands for itself in the RFC.
     Case(INDEX, allowed=("/allowed-slash/",), is_google_only=True),
     Case(ours(f"disallow: {LONG_SHUT}/qux"), allowed=("/fux",)),
@@ -170,9 +166,7 @@ CASES = [
         ),
     ),
     Case(
-        only("/fish*.php"),
-        allowed=("/fish.php", "/fishheads/catfish.php?parameters"),
-        forbidden=("/bar", "/Fish.PHP"),
+        only("/fish*.php"), allowed=("/fish.php", "/fishheads/catfish.php?parameters"), forbidden=("/bar", "/Fish.PHP")
     ),
     Case(ours("allow: /p", "disallow: /"), allowed=("/page",)),
     Case(ours("allow: /folder", "disallow: /folder"), allowed=("/folder/page",)),

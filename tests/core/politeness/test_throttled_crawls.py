@@ -10,9 +10,7 @@ from statistics import median
 
 import pytest
 
-from llmcrawler.core.politeness.throttling import (
-    ThrottleRules,
-)
+from llmcrawler.core.politeness.throttling import ThrottleRules
 from tests.core.politeness.throttle_simulation import (
     Answer,
     Run,

@@ -205,13 +205,7 @@ def _ended(events: list[Event], now: float) -> Iterator[tuple[Event, bool]]:
         yield heapq.heappop(events), is_late
 
 
-def _finish(
-    policy: HostPolicy,
-    run: Run,
-    now: float,
-    found: Found,
-    in_flight: int,
-) -> ThrottleDecision | None:
+def _finish(policy: HostPolicy, run: Run, now: float, found: Found, in_flight: int) -> ThrottleDecision | None:
     (ends_at, _, at_start, answer), is_late, seen_at = found
     started = ends_at - answer.seconds
     latency = seen_at - started
