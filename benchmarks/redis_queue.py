@@ -23,7 +23,6 @@ from pathlib import Path
 from llmcrawler.core.frontier import UrlTask
 from llmcrawler.fleet.connection import RedisConnection, lua
 from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.session import WorkerHeartbeats, WorkerReport
 from tests.servers.redis_server import RedisServer
 
 LINKS = 20
@@ -84,8 +83,7 @@ async def work(
     frontier: RedisFrontier, number: int, options: argparse.Namespace, times: dict[str, list[float]]
 ) -> None:
     await frontier.open()
-    report = WorkerReport(frontier.connection.worker, "here", 1, time.time())
-    await WorkerHeartbeats(frontier.connection, 3600).beat(report, joins=True)
+    await frontier.connection.run("beat", frontier.connection.worker, "{}", 3600, 1, 0)
     added = options.urls + 10_000_000 * (number + 1)
     for _ in range(options.leases // options.workers):
         leases = await timed(times["lease"], frontier.lease(12, {}, 12))

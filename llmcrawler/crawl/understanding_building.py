@@ -108,7 +108,7 @@ class Understanding:
             },
             ledger=None if job is None else job.ledger,
             forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
-            keep=None if session is None else session.keep,
+            keep=None if session is None else session.keep_learned,
         )
         self.sites = SiteRegistry(self.templates, self.classifier, self.records, duplicates)
 

@@ -86,7 +86,7 @@ class DistributedWorker:
         self.session.safe_lines += self.lines.take_safe()
         try:
             await self.session.drop_lines()
-            await self.session.ownership.keep({}, self._throttle_state())
+            await self.session.keep({}, self._throttle_state())
             await self.session.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
@@ -118,12 +118,12 @@ class DistributedWorker:
             return
         self._counted = started, session.frontier.counts()
         if membership.gone:
-            self.lines.write([Page.of_line(line) for line in await session.inherit()])
+            self.lines.write([Page.of_line(line) for line in await session.inherit(membership.gone)])
         session.safe_lines += self.lines.take_safe()
         await session.drop_lines()
         if started >= self._kept_at + _KEEP_SECONDS:
             self._kept_at = started
-            await session.ownership.keep({}, self._throttle_state())
+            await session.keep({}, self._throttle_state())
         self._tell_of_sites()
         if is_closing(self.crawler):
             return
@@ -172,7 +172,7 @@ class DistributedWorker:
             return  # what is written must not come back
         if site in self.session.frontier.sites:  # else nothing of it was leased yet
             learned = {site: self.understanding.templates.state_of(site)}
-            await self.session.ownership.keep(learned, {site: self._throttle_state().get(site, {})})
+            await self.session.keep(learned, {site: self._throttle_state().get(site, {})})
             self.understanding.sites.forget(site)
         await self.session.give_up(site)
 

@@ -23,7 +23,14 @@ from llmcrawler.items import UrlSource
 if TYPE_CHECKING:
     from llmcrawler.fleet.connection import RedisConnection
 
+logger = logging.getLogger(__name__)
 
+_BLOOM_ERROR: Final = 0.0001
+_FILTERS: Final = {"bloom": f"a Bloom filter ({_BLOOM_ERROR:.2%} taken for known)", "set": "sets of 64-bit hashes"}
+_ADDED_AT_ONCE: Final = 500
+_FIELDS: Final = 5  # of a url in what the scripts return
+_KEPT_SECONDS: Final = 60.0  # of additions; replicas are behind by less than one
+_MAX_PARTS: Final = 100_000  # five of a url: some 6 MB
 _SCHEMES = ("https", "http")
 _DEFAULTS: tuple[Any, ...] = ("", 0, None, None, None)
 
@@ -53,7 +60,6 @@ def unpack(text: str, host: str, group: str, priority: int) -> UrlTask:
 
 
 def _short(url: str | None, host: str) -> str | None:
-    """Cut off the host: most urls of a queue are on it."""
     for scheme in _SCHEMES:
         start = f"{scheme}://{host}/"
         if url is not None and url.startswith(start):
@@ -68,10 +74,8 @@ def _long(url: str, host: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class EndedLease:
-    """A lease that waits to be acknowledged. `lease` is its name in Redis; `losses` are those of its worker when it
-    ended.
-    """
+class _EndedLease:
+    """A lease that waits to be acknowledged. `lease` is its name in Redis; `losses` are those of its worker then."""
 
     lease: str
     url: str
@@ -91,42 +95,6 @@ class EndedLease:
             zlib.compress(json.dumps(line).encode(), 1) if with_line and line is not None else "",
             self.url,
         )
-
-
-_KEPT_SECONDS: Final = 60.0  # replicas are behind by less than one
-_MAX_PARTS: Final = 100_000  # five of a url: some 6 MB
-
-Parts = Sequence[str | int]
-
-
-class RecentAdditions:
-    """Remembers the latest additions of this worker, to repeat those that a failover has lost.
-
-    Numbers additions. Redis keeps the `number` of the last one beside it, so that both are lost together."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._added: deque[tuple[int, float, Parts]] = deque()  # number, moment, parts
-        self._part_count = 0
-
-    def note(self, parts: Parts) -> None:
-        """Note what Redis has confirmed."""
-        self.number += 1
-        self._added.append((self.number, time.monotonic(), parts))
-        self._part_count += len(parts)
-        while self._part_count > _MAX_PARTS or self._added[0][1] < time.monotonic() - _KEPT_SECONDS:
-            self._part_count -= len(self._added.popleft()[2])
-
-    def since(self, number: int) -> list[Parts]:
-        """Return the additions after that number, as far as they are kept."""
-        return [parts for added, _at, parts in self._added if added > number]
-
-
-logger = logging.getLogger(__name__)
-
-_BLOOM_ERROR: Final = 0.0001
-_ADDED_AT_ONCE: Final = 500
-_FIELDS: Final = 5  # of a url in what the scripts return
 
 
 class RedisFrontier:
@@ -168,9 +136,12 @@ class RedisFrontier:
         self._losses = 0  # times that all leases were lost
         self._held: dict[str, str] = {}  # by url: its arrival, and the number of the request that it was leased by
         self._counts = Counts()
-        self._added = RecentAdditions()
-        self._adding = asyncio.Lock()
-        self._ended: list[EndedLease] = []  # not yet acknowledged in Redis
+        # Redis keeps the number of the last addition beside it: what a failover loses is known by that.
+        self._last_added = 0
+        self._added: deque[tuple[int, float, list[str | int]]] = deque()  # number, moment, parts
+        self._part_count = 0
+        self._adding = asyncio.Lock()  # one after the other, so that their number tells which of them Redis has
+        self._ended: list[_EndedLease] = []  # not yet acknowledged in Redis
         self._acking: asyncio.Task[None] | None = None
         self._posted: set[asyncio.Task[Any]] = set()
 
@@ -187,36 +158,38 @@ class RedisFrontier:
 
     async def take_counts(self, counts: Sequence[int], last_added: int) -> None:
         """Note the counts, and add again what Redis has lost of this worker's additions."""
-        self._note(counts)
-        if last_added < self._added.number:
+        self._counts = Counts(*counts)
+        if last_added < self._last_added:
             await self._add_again()
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         new = 0
-        async with self._adding:  # one after the other, so that their number tells which of them Redis has
+        async with self._adding:
             for some in _chunks(list(tasks), _ADDED_AT_ONCE):
-                parts = [part for task in some for part in _parts(task)]
-                new += await self._add(self._added.number + 1, parts)
-                self._added.note(parts)
+                parts: list[str | int] = []
+                for task in some:
+                    parts += (*_bucket_and_key(task.url), f"{task.host}\n{task.group}", task.priority, pack(task))
+                new += await self._add(self._last_added + 1, parts)
+                self._last_added += 1
+                now = time.monotonic()
+                self._added.append((self._last_added, now, parts))
+                self._part_count += len(parts)
+                while self._part_count > _MAX_PARTS or self._added[0][1] < now - _KEPT_SECONDS:
+                    self._part_count -= len(self._added.popleft()[2])
         return new
 
-    async def _add(self, number: int, parts: Parts) -> int:
+    async def _add(self, number: int, parts: Iterable[str | int]) -> int:
         counts, added = await self.connection.run("add", self.connection.worker, number, *parts)
-        self._note(counts)
+        self._counts = Counts(*counts)
         return int(added)
-
-    async def _last_known(self) -> int:
-        """Return the number of the last addition of this worker that Redis has."""
-        counts, number = await self.connection.run("counts", self.connection.worker)
-        self._note(counts)
-        return int(number)
 
     async def _add_again(self) -> None:
         """Queue again what was queued just before a replica replaced the server without having received it."""
         async with self._adding:
-            lost = self._added.since(await self._last_known())
+            _counts, known = await self.connection.run("counts", self.connection.worker)
+            lost = [parts for number, _at, parts in self._added if number > known]
             for parts in (*lost, ()):  # an empty one at the end sets the number right, also when none is kept any more
-                await self._add(self._added.number, parts)
+                await self._add(self._last_added, parts)
         if lost:
             logger.warning("Redis has lost what was last written to it: the urls that were queued are queued again")
 
@@ -226,42 +199,32 @@ class RedisFrontier:
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         self._asking += 1
-        try:
-            return await self._lease(limit, held, per_host, worst)
-        finally:
-            self._asking -= 1
-
-    async def _lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None) -> list[Lease]:
         self._leased += 1
         number, losses = self._leased, self._losses
-        counts, rows = await self.connection.run(
-            "lease",
-            self.connection.worker,
-            number,
-            limit,
-            per_host,
-            "" if worst is None else worst,
-            json.dumps(dict(held)),
-            "" if self.max_pages is None else self.max_pages,
-        )
-        self._note(counts)
-        leases = [_lease(row, self._max_leases) for row in _chunks(rows, _FIELDS)]
-        names = [f"{arrival} {number}" for arrival in rows[::_FIELDS]]
-        for lease in leases:
-            if losses == self._losses:
-                await self._take_up(lease.task)
-        if losses != self._losses:  # they may have been leased since
-            await self.connection.run("release", self.connection.worker, *names)
-            return []
-        self._held |= {lease.url: name for lease, name in zip(leases, names, strict=True)}
-        return leases
-
-    async def _take_up(self, task: UrlTask) -> None:
-        site = site_of(task.host)
-        if site not in self.sites:
-            if self._on_site is not None and not task.fault:
-                await self._on_site(task.url)
-            self.sites.add(site)
+        given = (limit, per_host, "" if worst is None else worst, json.dumps(dict(held)))
+        most = "" if self.max_pages is None else self.max_pages
+        try:
+            counts, rows = await self.connection.run("lease", self.connection.worker, number, *given, most)
+            self._counts = Counts(*counts)
+            leases: dict[str, Lease] = {}  # by their names in Redis
+            for arrival, attempts, queue, priority, packed in _chunks(rows, _FIELDS):
+                host, _, group = queue.decode().partition("\n")
+                task = unpack(packed.decode(), host, group, int(priority))
+                is_lost = int(attempts) >= self._max_leases
+                leases[f"{arrival} {number}"] = Lease(task, int(attempts) + 1, is_lost=is_lost)
+            for lease in leases.values():
+                site = site_of(lease.task.host)
+                if losses == self._losses and site not in self.sites:
+                    if self._on_site is not None and not lease.task.fault:
+                        await self._on_site(lease.url)
+                    self.sites.add(site)
+            if losses != self._losses:  # they may have been leased since
+                await self.connection.run("release", self.connection.worker, *leases)
+                return []
+            self._held |= {lease.url: name for name, lease in leases.items()}
+            return [*leases.values()]
+        finally:
+            self._asking -= 1
 
     def holds(self, url: str) -> bool:
         return url in self._held
@@ -292,7 +255,7 @@ class RedisFrontier:
         lease = self._held.pop(url, None)
         if lease is None:
             return False
-        ended = EndedLease(lease, url, outcome, self._losses, asyncio.get_running_loop().create_future())
+        ended = _EndedLease(lease, url, outcome, self._losses, asyncio.get_running_loop().create_future())
         self._ended.append(ended)
         if self._acking is None:
             self._acking = asyncio.ensure_future(self._ack_all())
@@ -308,7 +271,7 @@ class RedisFrontier:
         released = 0
         for some in _chunks(leases, _ADDED_AT_ONCE):
             counts, were_held = await self.connection.run("release", self.connection.worker, *some)
-            self._note(counts)
+            self._counts = Counts(*counts)
             released += sum(were_held)
         return released
 
@@ -343,7 +306,7 @@ class RedisFrontier:
         finally:
             self._acking = None
 
-    async def _ack_together(self, ended: Sequence[EndedLease]) -> None:
+    async def _ack_together(self, ended: Sequence[_EndedLease]) -> None:
         if self._confirm is not None:
             await self._confirm()
         for one in ended:
@@ -354,38 +317,20 @@ class RedisFrontier:
             return
         unsafe = self._make_safe([one.url for one in ended])
         parts = [part for one in ended for part in one.parts(with_line=one.url in unsafe)]
-        # A page is acknowledged only when the links that it has are queued.
-        while (answer := await self.connection.run("ack", self.connection.worker, self._added.number, *parts))[
-            1
-        ] is None:
-            await self._add_again()
-        counts, done = answer
-        self._note(counts)
+        while True:
+            counts, done = await self.connection.run("ack", self.connection.worker, self._last_added, *parts)
+            if done is not None:
+                break
+            await self._add_again()  # a page is acknowledged only when the links that it has are queued
+        self._counts = Counts(*counts)
         self._on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):
             one.was_held.set_result(bool(was_held))
-
-    def _note(self, counts: Sequence[int]) -> None:
-        self._counts = Counts(*counts)
-
-
-_FILTERS: Final = {"bloom": f"a Bloom filter ({_BLOOM_ERROR:.2%} taken for known)", "set": "sets of 64-bit hashes"}
-
-
-def _parts(task: UrlTask) -> tuple[str | int, ...]:
-    return (*_bucket_and_key(task.url), f"{task.host}\n{task.group}", task.priority, pack(task))
 
 
 def _bucket_and_key(url: str) -> tuple[int, int]:
     key = url_key(url)
     return key % BUCKETS, key // BUCKETS
-
-
-def _lease(row: Sequence[Any], max_leases: int) -> Lease:
-    _arrival, attempts, queue, priority, task = row
-    host, _, group = queue.decode().partition("\n")
-    is_lost = int(attempts) >= max_leases
-    return Lease(unpack(task.decode(), host, group, int(priority)), int(attempts) + 1, is_lost=is_lost)
 
 
 def _chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

@@ -10,11 +10,11 @@ import socket
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from secrets import token_hex
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.core.frontier import Lease
 from llmcrawler.core.storage import SiteState
@@ -34,6 +34,9 @@ from llmcrawler.fleet.connection import (
 )
 from llmcrawler.fleet.redis_frontier import RedisFrontier
 
+if TYPE_CHECKING:
+    from llmcrawler.fleet.safe_lines import SafeLines
+
 logger = logging.getLogger(__name__)
 
 _ACK_SECONDS: Final = 0.05
@@ -41,6 +44,11 @@ _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the
 _LAG_SECONDS: Final = 0.25  # from a heartbeat's answer until the worker acts on it
 _LOG_SECONDS: Final = 10.0  # between two times that sites are logged
 _LOG_SITES: Final = 5  # in a line
+_LOG_LINES: Final = {
+    "taken": "This worker took %s",
+    "taken_over": "This worker took over %s",
+    "given_up": "This worker gave up %s: another one has less to do",
+}
 
 
 class OwnershipLog:
@@ -55,52 +63,35 @@ class OwnershipLog:
         self._worker = worker
         self._clock = clock
         self._written: float | None = None
-        self._taken: list[str] = []
-        self._taken_over: list[str] = []
-        self._given_up: list[str] = []
+        self._sites: dict[str, list[str]] = {kind: [] for kind in _LOG_LINES}
 
     def note_taken(self, site: str, before: str, *, is_known: bool) -> None:
         """Note a site that is this worker's from now on; `before` names its last owner ("": none)."""
         self.counts["taken"] += 1
         if before in ("", self._worker):
-            self._taken.append(site)
-            return
-        self.counts["taken_over"] += 1
-        self._taken_over.append(f"{site} from {before}{' with what was learned of it' if is_known else ''}")
+            self._sites["taken"].append(site)
+        else:
+            self.counts["taken_over"] += 1
+            learned = " with what was learned of it" if is_known else ""
+            self._sites["taken_over"].append(f"{site} from {before}{learned}")
 
     def note_given_up(self, site: str) -> None:
         self.counts["given_up"] += 1
-        self._given_up.append(site)
+        self._sites["given_up"].append(site)
 
     def write(self, *, at_end: bool = False) -> None:
         """Log what was gathered; `at_end` whenever that was done last."""
         now = self._clock()
         if not at_end and self._written is not None and now < self._written + _LOG_SECONDS:
             return
-        if self._taken:
-            logger.info("This worker took %s", _listed(self._taken))
-        if self._taken_over:
-            logger.info("This worker took over %s", _listed(self._taken_over))
-        if self._given_up:
-            logger.info("This worker gave up %s: another one has less to do", _listed(self._given_up))
-        if self._taken or self._taken_over or self._given_up:
-            self._written = now
-        self._taken, self._taken_over, self._given_up = [], [], []
-
-
-def _listed(names: Sequence[str]) -> str:
-    others = len(names) - _LOG_SITES
-    return ", ".join(names[:_LOG_SITES]) + (f" and {others:,} more" if others > 0 else "")
-
-
-async def take_turn(connection: RedisConnection, host: str, gap_seconds: float, *, is_guest: bool) -> None:
-    """Wait until a request to a host may go out that several workers ask, a guest and the owner of its site; the next
-    one follows after the gap at the earliest.
-    """
-    wait = 1.0
-    while wait > 0:
-        wait = float(await connection.run("take_turn", host, gap_seconds, int(is_guest), _LAG_SECONDS))
-        await asyncio.sleep(wait)
+        for kind, sites in self._sites.items():
+            if sites:
+                more = len(sites) - _LOG_SITES
+                logger.info(
+                    _LOG_LINES[kind], ", ".join(sites[:_LOG_SITES]) + (f" and {more:,} more" if more > 0 else "")
+                )
+                sites.clear()
+                self._written = now
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,65 +107,6 @@ class KeptSite:
     age_seconds: float = 0.0
     before: str = ""
     number: int = 0
-
-
-class SiteOwnership:
-    """Reads and writes what belongs to sites. Only what this worker owns is written."""
-
-    def __init__(self, connection: RedisConnection) -> None:
-        self._connection = connection
-        self._kept: dict[str, tuple[int, str]] = {}  # by site: hash of the learned, throttle state
-        self._origins: dict[str, str] = {}
-
-    async def read(self, site: str, origin: str = "") -> KeptSite:
-        """Read what is kept of a site, which is to be asked at an origin from now on; as before where none is given."""
-        self._kept.pop(site, None)
-        packed, throttle, age, before, number = await self._connection.run("read_site", site)
-        learned = None if packed is None else await asyncio.to_thread(_unpacked, packed)
-        origin_before = "" if learned is None else learned.pop("origin")
-        self._origins[site] = origin or origin_before
-        return KeptSite(
-            learned,
-            self._origins[site],
-            json.loads(throttle) if throttle else None,
-            float(age),
-            before.decode(),
-            int(number),
-        )
-
-    async def keep(
-        self, learned: Mapping[str, Any], throttle: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
-    ) -> None:
-        """Write what has changed: `learned` has dataclasses, `throttle` the state of its hosts, both by site."""
-        parts: list[str | bytes] = []
-        for site in {**learned, **(throttle or {})}:
-            known, said = self._kept.get(site, (0, ""))
-            packed, now = b"", known
-            if site in learned:
-                packed, now = await asyncio.to_thread(_packed, learned[site], self._origins.get(site, ""), known)
-            told = json.dumps(throttle[site]) if throttle and site in throttle else said
-            if packed or told != said:
-                parts += [site, packed, told if told != said else ""]
-                self._kept[site] = now, told
-        if parts:
-            await self._connection.run("keep_sites", self._connection.worker, *parts)
-
-    async def free(self, site: str) -> None:
-        """Let another worker own the site."""
-        self._kept.pop(site, None)
-        await self._connection.run("free_site", self._connection.worker, site)
-
-
-def _packed(learned: Any, origin: str, known: int) -> tuple[bytes, int]:
-    """Return what was learned of a site as it is kept, or nothing where its hash is the known one; and that hash."""
-    text = json.dumps({"origin": origin, **asdict(learned)}).encode()
-    digest = hash(text)
-    return b"" if digest == known else zlib.compress(text, 1), digest
-
-
-def _unpacked(packed: bytes) -> dict[str, Any]:
-    learned: dict[str, Any] = json.loads(zlib.decompress(packed))
-    return learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,83 +137,24 @@ class WorkerReport:
 class Membership:
     """The answer to a heartbeat. `is_member` is False where the others took this worker for gone: its sites are theirs.
     `gone` names workers to inherit, `leaving` the sites that this one is to give up; `silent` counts workers that may
-    be gone; to the sites of the `widening` urls start urls were redirected; `guests` are hosts that others ask too;
-    `counts` and `last_added` are for the frontier. Of a crawl that `is_paused` nothing is leased.
+    be gone; `guests` are hosts that others ask too. Of a crawl that `is_paused` nothing is leased.
     """
 
     is_member: bool = True
     gone: tuple[str, ...] = ()
     leaving: tuple[str, ...] = ()
     silent: int = 0
-    widening: tuple[str, ...] = ()
     guests: frozenset[str] = frozenset()
-    counts: tuple[int, ...] = ()
-    last_added: int = 0
     is_paused: bool = False
 
 
-class WorkerHeartbeats:
-    """Keeps the membership: a worker without a heartbeat for `gone_seconds` is gone."""
-
-    def __init__(self, connection: RedisConnection, gone_seconds: float) -> None:
-        self._connection = connection
-        self._gone_seconds = gone_seconds
-        self._widened = 0  # urls that have widened the scope and are known here
-
-    async def beat(self, report: WorkerReport, *, joins: bool = False) -> Membership:
-        is_member, *said = await self._connection.run(
-            "beat", report.worker, json.dumps(asdict(report)), self._gone_seconds, int(joins), self._widened
-        )
-        if not is_member:
-            return Membership(is_member=False)
-        gone, leaving, silent, widening, guests, counts, last_added, is_paused = said
-        self._widened += len(widening)
-        names = [tuple(map(bytes.decode, some)) for some in (gone, leaving, widening, guests)]
-        return Membership(
-            is_member=True,
-            gone=names[0],
-            leaving=names[1],
-            silent=silent,
-            widening=names[2],
-            guests=frozenset(names[3]),
-            counts=tuple(counts),
-            last_added=last_added,
-            is_paused=bool(is_paused),
-        )
-
-    async def widen(self, url: str) -> None:
-        """Have all workers take in the site of a url, to which a start url was redirected."""
-        await self._connection.run("widen", url)
-
-    async def inherit(self, gone: str) -> tuple[dict[str, bytes], list[str]] | None:
-        """Take over the lines of a worker that is gone and free its sites. Return the lines packed, by url, and the
-        finished sites of which it has learned something; None where another worker did it, or it is not gone after all.
-        """
-        found = await self._connection.run("inherit", self._connection.worker, gone, self._gone_seconds)
-        if found is None:
-            return None
-        flat, finished = found
-        lines = {url.decode(): line for url, line in zip(flat[::2], flat[1::2], strict=True)}
-        return lines, [site.decode() for site in finished]
-
-    async def drop_lines(self, urls: Iterable[str]) -> None:
-        """Drop lines that are in a closed feed by now."""
-        name, wanted = f"{self._connection.prefix}:lines:{self._connection.worker}", list(urls)
-        if wanted:
-            await self._connection.call(lambda: self._connection.client.hdel(name, *wanted))
-
-    async def leave(self, report: WorkerReport) -> None:
-        """Give up all sites and be no member any more."""
-        await self._connection.run("leave", report.worker, json.dumps(asdict(report)))
-
-
 class DistributedSession:
-    """The connection to a crawl's Redis and what is kept there: urls, who owns which site, what was learned, who works.
+    """A worker's membership of a crawl in Redis, and what is kept there: urls, who owns which site, what was learned. A
+    worker without a heartbeat for `rules.lease_seconds` is gone.
 
-    `take_site` is called with a url of a site that this worker owns from then on, and with what its earlier owners have
-    kept of it; `widen` with a url whose site all workers are to crawl from then on. `unsafe_of` returns those of some
-    urls whose lines a death of this process would take away; `on_kept` is told when these are in Redis. `on_failure` is
-    called when Redis stays away.
+    `lines` knows which lines a death of this process would take away. `take_site` is called with a url of a site that
+    this worker owns from then on, and with what its earlier owners have kept of it; `widen` with a url whose site all
+    workers are to crawl from then on; `on_failure` when Redis stays away.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword
@@ -289,9 +162,8 @@ class DistributedSession:
         rules: SessionRules,
         spec: JobSpec,
         max_pages: int,
+        lines: SafeLines,
         *,
-        unsafe_of: Callable[[Iterable[str]], Collection[str]],
-        on_kept: Callable[[Iterable[str]], None],
         take_site: Callable[[str, KeptSite], None],
         widen: Callable[[str], object],
         on_failure: Callable[[StorageFailed], None],
@@ -308,19 +180,20 @@ class DistributedSession:
             max_pages=max_pages,
             ack_seconds=_ACK_SECONDS,
             confirm=self.confirm,
-            make_safe=unsafe_of,
-            on_kept=on_kept,
+            make_safe=lines.unsafe,
+            on_kept=lines.set_kept,
             on_site=self._take_up,
         )
-        self.ownership = SiteOwnership(self.connection)
         self.ownership_log = OwnershipLog(self.worker)
         self.membership = Membership()
         self.safe_lines: list[str] = []  # urls
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._take_site = take_site
         self._widen = widen
-        self._workers = WorkerHeartbeats(self.connection, rules.lease_seconds)
+        self._widened = 0  # urls that have widened the scope and are known here
         self._spec = spec
+        self._kept: dict[str, tuple[int, str]] = {}  # by site: hash of what was learned, throttle state
+        self._origins: dict[str, str] = {}
         self._sure_until = 0.0  # monotonic seconds; before that nobody can have taken this worker for gone
         self._beaten = asyncio.Event()
 
@@ -328,8 +201,7 @@ class DistributedSession:
         """Join the crawl. Raises ConfigError where another one of its name was begun meanwhile."""
         await self.connection.call(lambda: self.connection.client.sadd(CRAWLS, self.rules.crawl_id))
         known = await self.connection.run("begin_crawl", _spec_text(self._spec), token_hex(8), FORMAT)
-        identity = _check_known(known, self._spec, self.rules.crawl_id)
-        self.connection.identity = identity.decode()
+        self.connection.identity = _check_known(known, self._spec, self.rules.crawl_id).decode()
         await self.frontier.open()
         await self.beat(joins=True)
 
@@ -338,15 +210,24 @@ class DistributedSession:
         worker is no member any more it has lost all of its sites, and has to join again.
         """
         self.report, started = replace(self.report, **activity), time.monotonic()
+        report, seconds = json.dumps(asdict(self.report)), self.rules.lease_seconds
         try:
-            self.membership = await self._workers.beat(self.report, joins=joins)
+            is_member, *said = await self.connection.run(
+                "beat", self.worker, report, seconds, int(joins), self._widened
+            )
         finally:
             self._beaten.set()  # who waits is to see a failure, too
-        for url in self.membership.widening:
+        if not is_member:
+            self.membership = Membership(is_member=False)
+            return self.membership
+        gone, leaving, silent, widening, guests, counts, last_added, is_paused = said
+        gone, leaving, widening, guests = (tuple(map(bytes.decode, some)) for some in (gone, leaving, widening, guests))
+        self.membership = Membership(True, gone, leaving, silent, frozenset(guests), bool(is_paused))
+        self._widened += len(widening)
+        for url in widening:
             self._widen(url)
-        if self.membership.is_member:
-            self._sure_until = started + self.rules.lease_seconds
-            await self.frontier.take_counts(self.membership.counts, self.membership.last_added)
+        self._sure_until = started + seconds
+        await self.frontier.take_counts(counts, last_added)
         return self.membership
 
     async def may_start(self, host: str, lease: Lease | None, gap_seconds: float) -> bool:
@@ -358,8 +239,11 @@ class DistributedSession:
         if lease is not None and not self.frontier.holds(lease.url):
             return False
         is_guest = site_of(host) not in self.frontier.sites
-        if is_guest or host in self.membership.guests:
-            await take_turn(self.connection, host, gap_seconds, is_guest=is_guest)
+        wait_seconds = 1.0 if is_guest or host in self.membership.guests else 0.0
+        while wait_seconds > 0:
+            said = await self.connection.run("take_turn", host, gap_seconds, int(is_guest), _LAG_SECONDS)
+            wait_seconds = float(said)
+            await asyncio.sleep(wait_seconds)
         return lease is None or self.frontier.holds(lease.url)
 
     async def confirm(self) -> None:
@@ -368,43 +252,76 @@ class DistributedSession:
         """
         while time.monotonic() >= self._sure_until:
             self._beaten.clear()
-            self.check()
+            self.connection.check()
             await self._beaten.wait()
 
     async def widen(self, url: str) -> None:
         """Have all workers crawl the site of a url, to which a start url was redirected."""
-        await self._workers.widen(url)
+        await self.connection.run("widen", url)
 
-    async def inherit(self) -> list[dict[str, Any]]:
+    async def inherit(self, gone: Iterable[str]) -> list[dict[str, Any]]:
         """Take over workers that are gone: free their sites, and return their lines that no feed has. What they have
         learned of sites that are finished is for this worker to write.
         """
         packed: list[bytes] = []
-        for gone in self.membership.gone:
-            if (left := await self._workers.inherit(gone)) is None:
-                continue
-            lines, finished = left
-            logger.warning("Worker %s is gone; what it had comes back", gone)
-            packed += lines.values()
-            for site in finished:
-                kept = await self.ownership.read(site)
+        for name in gone:
+            found = await self.connection.run("inherit", self.worker, name, self.rules.lease_seconds)
+            if found is None:
+                continue  # another worker did it, or it is not gone after all
+            lines, finished = found
+            logger.warning("Worker %s is gone; what it had comes back", name)
+            packed += lines[1::2]  # by urls
+            for site in map(bytes.decode, finished):
+                kept = await self.read_site(site)
                 self._take_site(f"{kept.origin}/", kept)
                 self.frontier.sites.add(site)
         return [json.loads(zlib.decompress(line)) for line in packed]
 
-    async def keep(self, learned: Mapping[str, SiteState]) -> None:
+    async def read_site(self, site: str, origin: str = "") -> KeptSite:
+        """Read what is kept of a site, which is to be asked at an origin from now on; as before where none is given."""
+        self._kept.pop(site, None)
+        packed, throttle, age, before, number = await self.connection.run("read_site", site)
+        learned = None if packed is None else await asyncio.to_thread(lambda: json.loads(zlib.decompress(packed)))
+        self._origins[site] = origin or ("" if learned is None else learned["origin"])
+        if learned is not None:
+            del learned["origin"]
+        known = json.loads(throttle) if throttle else None
+        return KeptSite(learned, self._origins[site], known, float(age), before.decode(), int(number))
+
+    async def keep(
+        self, learned: Mapping[str, SiteState], throttle: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
+    ) -> None:
+        """Write what has changed of own sites: what was learned, and the throttle state of their hosts, by site."""
+        parts: list[str | bytes] = []
+        for site in {**learned, **(throttle or {})}:
+            digest, told = known = self._kept.get(site, (0, ""))
+            packed = b""
+            if site in learned:
+                packed, digest = await asyncio.to_thread(_packed, learned[site], self._origins.get(site, ""), digest)
+            if throttle and site in throttle:
+                told = json.dumps(throttle[site])
+            if packed or told != known[1]:
+                parts += [site, packed, told if told != known[1] else ""]
+                self._kept[site] = digest, told
+        if parts:
+            await self.connection.run("keep_sites", self.worker, *parts)
+
+    async def keep_learned(self, learned: Mapping[str, SiteState]) -> None:
         """Keep what was learned with its sites, also where the caller does not wait for it to the end."""
-        await asyncio.shield(self.connection.post(self.ownership.keep(learned)))
+        await asyncio.shield(self.connection.post(self.keep(learned)))
 
     async def drop_lines(self) -> None:
         """Drop the `safe_lines`, which are in a closed feed by now."""
         urls, self.safe_lines = self.safe_lines, []
-        await self._workers.drop_lines(urls)
+        if urls:
+            name = f"{self.connection.prefix}:lines:{self.worker}"
+            await self.connection.call(lambda: self.connection.client.hdel(name, *urls))
 
     async def give_up(self, site: str) -> None:
         """Let another worker own a site, of which nothing is under way here and all is kept."""
         self.frontier.sites.discard(site)
-        await self.ownership.free(site)
+        self._kept.pop(site, None)
+        await self.connection.run("free_site", self.worker, site)
         self.ownership_log.note_given_up(site)
 
     def resume_command(self) -> str:
@@ -415,23 +332,26 @@ class DistributedSession:
         """Begin to end: do not wait long for a Redis that is away."""
         self.connection.stop_waiting(_CLOSING_SECONDS)
 
-    def check(self) -> None:
-        """Raise StorageFailed where nothing can be acknowledged any more."""
-        self.connection.check()
-
     async def close(self, reason: str) -> None:
         """Leave the crawl. All of this worker's urls have come back by now."""
         self.ownership_log.write(at_end=True)
-        await self._workers.leave(self.report)
+        await self.connection.run("leave", self.worker, json.dumps(asdict(self.report)))
         if reason == "finished":
             await self.connection.put("meta", {"state": "finished", "finished": str(time.time())})
         await self.frontier.close()
 
     async def _take_up(self, url: str) -> None:
         site = site_name(url)
-        kept = await self.ownership.read(site, origin_of(url))
+        kept = await self.read_site(site, origin_of(url))
         self._take_site(url, kept)
         self.ownership_log.note_taken(site, kept.before, is_known=kept.learned is not None)
+
+
+def _packed(learned: SiteState, origin: str, known: int) -> tuple[bytes, int]:
+    """Return what was learned of a site as it is kept, or nothing where its hash is the known one; and that hash."""
+    text = json.dumps({"origin": origin, **asdict(learned)}).encode()
+    digest = hash(text)
+    return b"" if digest == known else zlib.compress(text, 1), digest
 
 
 def check_session(rules: SessionRules, spec: JobSpec) -> None:

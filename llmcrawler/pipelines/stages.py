@@ -75,7 +75,7 @@ class StageRules:
             crawler.stats,
             JobSettings.of(crawler.settings).stage_timeout_seconds,
             None if backend.job is None else backend.job.ledger,
-            _storage_is_there if backend.session is None else backend.session.check,
+            _storage_is_there if backend.session is None else backend.session.connection.check,
             crawl.stop,
         )
 

@@ -10,7 +10,6 @@ from llmcrawler.core.frontier import UrlTask
 from llmcrawler.errors import ConfigError
 from llmcrawler.fleet.connection import SENTINEL, SERVER, RedisConnection, check_redis, redis_address, shown
 from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.session import WorkerHeartbeats, WorkerReport
 from tests.servers.redis_sentinel import sentinel_of
 from tests.servers.redis_server import RedisServer
 
@@ -96,7 +95,7 @@ async def test_a_sentinel_names_the_server_and_it_may_be_away_for_a_while(tmp_pa
         connection = RedisConnection(url, "crawl", "w1")
         frontier = RedisFrontier(connection, max_leases=5, max_pages=1000)
         await frontier.open()
-        await WorkerHeartbeats(connection, 3600).beat(WorkerReport("w1", "m", 1, 2.0), joins=True)
+        await connection.run("beat", "w1", "{}", 3600, 1, 0)
         hosts = [f"{number}.example" for number in range(4)]
         assert await frontier.add(UrlTask(f"https://{host}/{n}", host) for host in hosts for n in range(3)) == 12
         server.stop()

@@ -13,8 +13,8 @@ from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.fleet.connection import CRAWLS, FORMAT, RedisConnection, key_prefix
 from llmcrawler.fleet.crawl_control import crawl_summaries, delete, distributed_status, pause, resume
 from llmcrawler.fleet.model_limits import SharedAnswers, SharedBudget, SharedRate
-from llmcrawler.fleet.session import SiteOwnership, WorkerHeartbeats, WorkerReport
-from tests.core.frontier.test_frontier import MANY, redis, task
+from tests.core.frontier.test_frontier import MANY, task
+from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer
 
 pytestmark = pytest.mark.server
@@ -43,8 +43,9 @@ def keys_of(server: RedisServer, crawl_id: str) -> list[bytes]:
 
 async def fill(server: RedisServer, folder: Path) -> None:
     """Have something under every key that workers of the crawl `folder.name` can make, and a worker that is there."""
-    frontier = redis(folder, None, server.url, "w1", make_safe=list)
-    connection = frontier.connection
+    session, left = (session_at(server.url, folder.name, name) for name in ("w1", "w2"))
+    frontier, connection = session.frontier, session.connection
+    await session.beat(joins=True, pages_a_minute=60.0)
     await frontier.open()
     await frontier.add([task("/1"), task("/2", priority=3), task("/3", host="b.example"), task("/4", host="c.example")])
     full = [part for key in range(600) for part in (7, key, "d.example\ngroup", 0, "{}")]
@@ -55,11 +56,9 @@ async def fill(server: RedisServer, folder: Path) -> None:
     await frontier.ack(leases[0].url, Outcome({"error": {"stage": "fetch", "kind": "http_404"}}, {}, is_dead=True))
     await frontier.release(leases[1].url)
     await frontier.reserve_target("https://a.example/target", "https://a.example/1")
-    workers = WorkerHeartbeats(connection, 10)
-    for name in ("w2", "w1"):
-        await workers.beat(WorkerReport(name, "m", 1, 2.0, pages_a_minute=60.0), joins=True)
-    await workers.leave(WorkerReport("w2", "m", 1, 2.0))
-    await SiteOwnership(connection).keep({}, {"a.example": {"a.example": {"window": 2.0}}})
+    await left.beat(joins=True)
+    await left.close("shutdown")
+    await session.keep({}, {"a.example": {"a.example": {"window": 2.0}}})
     await SharedAnswers(connection, None).put("key", "value")
     await SharedBudget(connection, 100, 0).take(1, 0.1)
     rate = SharedRate(connection, 10, 10)
@@ -104,17 +103,17 @@ async def test_a_deletion_that_was_interrupted_goes_on(server, tmp_path):
 async def test_of_a_paused_crawl_nothing_is_leased_until_it_is_resumed(server, tmp_path):
     crawl = tmp_path.name
     begin(server, crawl)
-    frontier = redis(tmp_path, None, server.url, "w1")
+    session = session_at(server.url, crawl, "w1")
+    frontier = session.frontier
     await frontier.open()
     await frontier.add([task("/1")])
-    workers, report = WorkerHeartbeats(frontier.connection, 10), WorkerReport("w1", "m", 1, 2.0)
-    assert not (await workers.beat(report, joins=True)).is_paused
+    assert not (await session.beat(joins=True)).is_paused
     assert [pause(server.url, crawl) for _ in range(2)] == [True, False]
     assert await frontier.lease(MANY, {}, MANY) == []
-    assert (await workers.beat(report)).is_paused
+    assert (await session.beat()).is_paused
     assert distributed_status(server.url, crawl).state == "paused"
     assert [resume(server.url, crawl) for _ in range(2)] == [True, False]
-    assert not (await workers.beat(report)).is_paused
+    assert not (await session.beat()).is_paused
     assert len(await frontier.lease(MANY, {}, MANY)) == 1
     await frontier.close()
 

@@ -6,14 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from llmcrawler.core.frontier import UrlTask
-from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
 from llmcrawler.errors import StorageFailed
 from llmcrawler.fleet.session import DistributedSession, OwnershipLog
+from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer
 
 pytestmark = pytest.mark.server
@@ -28,19 +27,9 @@ def server(tmp_path):
         yield server
 
 
-def session(server: RedisServer, lease_seconds: float, **callbacks: Any) -> DistributedSession:
-    given = {"unsafe_of": lambda _urls: (), "on_kept": _ignore, "take_site": _ignore, "widen": _ignore} | callbacks
-    rules = SessionRules(server.url, "crawl", lease_seconds)
-    return DistributedSession(rules, JobSpec("explore", {}), 100, on_failure=_ignore, **given)
-
-
-def _ignore(*_: object) -> None:
-    pass
-
-
 @pytest.fixture
 async def both(server) -> AsyncIterator[tuple[DistributedSession, DistributedSession]]:
-    owner, other = session(server, 20), session(server, 20)
+    owner, other = (session_at(server.url, "crawl", lease_seconds=20) for _ in range(2))
     for one in (owner, other):
         await one.open()
     await owner.frontier.add([UrlTask(URL, HOST)])
@@ -55,9 +44,10 @@ async def test_a_worker_asks_the_host_of_another_one_once_that_knows_and_both_ke
     assert owner.frontier.holds(URL)
     asking = asyncio.ensure_future(other.may_start(HOST, None, GAP_SECONDS))
     await asyncio.wait([asking], timeout=0.5)
-    assert not asking.done()
-    for one in both:
-        await one.beat()
+    assert (await owner.beat()).guests == {HOST}
+    await asyncio.wait([asking], timeout=0.5)
+    assert not asking.done()  # its own worker has not been heard of since
+    assert (await other.beat()).guests == {HOST}
     assert await asyncio.wait_for(asking, 20)
     asked = time.monotonic()
     assert await owner.may_start(HOST, None, GAP_SECONDS)
@@ -79,14 +69,14 @@ async def test_a_site_is_settled_when_what_was_acknowledged_is_so_in_redis(both)
 async def test_a_start_url_that_is_redirected_widens_the_scope_of_all(both, server):
     widened: list[str] = []
     await both[0].widen("http://b.example/")
-    third = session(server, 20, widen=widened.append)
+    third = session_at(server.url, "crawl", widen=widened.append)
     await third.open()
     assert widened == ["http://b.example/"]
     await third.close("shutdown")
 
 
 async def test_who_waits_to_know_whether_it_was_taken_for_gone_hears_that_redis_is_lost(server):
-    lone = session(server, 0.2)
+    lone = session_at(server.url, "crawl", lease_seconds=0.2)
     await lone.open()
     await asyncio.sleep(0.3)  # longer than a lease
     asking = asyncio.ensure_future(lone.may_start(HOST, None, 0))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any
+from dataclasses import asdict
 
 import pytest
 from redis.exceptions import ResponseError
@@ -17,9 +17,9 @@ from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed
 from llmcrawler.fleet.connection import FORMAT, RedisConnection, check_redis, check_server, shown
 from llmcrawler.fleet.crawl_control import distributed_status
 from llmcrawler.fleet.model_limits import SharedAnswers, SharedBudget, SharedRate
-from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.session import SiteOwnership, WorkerHeartbeats, WorkerReport, take_turn
+from llmcrawler.fleet.session import DistributedSession
 from tests.core.frontier.test_frontier import MANY, redis, task
+from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer
 
 pytestmark = pytest.mark.server
@@ -32,11 +32,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-async def connections(server, tmp_path) -> AsyncIterator[list[RedisConnection]]:
-    both = [RedisConnection(server.url, tmp_path.name, name) for name in ("w1", "w2")]
+async def sessions(server, tmp_path) -> AsyncIterator[list[DistributedSession]]:
+    both = [session_at(server.url, tmp_path.name, name) for name in ("w1", "w2")]
     yield both
     for one in both:
-        await one.close()
+        await one.frontier.close()
+
+
+@pytest.fixture
+def connections(sessions) -> list[RedisConnection]:
+    return [one.connection for one in sessions]
 
 
 # -- the model ----------------------------------------------------------------------------------------------------
@@ -80,159 +85,135 @@ async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_lef
 # -- workers ----------------------------------------------------------------------------------------------------------
 
 
-async def test_lines_of_a_worker_that_is_gone_go_to_another_one(connections, server, tmp_path):
-    frontier = redis(tmp_path, None, server.url, "w1", make_safe=list)
-    await frontier.open()
-    await frontier.add([task("/1")])
-    await frontier.lease(MANY, {}, MANY)
-    await frontier.ack("https://a.example/1", Outcome({"url": "https://a.example/1"}, {}))
-    workers = WorkerHeartbeats(connections[1], 10)
-    assert await workers.inherit("w1") is None  # it is there
-    await be_silent(connections[0])
-    left = await workers.inherit("w1")
-    assert left is not None
-    assert list(left[0]) == ["https://a.example/1"]
-    assert await workers.inherit("w1") is None
-    await workers.drop_lines(["https://a.example/1"])
-    assert await connections[1].client.hlen(f"{connections[1].prefix}:lines:w2") == 0
-    await frontier.close()
+async def test_lines_of_a_worker_that_is_gone_go_to_another_one(sessions):
+    one, other = sessions
+    await join(*sessions)
+    await one.frontier.add([task("/1")])
+    await one.frontier.lease(MANY, {}, MANY)
+    await one.frontier.ack("https://a.example/1", Outcome({"url": "https://a.example/1"}, {}))
+    assert await other.inherit(["w1"]) == []  # it is there
+    await be_silent(one)
+    assert await other.inherit(["w1"]) == [{"url": "https://a.example/1"}]
+    assert await other.inherit(["w1"]) == []
+    other.safe_lines = ["https://a.example/1"]
+    await other.drop_lines()
+    assert await other.connection.client.hlen(f"{other.connection.prefix}:lines:w2") == 0
 
 
-async def be_silent(connection: RedisConnection) -> None:
+async def join(*sessions: DistributedSession) -> None:
+    for session in sessions:
+        await session.frontier.open()
+        await session.beat(joins=True)
+
+
+async def be_silent(session: DistributedSession) -> None:
     """Have the worker's last heartbeat long ago, and another worker's just now."""
-    await connection.client.zadd(f"{connection.prefix}:workers", {connection.worker: 1.0})
-    await connection.client.set(f"{connection.prefix}:beat_at", 1e12)
-    await connection.client.delete(f"{connection.prefix}:grace_until")
+    client, prefix = session.connection.client, session.connection.prefix
+    await client.zadd(f"{prefix}:workers", {session.worker: 1.0})
+    await client.set(f"{prefix}:beat_at", 1e12)
+    await client.delete(f"{prefix}:grace_until")
 
 
-def beat_of(connection: RedisConnection, *, joins: bool = False) -> Any:
-    return WorkerHeartbeats(connection, 10).beat(WorkerReport(connection.worker, "m", 1, 2.0), joins=joins)
-
-
-async def test_a_worker_that_was_taken_for_gone_hears_so_and_may_join_again(connections):
-    one, other = connections
-    assert (await beat_of(one, joins=True)).is_member
-    assert not (await beat_of(other)).is_member
-    await beat_of(other, joins=True)
+async def test_a_worker_that_was_taken_for_gone_hears_so_and_may_join_again(sessions):
+    one, other = sessions
+    assert (await one.beat(joins=True)).is_member
+    assert not (await other.beat()).is_member
+    await other.beat(joins=True)
     await be_silent(one)
-    assert (await beat_of(other)).gone == ("w1",)
-    await WorkerHeartbeats(other, 10).inherit("w1")
-    assert not (await beat_of(one)).is_member
-    assert (await beat_of(one, joins=True)).is_member
-    assert not await one.client.exists(f"{one.prefix}:lost")
+    assert (await other.beat()).gone == ("w1",)
+    await other.inherit(["w1"])
+    assert not (await one.beat()).is_member
+    assert (await one.beat(joins=True)).is_member
+    assert not await one.connection.client.exists(f"{one.connection.prefix}:lost")
 
 
-async def test_nobody_is_gone_where_the_server_itself_stood_still(connections):
+async def test_nobody_is_gone_where_the_server_itself_stood_still(sessions):
     """Then no heartbeat at all was heard: what waited to be said is only now being read."""
-    one, other = connections
-    await beat_of(one, joins=True)
-    await beat_of(other, joins=True)
-    name = f"{one.prefix}:workers"
-    await one.client.zadd(name, {"w1": 1.0, "w2": 1.0})
-    await one.client.set(f"{one.prefix}:beat_at", 1.0)
-    assert await WorkerHeartbeats(other, 10).inherit("w1") is None
-    assert (await beat_of(other)).gone == ()
-    assert (await beat_of(one)).is_member
-    assert await one.client.zcount(name, 2, "+inf") == 2
+    one, other = sessions
+    await join(*sessions)
+    client, name = one.connection.client, f"{one.connection.prefix}:workers"
+    await client.zadd(name, {"w1": 1.0, "w2": 1.0})
+    await client.set(f"{one.connection.prefix}:beat_at", 1.0)
+    await other.inherit(["w1"])
+    assert (await other.beat()).gone == ()
+    assert (await one.beat()).is_member
+    assert await client.zcount(name, 2, "+inf") == 2
 
 
-async def test_a_worker_with_less_to_do_gets_a_site_that_another_one_has_not_begun(connections, server, tmp_path):
-    one, other = connections
-    first, second = (redis(tmp_path, None, server.url, name) for name in ("w1", "w2"))
-    await first.open()
-    await first.add(task(f"/{n}", host=host) for n in range(3) for host in ("a.example", "b.example", "c.example"))
-    begun = [lease.task.host for lease in await first.lease(2, {}, 1)]
-    full = dict.fromkeys(("a.example", "b.example", "c.example"), MANY)
-    assert await leased_hosts(first, full) == set()  # it claims the third one, too
-    await second.open()
-    assert await second.lease(MANY, {}, MANY) == []  # so it is known that it could do more
-    leaving = (await beat_of(one)).leaving
-    assert {*begun, *leaving} == {"a.example", "b.example", "c.example"}
-    assert (await beat_of(one)).leaving == leaving  # until it is given up, and no other one
-    assert await leased_hosts(first) == set(begun)
-    assert await second.lease(MANY, {}, MANY) == []
-    await SiteOwnership(one).free(leaving[0])
-    assert await leased_hosts(second) == set(leaving)
-    assert (await beat_of(one)).leaving == () == (await beat_of(other)).leaving
-    await first.close()
-    await second.close()
+async def test_a_worker_with_less_to_do_gets_a_site_that_another_one_has_not_begun(sessions):
+    one, other = sessions
+    await join(one)
+    hosts = ("a.example", "b.example", "c.example")
+    await one.frontier.add(task(f"/{n}", host=host) for n in range(3) for host in hosts)
+    begun = [lease.task.host for lease in await one.frontier.lease(2, {}, 1)]
+    assert await leased_hosts(one, dict.fromkeys(hosts, MANY)) == set()  # it claims the third one, too
+    await join(other)
+    assert await other.frontier.lease(MANY, {}, MANY) == []  # so it is known that it could do more
+    leaving = (await one.beat()).leaving
+    assert {*begun, *leaving} == {*hosts}
+    assert (await one.beat()).leaving == leaving  # until it is given up, and no other one
+    assert await leased_hosts(one) == set(begun)
+    assert await other.frontier.lease(MANY, {}, MANY) == []
+    await one.give_up(leaving[0])
+    assert await leased_hosts(other) == set(leaving)
+    assert (await one.beat()).leaving == () == (await other.beat()).leaving
 
 
-async def test_what_was_learned_of_a_finished_site_is_for_who_takes_over_from_its_owner(connections, server, tmp_path):
-    frontier = redis(tmp_path, None, server.url, "w1")
-    await frontier.open()
-    await frontier.add([task("/1"), task("/2", host="b.example")])
-    for lease in await frontier.lease(MANY, {}, MANY):
-        await frontier.ack(lease.url)
-    one, other = map(SiteOwnership, connections)
-    await one.read("a.example", "https://a.example")
+async def leased_hosts(session: DistributedSession, held: Mapping[str, int] | None = None) -> set[str]:
+    return {lease.task.host for lease in await session.frontier.lease(MANY, held or {}, MANY)}
+
+
+async def test_what_was_learned_of_a_finished_site_is_for_who_takes_over_from_its_owner(sessions, server, tmp_path):
+    one, other = sessions
+    await join(*sessions)
+    await one.frontier.add([task("/1")])
+    await one.frontier.add([task("/2", host="b.example")])
+    for lease in [lease for _ in range(2) for lease in await one.frontier.lease(MANY, {}, MANY)]:
+        await one.frontier.ack(lease.url)
     await one.keep({"a.example": SiteState([], {"grouping": 1})})  # nothing of the other one
-    await beat_of(connections[1], joins=True)
-    await be_silent(connections[0])
-    left = await WorkerHeartbeats(connections[1], 10).inherit("w1")
-    assert left is not None
-    assert tuple(left[1]) == ("a.example",)
-    kept = await other.read("a.example")
-    assert (kept.learned, kept.origin) == ({"templates": [], "state": {"grouping": 1}}, "https://a.example")
-    client, prefix = connections[0].client, connections[0].prefix
-    assert await client.hgetall(f"{prefix}:owners") == {b"a.example": b"w2"}
-    await frontier.close()
-
-
-async def test_workers_hear_of_a_silent_one_and_of_start_urls_that_were_redirected(connections):
-    one, other = connections
-    await beat_of(one, joins=True)
-    heartbeats = WorkerHeartbeats(other, 10)
-    report = WorkerReport("w2", "m", 1, 2.0)
-    assert (await heartbeats.beat(report, joins=True)).silent == 0
-    await WorkerHeartbeats(one, 10).widen("https://b.example/")
-    assert (await heartbeats.beat(report)).widening == ("https://b.example/",)
     await be_silent(one)
-    heard = await heartbeats.beat(report)
-    assert (heard.widening, heard.silent) == ((), 1)
-    assert (await beat_of(one)).widening == ("https://b.example/",)  # a new one is told all
+    taken: list[str] = []
+    heir = session_at(server.url, tmp_path.name, "w2", take_site=lambda url, _kept: taken.append(url))
+    await heir.inherit(["w1"])
+    await heir.connection.close()
+    assert taken == ["https://a.example/"]
+    kept = await other.read_site("a.example")
+    assert (kept.learned, kept.origin) == ({"templates": [], "state": {"grouping": 1}}, "https://a.example")
+    client, prefix = one.connection.client, one.connection.prefix
+    assert await client.hgetall(f"{prefix}:owners") == {b"a.example": b"w2"}
 
 
-async def test_a_host_is_asked_in_turns_once_all_have_heard_of_a_guest(connections):
-    one, other = connections
-    await beat_of(one, joins=True)
-    await beat_of(other, joins=True)
-    began = time.monotonic()
-    asking = asyncio.ensure_future(take_turn(other, "a.example", 0.3, is_guest=True))
-    await asyncio.wait([asking], timeout=0.5)
-    assert (await beat_of(one)).guests == {"a.example"}
-    await asyncio.wait([asking], timeout=0.5)
-    assert not asking.done()  # its own worker has not been heard of since
-    assert (await beat_of(other)).guests == {"a.example"}
-    await asyncio.wait_for(asking, 20)
-    asked = time.monotonic()
-    assert asked - began >= 0.3
-    await take_turn(one, "a.example", 0.3, is_guest=False)
-    await take_turn(other, "a.example", 0.0, is_guest=True)
-    assert time.monotonic() - asked >= 0.299  # Redis counts milliseconds
-    await asyncio.wait_for(take_turn(one, "b.example", 30, is_guest=False), 20)
+async def test_workers_hear_of_a_silent_one_and_of_start_urls_that_were_redirected(sessions, server, tmp_path):
+    one, _ = sessions
+    widened: list[str] = []
+    other, new = (session_at(server.url, tmp_path.name, name, widen=widened.append) for name in ("w2", "w3"))
+    await one.beat(joins=True)
+    assert (await other.beat(joins=True)).silent == 0
+    await one.widen("https://b.example/")
+    for _ in range(2):
+        await other.beat()
+        assert widened == ["https://b.example/"]
+    await be_silent(one)
+    assert (await other.beat()).silent == 1
+    await new.beat(joins=True)
+    assert widened == ["https://b.example/"] * 2  # a new one is told all
+    for session in (other, new):
+        await session.connection.close()
 
 
-async def leased_hosts(frontier: RedisFrontier, held: Mapping[str, int] | None = None) -> set[str]:
-    return {lease.task.host for lease in await frontier.lease(MANY, held or {}, MANY)}
-
-
-async def test_status_shows_the_workers_their_leases_and_the_hosts(connections, server, tmp_path):
-    connection = connections[0]
+async def test_status_shows_the_workers_their_leases_and_the_hosts(sessions, server, tmp_path):
+    one, other = sessions
     spec = '{"spider": "explore", "arguments": {"url": ["x"]}}'
-    await connection.put("meta", {"spec": spec, "started": "1", "format": str(FORMAT), "state": "running"})
-    frontier = redis(tmp_path, None, server.url, "w1")
-    await frontier.open()
-    await frontier.add([task("/1"), task("/2"), task("/3"), task("/4", host="b.example")])
-    await frontier.lease(2, {}, 1)
-    await frontier.ack(
-        "https://b.example/4", Outcome({"error": {"stage": "fetch", "kind": "http_404"}}, {}, is_dead=True)
-    )
-    marks = {"signals/rsl": 3, "noindex": 1}
-    heartbeats = WorkerHeartbeats(connection, 10)
-    await heartbeats.beat(WorkerReport("w1", "m", 1, 2.0, pages=7, leases=1, rights=marks), joins=True)
-    await SiteOwnership(connection).keep({}, {"a.example": {"a.example": {"window": 2.0, "cooldown": 500.0}}})
-    await WorkerHeartbeats(connections[1], 10).leave(WorkerReport("w2", "m", 2, 2.0, rights={"signals/rsl": 1}))
+    await one.connection.put("meta", {"spec": spec, "started": "1", "format": str(FORMAT), "state": "running"})
+    await join(one)
+    await one.frontier.add([task("/1"), task("/2"), task("/3"), task("/4", host="b.example")])
+    await one.frontier.lease(2, {}, 1)
+    dead = Outcome({"error": {"stage": "fetch", "kind": "http_404"}}, {}, is_dead=True)
+    await one.frontier.ack("https://b.example/4", dead)
+    await one.beat(pages=7, leases=1, rights={"signals/rsl": 3, "noindex": 1})
+    await one.keep({}, {"a.example": {"a.example": {"window": 2.0, "cooldown": 500.0}}})
+    await other.beat(joins=True, rights={"signals/rsl": 1})
+    await other.connection.run("leave", "w2", json.dumps(asdict(other.report)))
     status = distributed_status(server.url, tmp_path.name)
     assert (status.state, status.urls) == ("running", {"leased": 1, "queued": 2, "done": 0, "dead": 1, "duplicates": 0})
     shown = [(one.report.worker, one.report.pages, one.state, one.report.leases, one.sites) for one in status.workers]
@@ -242,7 +223,6 @@ async def test_status_shows_the_workers_their_leases_and_the_hosts(connections, 
     hosts = [(one.host, one.queued, one.dead, one.owner, one.window, one.rest_seconds > 400) for one in status.hosts]
     assert hosts == [("a.example", 2, 0, "w1", 2.0, True), ("b.example", 0, 1, "w1", None, False)]
     assert status.dead_letters == (("fetch/http_404", "https://b.example/4"),)
-    await frontier.close()
 
 
 # -- Redis itself -----------------------------------------------------------------------------------------------------
@@ -304,21 +284,21 @@ async def test_a_worker_that_ends_does_not_wait_long_for_a_redis_that_is_away(tm
         await connection.close()
 
 
-async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page_is_done(connections, server, tmp_path):
+async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page_is_done(sessions):
     """The replica had not heard of them; what it has of the crawl is older, and whole."""
-    frontier, client = redis(tmp_path, None, server.url, "w1"), connections[0].client
-    await frontier.open()
+    await join(sessions[0])
+    frontier, connection = sessions[0].frontier, sessions[0].connection
+    client, pattern = connection.client, f"{connection.prefix}:*"
     await frontier.add([task("/page")])
     await frontier.lease(MANY, {}, MANY)
-    of_the_replica = {name: await client.dump(name) for name in await client.keys(f"{connections[0].prefix}:*")}
+    of_the_replica = {name: await client.dump(name) for name in await client.keys(pattern)}
     await frontier.add([task("/link"), task("/other")])
-    await client.delete(*await client.keys(f"{connections[0].prefix}:*"))
+    await client.delete(*await client.keys(pattern))
     for name, value in of_the_replica.items():
         await client.restore(name, 0, value)
     assert await frontier.ack("https://a.example/page")
     assert frontier.counts() == Counts(queued=2, done=1)
     assert await frontier.refresh() == Counts(queued=2, done=1)
-    await frontier.close()
 
 
 async def test_a_budget_is_one_for_all_workers(connections):

@@ -14,8 +14,9 @@ from llmcrawler.core.storage import job_file as keys
 from llmcrawler.fleet import redis_frontier as redis_module
 from llmcrawler.fleet.connection import RedisConnection
 from llmcrawler.fleet.redis_frontier import RedisFrontier
-from llmcrawler.fleet.session import KeptSite, SiteOwnership, WorkerHeartbeats
+from llmcrawler.fleet.session import KeptSite
 from llmcrawler.items import StageRun, UrlSource
+from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer, carried_server
 
 MANY = 100
@@ -333,7 +334,7 @@ async def lose(frontier: RedisFrontier, by: RedisFrontier) -> None:
     connection = frontier.connection
     await connection.client.zadd(f"{connection.prefix}:workers", {connection.worker: 1})
     await connection.client.set(f"{connection.prefix}:beat_at", 1e12)
-    assert await WorkerHeartbeats(by.connection, 10).inherit(connection.worker) is not None
+    assert await by.connection.run("inherit", by.connection.worker, connection.worker, 10) is not None
 
 
 @pytest.mark.server
@@ -366,7 +367,7 @@ async def test_a_worker_takes_its_share_of_the_sites_that_wait_and_more_when_it_
 
 
 @pytest.mark.server
-async def test_the_owner_before_is_told_and_what_it_kept_goes_to_the_next_one(workers):
+async def test_the_owner_before_is_told_and_what_it_kept_goes_to_the_next_one(workers, redis_url, tmp_path):
     first, second = workers
     taken: list[str] = []
 
@@ -376,17 +377,19 @@ async def test_the_owner_before_is_told_and_what_it_kept_goes_to_the_next_one(wo
     second._on_site = take
     await first.add([task("/1"), task("/2")])
     await first.lease(1, {}, MANY)
-    one, other = SiteOwnership(first.connection), SiteOwnership(second.connection)
-    assert await one.read("a.example") == KeptSite()
+    one, other = (session_at(redis_url, tmp_path.name, worker) for worker in ("w1", "w2"))
+    assert await one.read_site("a.example") == KeptSite()
     state, throttle = SiteState([], {"grouping": 1}), {"a.example": {"a.example": {"window": 2.0}}}
     await one.keep({"a.example": state}, throttle)
     await other.keep({"a.example": SiteState([], {})}, {})  # it is not that one's
     await lose(first, second)
     assert await leased_paths(second) == ["/1", "/2"]
-    kept = await other.read("a.example")
+    kept = await other.read_site("a.example")
     assert kept.learned == {"templates": [], "state": {"grouping": 1}}
     assert (kept.throttle, kept.before) == (throttle["a.example"], "w1")
     assert taken == ["https://a.example/1"]
+    for session in (one, other):
+        await session.connection.close()
 
 
 @pytest.mark.server
