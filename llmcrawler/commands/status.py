@@ -58,4 +58,4 @@ def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
         show(value, crawls_table(crawls, now), as_json=as_json)
         return
     session = distributed_status(args[0], args[1])
-    show(session.as_dict(), session_status_tables(session, now), as_json=as_json)
+    show(asdict(session), session_status_tables(session, now), as_json=as_json)

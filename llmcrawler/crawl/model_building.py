@@ -74,19 +74,15 @@ def model_of(
     )
 
 
-def _common_limits(url: str) -> CommonLimits:
-    require("redis", "redis", "LLM_BUDGET_URL")
-    from llmcrawler.fleet.model_limits import CommonLimits  # noqa: PLC0415 - only they need redis
-
-    return CommonLimits(url)
-
-
 def check_shared_budget(given: ModelSettings) -> None:
     """Raise ConfigError where the budget could not be shared by what the settings name."""
     if given.llm_budget_file is not None:
         open_budget_file(given.llm_budget_file).check()
     if given.llm_budget_url:
-        _common_limits(given.llm_budget_url).check()
+        require("redis", "redis", "LLM_BUDGET_URL")
+        from llmcrawler.fleet.model_limits import check_budget_url  # noqa: PLC0415 - redis takes 0.14 s to load
+
+        check_budget_url(given.llm_budget_url)
 
 
 def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
@@ -104,20 +100,21 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         crawler.signals.send_catch_log(signals.llm_called, call=call)
 
     if session is not None:
-        from llmcrawler.fleet.model_limits import (  # noqa: PLC0415 - redis takes 0.14 s to load
-            SharedAnswers,
-            SharedBudget,
-            SharedRate,
-        )
+        from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits  # noqa: PLC0415 - as above
 
-        model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)
+        shared = SharedLimits(session.connection, *per_minute)
+        model = model_of(settings, rate=shared, on_call=on_call)
         if model is None:
             return None, None
-        limits = model.budget.limits
-        model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
+        shared.limit(model.budget.limits.max_tokens, model.budget.limits.max_cost_usd)
+        model.budget.share(shared)
         return model, SharedAnswers(session.connection, _answer_cache(given.llm_cache))
     file = None if given.llm_budget_file is None else open_budget_file(given.llm_budget_file)
-    common = _common_limits(given.llm_budget_url) if given.llm_budget_url else None
+    common: CommonLimits | None = None
+    if given.llm_budget_url:
+        from llmcrawler.fleet.model_limits import CommonLimits  # noqa: PLC0415 - as above
+
+        common = CommonLimits(given.llm_budget_url, *per_minute)
     model = model_of(settings, rate=common if file is None else FileRate(file, given.call_limits), on_call=on_call)
     if model is None:
         return None, None
@@ -126,7 +123,7 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         model.budget.share(FileBudget(file, limits))
         model.close_shared = partial(asyncio.to_thread, file.close)
     elif common is not None:
-        common.limit(limits.max_tokens, limits.max_cost_usd, *per_minute)
+        common.limit(limits.max_tokens, limits.max_cost_usd)
         model.budget.share(common)
         model.close_shared = common.close
     if job is not None:

@@ -29,12 +29,9 @@ from llmcrawler.errors import ConfigError, StorageFailed
 
 logger = logging.getLogger(__name__)
 
-SERVER, SENTINEL = "server", "sentinel"
 ONE_REDIS: Final = "a crawl is kept in one Redis; split the sites over several crawls where one does not hold them"
 _SENTINEL_PORT: Final = 26379
 _NEXT_ADDRESS: Final = re.compile(r",\s*(?=[a-z+]+://)")  # hosts of one address are parted by commas, too
-_SENTINEL: Final = re.compile(r"(rediss?)\+sentinel\Z")
-_CLUSTER: Final = re.compile(r"rediss?\+cluster\Z")
 
 FORMAT: Final = 1  # of the keys: another number where workers of an older version would not do with them
 BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen (lua/common.lua)
@@ -53,41 +50,39 @@ _AWAY: Final = (
 # The same by text: redis-py has no class for some, and Redis 6.2 wraps errors within a script.
 _AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
 _FAULTS: Final = (faults.RedisError, OSError)
-_GONE: Final = "NOCRAWL"  # what lua/guard.lua says
+_GONE: Final = "NOCRAWL"  # what lua/guard.lua says where the crawl is not there
 _INCLUDE: Final = re.compile(r"^-- include (\w+)$", re.MULTILINE)
 
 
 def shown(url: str) -> str:
     """Return what REDIS_URL has, without passwords."""
-    return ",".join(map(_shown, _NEXT_ADDRESS.split(url)))
-
-
-def _shown(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    parts = map(urlsplit, _NEXT_ADDRESS.split(url))
+    return ",".join(one._replace(netloc=one.netloc.rpartition("@")[2], query="").geturl() for one in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """What REDIS_URL names. `options` are those of redis-py for a connection, without hosts."""
+    """What REDIS_URL names: a server, or a `service` that Sentinels at the `hosts` watch. `options` are those of
+    redis-py for a connection to the service's master.
+    """
 
     url: str
-    kind: str
-    hosts: tuple[tuple[str, int], ...]
-    options: tuple[tuple[str, Any], ...] = ()
+    hosts: tuple[tuple[str, int], ...] = ()
     service: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
 
     def async_client(self, timeout_seconds: float) -> Any:
         """Make a client to await, which does not try again on its own, for `close_client`."""
         limits: dict[str, Any] = {"socket_timeout": timeout_seconds, "socket_connect_timeout": timeout_seconds}
-        if self.kind == SERVER:
-            return aioredis.Redis.from_url(self.url, retry=AsyncRetry(NoBackoff(), 0), **limits)
-        return self._master(AsyncSentinel, limits, AsyncRetry(NoBackoff(), 0))
+        retry = AsyncRetry(NoBackoff(), 0)
+        if not self.service:
+            return aioredis.Redis.from_url(self.url, retry=retry, **limits)
+        return self._master(AsyncSentinel, limits, retry)
 
     def client(self, timeout_seconds: float, **options: Any) -> Any:
         """Make a client that waits; the caller closes it."""
         limits = {"socket_timeout": timeout_seconds, "socket_connect_timeout": timeout_seconds, **options}
-        if self.kind == SERVER:
+        if not self.service:
             return redis.Redis.from_url(self.url, **limits)
         return self._master(Sentinel, limits, Retry(NoBackoff(), 0))
 
@@ -110,41 +105,37 @@ async def close_client(client: Any) -> None:
 def redis_address(url: str) -> RedisAddress:
     """Return what REDIS_URL names. Raises ConfigError for what is no address, several addresses, or a Cluster."""
     scheme, _, rest = url.partition("://")
-    if _CLUSTER.match(scheme):
+    if scheme in ("redis+cluster", "rediss+cluster"):
         raise ConfigError(f"REDIS_URL={shown(url)}: it names a Redis Cluster: {ONE_REDIS}")
-    special = _SENTINEL.match(scheme)
+    is_watched = scheme in ("redis+sentinel", "rediss+sentinel")
     try:
-        if len(_NEXT_ADDRESS.split(url)) > 1 or (special is None and "," in (urlsplit(url).hostname or "")):
+        if len(_NEXT_ADDRESS.split(url)) > 1 or (not is_watched and "," in (urlsplit(url).hostname or "")):
             raise ConfigError(f"REDIS_URL={shown(url)}: it names several addresses: {ONE_REDIS}")
-        if special is None:
+        if not is_watched:
             parse_url(url)
-            return RedisAddress(url, SERVER, ())
-        return _watched(url, f"{special[1]}://{rest}")
+            return RedisAddress(url)
+        parts = urlsplit(f"{scheme.removesuffix('+sentinel')}://{rest}")
+        given, at, hosts = parts.netloc.rpartition("@")
+        sentinels = []
+        for text in hosts.split(","):
+            place = urlsplit(f"//{text.strip()}")
+            if not place.hostname:
+                raise ValueError(f"{text!r} is no host with its port")
+            sentinels.append((place.hostname, place.port or _SENTINEL_PORT))
+        service, _, database = parts.path.strip("/").partition("/")
+        if not service:
+            raise ValueError(
+                "after the Sentinels name what they watch: redis+sentinel://host:26379,host2:26379/mymaster"
+            )
+        plain = parts._replace(netloc=f"{given}{at}localhost", path=f"/{database or 0}").geturl()
+        options: dict[str, Any] = dict(parse_url(plain))
     except ValueError as error:
         raise ConfigError(f"REDIS_URL={shown(url)}: {error}") from error
-
-
-def _watched(url: str, plain: str) -> RedisAddress:
-    parts = urlsplit(plain)
-    given, _, hosts = parts.netloc.rpartition("@")
-    found = tuple(_host(host) for host in hosts.split(","))
-    service, _, database = parts.path.strip("/").partition("/")
-    if not service:
-        raise ValueError("after the Sentinels name what they watch: redis+sentinel://host:26379,host2:26379/mymaster")
-    at = f"{given}@localhost" if given else "localhost"
-    options: dict[str, Any] = dict(parse_url(parts._replace(netloc=at, path=f"/{database or 0}").geturl()))
     for name in ("host", "port", "connection_class"):
         options.pop(name, None)
     if parts.scheme == "rediss":
         options["ssl"] = True
-    return RedisAddress(url, SENTINEL, found, tuple(options.items()), service)
-
-
-def _host(text: str) -> tuple[str, int]:
-    parts = urlsplit(f"//{text.strip()}")
-    if not parts.hostname:
-        raise ValueError(f"{text!r} is no host with its port")
-    return parts.hostname, parts.port or _SENTINEL_PORT
+    return RedisAddress(url, tuple(sentinels), service, tuple(options.items()))
 
 
 @cache
@@ -182,7 +173,6 @@ class RedisConnection:
         self.client = redis_address(url).async_client(TIMEOUT_SECONDS)
         self._grace_seconds = grace_seconds
         self._on_failure = on_failure
-        self._digests: dict[str, str] = {}
         self._return: asyncio.Task[None] | None = None
         self._patience: tuple[float, float] | None = None  # since when, and seconds
         self.failure: StorageFailed | None = None  # see check()
@@ -208,10 +198,11 @@ class RedisConnection:
             try:
                 return await work()
             except _FAULTS as error:
-                if _is_gone(error):
+                if _GONE in str(error):
                     self._fail(self._without_crawl())
                 elif _is_away(error):
-                    await self._outlast(error)
+                    self._return = self._return or asyncio.ensure_future(self._until_returned(error))
+                    await asyncio.shield(self._return)
                 else:
                     raise
 
@@ -241,25 +232,19 @@ class RedisConnection:
 
     async def _evaluate(self, text: str, arguments: tuple[str | bytes | float, ...]) -> Any:
         guarded, keys = lua("guard") + text, (self.prefix, f"{self.prefix}:{self.identity}")
-        digest = self._digests.get(text)
-        if digest is None:
-            digest = self._digests[text] = sha1(guarded.encode(), usedforsecurity=False).hexdigest()
+        digest = sha1(guarded.encode(), usedforsecurity=False).hexdigest()
         try:
             return await self.client.evalsha(digest, 2, *keys, *arguments)
         except faults.NoScriptError:
             return await self.client.eval(guarded, 2, *keys, *arguments)
-
-    async def _outlast(self, error: Exception) -> None:
-        if self._return is None:
-            self._return = asyncio.ensure_future(self._until_returned(error))
-        await asyncio.shield(self._return)
 
     async def _until_returned(self, error: Exception) -> None:
         logger.warning("Redis at %s is away (%s): the crawl waits until it is back", shown(self.url), said_by(error))
         left, tries = time.monotonic(), 0
         try:
             while not await self._is_back():
-                if self._is_impatient(left):
+                since, seconds = self._patience or (left, float("inf"))
+                if time.monotonic() > max(since, left) + seconds:
                     raise StorageFailed(f"Redis at {shown(self.url)} is away: this worker's leases expire there")
                 await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
                 tries += 1
@@ -275,12 +260,6 @@ class RedisConnection:
             self.failure = failure
             self._on_failure(failure)
 
-    def _is_impatient(self, left: float) -> bool:
-        if self._patience is None:
-            return False
-        since, seconds = self._patience
-        return time.monotonic() > max(since, left) + seconds
-
     async def _is_back(self) -> bool:
         try:
             if await self._evaluate(lua("grant_grace"), (self._grace_seconds,)):
@@ -288,7 +267,7 @@ class RedisConnection:
         except _FAULTS as error:
             if _is_away(error):
                 return False
-            if not _is_gone(error):
+            if _GONE not in str(error):
                 raise
         raise self._without_crawl()
 
@@ -307,10 +286,6 @@ def _look_at(task: asyncio.Task[Any]) -> None:
 
 def _is_away(error: Exception) -> bool:
     return isinstance(error, _AWAY) or _AWAY_WORDS.search(str(error)) is not None
-
-
-def _is_gone(error: Exception) -> bool:
-    return _GONE in str(error)
 
 
 def said_by(error: Exception) -> str:
@@ -338,7 +313,13 @@ def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
         with closing(redis_address(url).client(TIMEOUT_SECONDS)) as client:
             check_server(url, client.info("server"))
             if to_write:
-                _check_memory(url, client.info("memory"))
+                said = client.info("memory")
+                policy = str(said.get("maxmemory_policy"))
+                if said.get("maxmemory") and policy.startswith("allkeys"):
+                    raise ConfigError(
+                        f"{where}: with maxmemory-policy {policy} it throws urls away when it is full; a crawl needs "
+                        "noeviction"
+                    )
                 client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
     except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
         raise ConfigError(f"{where}: it refuses the user or the password ({said_by(error)})") from error
@@ -358,15 +339,6 @@ def check_server(url: str, said: Mapping[str, Any]) -> None:
     mode = str(said.get("server_mode") or said.get("redis_mode"))
     if mode in _MODES:
         raise ConfigError(f"REDIS_URL={shown(url)}: {_MODES[mode]}")
-
-
-def _check_memory(url: str, said: Mapping[str, Any]) -> None:
-    policy = str(said.get("maxmemory_policy"))
-    if said.get("maxmemory") and policy.startswith("allkeys"):
-        raise ConfigError(
-            f"REDIS_URL={shown(url)}: with maxmemory-policy {policy} it throws urls away when it is full; "
-            "a crawl needs noeviction"
-        )
 
 
 def check_format(crawl_id: str, found: str | None) -> None:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -129,7 +129,12 @@ def _keys(client: Any, prefix: str) -> Iterator[str]:
     for sites in _chunks(client.sscan_iter(f"{prefix}busy_sites", count=_AT_ONCE)):
         queues_of_sites = _of_each(client, "smembers", [f"{prefix}s:{site}" for site in sites])
         for site, queues in zip(sites, queues_of_sites, strict=True):
-            yield from _keys_of_queues(client, prefix, queues)
+            for some in _chunks(queues):
+                priorities = _of_each(client, "zrange", [f"{prefix}p:{queue}" for queue in some], 0, -1)
+                for queue, found in zip(some, priorities, strict=True):
+                    yield from (f"{prefix}q:{queue}:{priority}" for priority in found)
+                    group = queue.partition("\n")[2]
+                    yield from (f"{prefix}p:{queue}", f"{prefix}b:{queue}", f"{prefix}g:{group}")
             yield from (f"{prefix}s:{site}", f"{prefix}out:{site}")
     for names in ("heartbeats", "left", "lost", "added"):
         for worker, _ in client.hscan_iter(prefix + names, count=_AT_ONCE):
@@ -138,15 +143,6 @@ def _keys(client: Any, prefix: str) -> Iterator[str]:
     for bucket in client.sscan_iter(f"{prefix}split", count=_AT_ONCE):
         yield from (f"{prefix}seen:{bucket}/{part}" for part in range(16))
     yield from (prefix + name for name in _NAMES)
-
-
-def _keys_of_queues(client: Any, prefix: str, queues: Iterable[str]) -> Iterator[str]:
-    for some in _chunks(queues):
-        priorities = _of_each(client, "zrange", [f"{prefix}p:{queue}" for queue in some], 0, -1)
-        for queue, found in zip(some, priorities, strict=True):
-            yield from (f"{prefix}q:{queue}:{priority}" for priority in found)
-            _host, _, group = queue.partition("\n")
-            yield from (f"{prefix}p:{queue}", f"{prefix}b:{queue}", f"{prefix}g:{group}")
 
 
 def _of_each(client: Any, command: str, names: Iterable[str], *arguments: int) -> list[Any]:
@@ -221,9 +217,6 @@ class DistributedStatus:
     dead_letters: tuple[tuple[str, str], ...]
     memory_bytes: int
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class CrawlSummary:
@@ -241,142 +234,117 @@ class CrawlSummary:
 def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
     """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
     with opened(url, crawl_id) as client:
-        reader = _CrawlReader(client, crawl_id)
-        if "spec" not in reader.meta:
+        crawl = _CrawlReader(client, crawl_id)
+        if "spec" not in crawl.meta:
             known = ", ".join(sorted(client.smembers(CRAWLS))[:10]) or "none"
             raise ConfigError(f"there is no crawl {crawl_id} in {shown(url)}; there are: {known}")
-        check_format(crawl_id, reader.meta.get("format"))
-        spec, workers, hosts = json.loads(reader.meta["spec"]), reader.workers(), reader.hosts()
+        check_format(crawl_id, crawl.meta.get("format"))
+        spec, workers, (hosts, host_count) = json.loads(crawl.meta["spec"]), crawl.workers(), crawl.hosts()
+        letters = [text.partition(" ") for text in client.lrange(crawl.key("dead_letters"), 0, _LETTERS - 1)]
         return DistributedStatus(
             crawl_id=crawl_id,
             url=shown(url),
-            state=_state(reader.meta, workers),
+            state=_state(crawl.meta, workers),
             spider=spec["spider"],
             arguments=spec["arguments"],
-            started=float(reader.meta["started"]),
-            urls=reader.urls(),
-            expired=reader.numbers("counts").get("expired", 0),
+            started=float(crawl.meta["started"]),
+            urls=crawl.urls(),
+            expired=crawl.numbers("counts").get("expired", 0),
             pages_a_minute=_pages_a_minute(workers),
-            waiting=reader.waiting(),
-            waiting_sites=reader.waiting_sites(),
-            told_apart_by=reader.meta.get("filter", "set"),
+            waiting=client.zcard(crawl.key("waiting")),
+            waiting_sites=tuple(client.zrevrange(crawl.key("waiting"), 0, _MAX_SITES - 1)),
+            told_apart_by=crawl.meta.get("filter", "set"),
             workers=tuple(workers),
             hosts=tuple(hosts),
-            host_count=reader.host_count,
-            errors=dict(Counter(reader.numbers("errors")).most_common()),
+            host_count=host_count,
+            errors=dict(Counter(crawl.numbers("errors")).most_common()),
             rights=RightsCounts.of(sum((Counter(one.report.rights) for one in workers), Counter())),
-            dead_letters=reader.dead_letters(),
+            dead_letters=tuple((error, address) for error, _, address in letters),
             memory_bytes=client.info("memory")["used_memory"],
         )
 
 
 def crawl_summaries(url: str) -> tuple[CrawlSummary, ...]:
     """Read what crawls there are. Raises ConfigError where no Redis answers."""
+    found = []
     with opened(url) as client:
-        readers = [_CrawlReader(client, name) for name in sorted(client.smembers(CRAWLS))]
-        return tuple(_summary(reader) for reader in readers if "spec" in reader.meta)
-
-
-def _summary(reader: _CrawlReader) -> CrawlSummary:
-    is_ours = reader.meta.get("format") == str(FORMAT)
-    workers = reader.workers() if is_ours else []
-    return CrawlSummary(
-        crawl_id=reader.crawl_id,
-        state=_state(reader.meta, workers) if is_ours else "of another version",
-        started=float(reader.meta["started"]),
-        workers=len([one for one in workers if one.state == "here"]),
-        pages_a_minute=_pages_a_minute(workers),
-        urls=reader.urls(),
-        waiting=reader.waiting(),
-    )
+        for name in sorted(client.smembers(CRAWLS)):
+            crawl = _CrawlReader(client, name)
+            if "spec" not in crawl.meta:
+                continue
+            is_ours = crawl.meta.get("format") == str(FORMAT)
+            workers = crawl.workers() if is_ours else []
+            summary = CrawlSummary(
+                crawl_id=name,
+                state=_state(crawl.meta, workers) if is_ours else "of another version",
+                started=float(crawl.meta["started"]),
+                workers=len([one for one in workers if one.state == "here"]),
+                pages_a_minute=_pages_a_minute(workers),
+                urls=crawl.urls(),
+                waiting=client.zcard(crawl.key("waiting")),
+            )
+            found.append(summary)
+    return tuple(found)
 
 
 class _CrawlReader:
     def __init__(self, client: Any, crawl_id: str) -> None:
-        self.crawl_id = crawl_id
         self._client = client
         self._prefix = key_prefix(crawl_id)
         self._now = float(client.time()[0])
         self.meta = self._hash("meta")
-        self.host_count = 0
 
-    def urls(self) -> dict[str, int]:
-        counts = self.numbers("counts")
-        leased = self._client.hlen(self._name("leases"))
-        return {"leased": leased, **{name: counts.get(name, 0) for name in _COUNTED}}
-
-    def waiting(self) -> int:
-        return int(self._client.zcard(self._name("waiting")))
-
-    def waiting_sites(self) -> tuple[str, ...]:
-        return tuple(self._client.zrevrange(self._name("waiting"), 0, _MAX_SITES - 1))
-
-    def dead_letters(self) -> tuple[tuple[str, str], ...]:
-        return tuple(_letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1))
+    def key(self, name: str) -> str:
+        return f"{self._prefix}:{name}"
 
     def numbers(self, name: str) -> dict[str, int]:
         return {key: int(value) for key, value in self._hash(name).items()}
 
+    def urls(self) -> dict[str, int]:
+        counts = self.numbers("counts")
+        leased = self._client.hlen(self.key("leases"))
+        return {"leased": leased, **{name: counts.get(name, 0) for name in _COUNTED}}
+
     def workers(self) -> list[WorkerStatus]:
         """Return those that are there, then the others, the latest first."""
-        found = [one for name in ("heartbeats", "left", "lost") for one in self._workers_of(name)]
+        beats = dict(self._client.zrange(self.key("workers"), 0, -1, withscores=True))
+        ended, found = self._hash("ended"), []
+        for name in ("heartbeats", "left", "lost"):
+            for report in map(WorkerReport.read, self._hash(name).values()):
+                state, end = name, float(ended[report.worker]) if report.worker in ended else None
+                if name == "heartbeats":
+                    beat = beats.get(report.worker, 0.0)
+                    is_silent = self._now - beat > SILENT_SECONDS
+                    state, end = ("silent", beat) if is_silent else ("here", None)
+                own = self.key(f"own:{report.worker}")
+                sites = self._client.zrange(own, "+inf", 1, byscore=True, desc=True, offset=0, num=_MAX_SITES)
+                found.append(WorkerStatus(report, state, end, tuple(sites), self._client.zcount(own, 1, "+inf")))
         return sorted(found, key=lambda one: (one.ended is not None, -(one.ended or 0), one.report.started))
 
-    def _workers_of(self, name: str) -> list[WorkerStatus]:
-        """Return the workers whose reports are in a hash: heartbeats, left or lost, oldest first."""
-        beats = dict(self._client.zrange(self._name("workers"), 0, -1, withscores=True))
-        reports = [WorkerReport.read(text) for text in self._hash(name).values()]
-        ended = self._hash("ended") if name != "heartbeats" else {}
-        found = []
-        for report in sorted(reports, key=lambda one: one.started):
-            beat, state = beats.get(report.worker, 0.0), name
-            if name == "heartbeats":
-                state = "silent" if self._now - beat > SILENT_SECONDS else "here"
-            own = self._name(f"own:{report.worker}")
-            status = WorkerStatus(
-                report,
-                state,
-                beat if state == "silent" else float(ended[report.worker]) if report.worker in ended else None,
-                tuple(self._client.zrange(own, "+inf", 1, byscore=True, desc=True, offset=0, num=_MAX_SITES)),
-                self._client.zcount(own, 1, "+inf"),
-            )
-            found.append(status)
-        return found
-
-    def hosts(self) -> list[HostStatus]:
-        """Return the busiest hosts; `host_count` is how many there are."""
+    def hosts(self) -> tuple[list[HostStatus], int]:
+        """Return the busiest hosts, and how many there are."""
         counts: dict[str, dict[str, int]] = {}
-        for name, count in self._client.hscan_iter(self._name("hosts"), count=_SCANNED):
+        for name, count in self._client.hscan_iter(self.key("hosts"), count=_SCANNED):
             kind, _, host = name.partition(" ")
             counts.setdefault(host, {})[kind] = int(count)
         busiest = sorted(counts, key=lambda host: (-counts[host].get("queued", 0), host))
-        self.host_count = len(busiest)
-        return [self._host(host, counts[host]) for host in busiest[:_MAX_HOSTS]]
-
-    def _host(self, host: str, counts: Mapping[str, int]) -> HostStatus:
-        site = site_of(host)
-        at, _, kept = (self._client.hget(self._name("manners"), site) or "0 {}").partition(" ")
-        throttle = json.loads(kept).get(host, {})
-        return HostStatus(
-            host=host,
-            queued=counts.get("queued", 0),
-            done=counts.get("done", 0),
-            dead=counts.get("dead", 0),
-            owner=self._client.hget(self._name("owners"), site) or "",
-            window=throttle.get("window"),
-            rest_seconds=max(0.0, round(float(at) + throttle.get("cooldown", 0.0) - self._now, 1)),
-        )
-
-    def _name(self, name: str) -> str:
-        return f"{self._prefix}:{name}"
+        found = []
+        for host in busiest[:_MAX_HOSTS]:
+            site = site_of(host)
+            at, _, kept = (self._client.hget(self.key("manners"), site) or "0 {}").partition(" ")
+            throttle = json.loads(kept).get(host, {})
+            status = HostStatus(
+                host=host,
+                **{kind: counts[host].get(kind, 0) for kind in ("queued", "done", "dead")},
+                owner=self._client.hget(self.key("owners"), site) or "",
+                window=throttle.get("window"),
+                rest_seconds=max(0.0, round(float(at) + throttle.get("cooldown", 0.0) - self._now, 1)),
+            )
+            found.append(status)
+        return found, len(busiest)
 
     def _hash(self, name: str) -> dict[str, str]:
-        return dict(self._client.hgetall(self._name(name)))
-
-
-def _letter(text: str) -> tuple[str, str]:
-    error, _, url = text.partition(" ")
-    return error, url
+        return dict(self._client.hgetall(self.key(name)))
 
 
 def _pages_a_minute(workers: Iterable[WorkerStatus]) -> float:
@@ -385,6 +353,5 @@ def _pages_a_minute(workers: Iterable[WorkerStatus]) -> float:
 
 def _state(meta: Mapping[str, str], workers: Iterable[WorkerStatus]) -> str:
     state = meta.get("state", "")
-    if state != "running":
-        return state
-    return state if any(one.state == "here" for one in workers) else "not at its end"
+    is_left = state == "running" and all(one.state != "here" for one in workers)
+    return "not at its end" if is_left else state

@@ -19,9 +19,23 @@ from llmcrawler.core.reporting.terminal_tables import (
     table_part,
 )
 from llmcrawler.core.reporting.text import duration, many, plain
-from llmcrawler.fleet.crawl_control import CrawlSummary, DistributedStatus, WorkerStatus
+from llmcrawler.fleet.crawl_control import CrawlSummary, DistributedStatus
 
 _NAMES = 3  # of the sites that a worker owns
+_WORKER_COLUMNS = (
+    *(
+        "worker",
+        "",
+        ">pages",
+        ">a minute",
+        ">leases",
+        ">in flight",
+        ">LLM calls",
+        ">sites",
+        "owner of",
+        "last heard of",
+    ),
+)
 
 
 def crawls_table(crawls: Sequence[CrawlSummary], now: float) -> Iterator[RenderableType]:
@@ -52,7 +66,21 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
         yield Text(f"{status.pages_a_minute:,.0f} pages a minute, all workers together")
     if status.state == "paused":
         yield Text(f"go on with: scrapy workers resume {status.url} {status.crawl_id}")
-    yield from _workers(status.workers, now)
+    here = len([one for one in status.workers if one.ended is None])
+    workers = [
+        (
+            one.report.worker,
+            one.state,
+            f"{one.report.pages:,}",
+            *([""] * 3 if one.ended else numbers(one.report.pages_a_minute, one.report.leases, one.report.in_flight)),
+            *numbers(one.report.llm_calls, one.site_count),
+            _some(one.sites, one.site_count),
+            "" if one.ended is None else f"{duration(max(0.0, now - one.ended))} ago",
+        )
+        for one in status.workers  # those that are there, then the latest of the others
+    ]
+    yield from table_part(_WORKER_COLUMNS, workers[: here + MAX_ROWS])
+    yield from more(len(workers), here + MAX_ROWS)
     urls = {"done": "done", "duplicates": "duplicates among them", "dead": "dead letters"}
     urls |= {"leased": "leased", "queued": "queued"}
     rows = [(text, f"{status.urls[name]:,}") for name, text in urls.items()]
@@ -77,26 +105,6 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
     yield from table_part(("error", ">pages"), errors[:MAX_ROWS])
     yield from table_part(RIGHTS_HEADERS, rights_rows(status.rights))
     yield from table_part(("latest dead letters", ""), status.dead_letters[:MAX_ROWS])
-
-
-def _workers(workers: Sequence[WorkerStatus], now: float) -> Iterator[RenderableType]:
-    """Yield those that are there, then the latest of the others."""
-    rows = [
-        (
-            one.report.worker,
-            one.state,
-            f"{one.report.pages:,}",
-            *([""] * 3 if one.ended else numbers(one.report.pages_a_minute, one.report.leases, one.report.in_flight)),
-            *numbers(one.report.llm_calls, one.site_count),
-            _some(one.sites, one.site_count),
-            "" if one.ended is None else f"{duration(max(0.0, now - one.ended))} ago",
-        )
-        for one in workers
-    ]
-    columns = (">pages", ">a minute", ">leases", ">in flight", ">LLM calls", ">sites", "owner of", "last heard of")
-    here = len([one for one in workers if one.ended is None])
-    yield from table_part(("worker", "", *columns), rows[: here + MAX_ROWS])
-    yield from more(len(rows), here + MAX_ROWS)
 
 
 def _some(names: Sequence[str], count: int) -> str:

@@ -49,7 +49,7 @@ class SafeLines:
         """Write the lines of these pages; return those that are not safe then, which are to be kept in Redis."""
         for url in urls:
             self.write_held(url)
-        flushed = {at for at, slot in self._slots.items() if _is_lines(slot) and self._flush(slot)}
+        flushed = {at for at, slot in self._slots.items() if self._flush(slot)}
         unsafe = {url for url in urls if not flushed.issuperset(self._open.get(url, ()))}
         for url in urls:
             if url not in unsafe:
@@ -78,7 +78,10 @@ class SafeLines:
         self._needless.update(url for url in urls if url not in unsafe)
 
     def _flush(self, slot: FeedSlot) -> bool:
-        """Flush a feed; False where not all that went into it is where it belongs."""
+        """Flush a file of lines; False for another feed, or where not all that went into it is where it belongs."""
+        is_local = isinstance(slot.storage, (FileFeedStorage, StdoutFeedStorage))
+        if not is_local or slot.format not in _LINES or "postprocessing" in slot.feed_options:
+            return False
         try:
             if slot.file is not None and not slot.file.closed:
                 slot.file.flush()
@@ -114,8 +117,3 @@ class SafeLines:
                     self._needless.add(url)
                 if not slots:
                     del self._open[url]
-
-
-def _is_lines(slot: FeedSlot) -> bool:
-    is_local = isinstance(slot.storage, (FileFeedStorage, StdoutFeedStorage))
-    return is_local and slot.format in _LINES and "postprocessing" not in slot.feed_options

@@ -8,7 +8,7 @@ import pytest
 
 from llmcrawler.core.frontier import UrlTask
 from llmcrawler.errors import ConfigError
-from llmcrawler.fleet.connection import SENTINEL, SERVER, RedisConnection, check_redis, redis_address, shown
+from llmcrawler.fleet.connection import RedisConnection, check_redis, redis_address, shown
 from llmcrawler.fleet.redis_frontier import RedisFrontier
 from tests.servers.redis_sentinel import sentinel_of
 from tests.servers.redis_server import RedisServer
@@ -17,25 +17,24 @@ SECONDS = 60  # for what hangs
 
 
 @pytest.mark.parametrize(
-    ("url", "kind", "hosts", "service", "options"),
+    ("url", "hosts", "service", "options"),
     [
-        ("redis://:pass,word@a:1/2", SERVER, (), "", {}),
-        ("rediss://a", SERVER, (), "", {}),
-        ("unix:///run/redis.sock", SERVER, (), "", {}),
-        ("redis+sentinel://:pw@a,b:2/main/3", SENTINEL, (("a", 26379), ("b", 2)), "main", {"password": "pw", "db": 3}),
-        ("redis+sentinel://[::1]:5/main", SENTINEL, (("::1", 5),), "main", {"db": 0}),
+        ("redis://:pass,word@a:1/2", (), "", {}),
+        ("rediss://a", (), "", {}),
+        ("unix:///run/redis.sock", (), "", {}),
+        ("redis+sentinel://:pw@a,b:2/main/3", (("a", 26379), ("b", 2)), "main", {"password": "pw", "db": 3}),
+        ("redis+sentinel://[::1]:5/main", (("::1", 5),), "main", {"db": 0}),
         (
             "rediss+sentinel://me:pw@a:1/main",
-            SENTINEL,
             (("a", 1),),
             "main",
             {"username": "me", "password": "pw", "db": 0, "ssl": True},
         ),
     ],
 )
-def test_an_address_names_a_server_or_what_sentinels_watch(url, kind, hosts, service, options):
+def test_an_address_names_a_server_or_what_sentinels_watch(url, hosts, service, options):
     address = redis_address(url)
-    assert (address.kind, address.hosts, address.service, dict(address.options)) == (kind, hosts, service, options)
+    assert (address.hosts, address.service, dict(address.options)) == (hosts, service, options)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from llmcrawler.core.storage import Outcome
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.fleet.connection import CRAWLS, FORMAT, RedisConnection, key_prefix
 from llmcrawler.fleet.crawl_control import crawl_summaries, delete, distributed_status, pause, resume
-from llmcrawler.fleet.model_limits import SharedAnswers, SharedBudget, SharedRate
+from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits
 from tests.core.frontier.test_frontier import MANY, task
 from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer
@@ -60,9 +60,10 @@ async def fill(server: RedisServer, folder: Path) -> None:
     await left.close("shutdown")
     await session.keep({}, {"a.example": {"a.example": {"window": 2.0}}})
     await SharedAnswers(connection, None).put("key", "value")
-    await SharedBudget(connection, 100, 0).take(1, 0.1)
-    rate = SharedRate(connection, 10, 10)
-    await rate.admit(1)
+    limits = SharedLimits(connection, 10, 10)
+    limits.limit(100, 0)
+    await limits.take(1, 0.1)
+    await limits.admit(1)
     await connection.evaluate("redis.call('SET', KEYS[1] .. ':llm:paused_until', 1)")
     await frontier.close()
 

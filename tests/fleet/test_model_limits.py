@@ -11,7 +11,7 @@ from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
 from llmcrawler.fleet import model_limits
-from llmcrawler.fleet.model_limits import CommonLimits
+from llmcrawler.fleet.model_limits import CommonLimits, check_budget_url
 from tests.servers.redis_server import RedisServer
 
 pytestmark = pytest.mark.server
@@ -24,9 +24,9 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 def limits_at(url: str, tokens: int = 0, requests_per_minute: int = 0) -> CommonLimits:
-    one = CommonLimits(url)
-    one.check()
-    one.limit(tokens, 0.0, requests_per_minute, 0)
+    check_budget_url(url)
+    one = CommonLimits(url, requests_per_minute, 0)
+    one.limit(tokens, 0.0)
     return one
 
 
@@ -89,8 +89,7 @@ async def test_a_redis_that_stays_away_or_has_forgotten_is_not_asked_without(tmp
     await forgotten.close()
 
 
-def test_a_wrong_address_is_told_before_anything_starts():
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "redis://127.0.0.1:1/0#a name"])
+def test_a_wrong_address_is_told_before_anything_starts(url):
     with pytest.raises(ConfigError):
-        CommonLimits("redis://127.0.0.1:1/0").check()
-    with pytest.raises(ConfigError):
-        CommonLimits("redis://127.0.0.1:1/0#a name").check()
+        check_budget_url(url)

@@ -16,7 +16,7 @@ from llmcrawler.core.storage import Outcome, RightsCounts, SiteState
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed
 from llmcrawler.fleet.connection import FORMAT, RedisConnection, check_redis, check_server, shown
 from llmcrawler.fleet.crawl_control import distributed_status
-from llmcrawler.fleet.model_limits import SharedAnswers, SharedBudget, SharedRate
+from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits
 from llmcrawler.fleet.session import DistributedSession
 from tests.core.frontier.test_frontier import MANY, redis, task
 from tests.fleet.sessions import session_at
@@ -54,7 +54,7 @@ async def test_answers_of_the_model_are_everybodys(connections):
 
 
 async def test_the_models_limits_a_minute_are_those_of_all_workers(connections):
-    one, other = (SharedRate(connection, 3, 1000) for connection in connections)
+    one, other = (SharedLimits(connection, 3, 1000) for connection in connections)
     first = await one.admit(400)
     one.settle(first, 100)
     await other.admit(100)
@@ -66,14 +66,14 @@ async def test_the_models_limits_a_minute_are_those_of_all_workers(connections):
 
 
 async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(connections):
-    one, other = (SharedRate(connection, 0, 1000) for connection in connections)
+    one, other = (SharedLimits(connection, 0, 1000) for connection in connections)
     await one.admit(900)
     await asyncio.wait_for(other.admit(50), 20)
     waiting = asyncio.ensure_future(other.admit(200))
     await asyncio.wait([waiting], timeout=0.2)
     assert not waiting.done()
     waiting.cancel()
-    third = SharedRate(connections[1], 0, 0)
+    third = SharedLimits(connections[1], 0, 0)
     one.hold(30)
     await asyncio.gather(*one._posted)
     waiting = asyncio.ensure_future(third.admit(1))
@@ -305,7 +305,9 @@ async def test_a_budget_is_one_for_all_workers(connections):
     limits = BudgetLimits(max_tokens=1000)
     one, other = Budget(limits), Budget(limits)
     for budget, connection in zip((one, other), connections, strict=True):
-        budget.share(SharedBudget(connection, limits.max_tokens, limits.max_cost_usd))
+        shared = SharedLimits(connection, 0, 0)
+        shared.limit(limits.max_tokens, limits.max_cost_usd)
+        budget.share(shared)
     async with one.call(100, 300) as call:  # twice the estimate is held, and one token: 501
         with pytest.raises(BudgetSpent, match="501 of LLM_MAX_TOKENS=1,000"):
             async with other.call(100, 300):
