@@ -10,7 +10,7 @@ import sqlite3
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -93,8 +93,7 @@ class FolderStorage(CampaignStorage):
         return self.folder.resolve() == folder.resolve()
 
     def write(self, path: str, data: bytes) -> None:
-        target = self._made(path)
-        replace_file(target, data)
+        replace_file(self._made(path), data)
 
     def read(self, path: str) -> bytes | None:
         try:
@@ -285,37 +284,8 @@ class _Saved:
     lines: int
     state: list[list[int]]
 
-    @property
-    def progress(self) -> tuple[int, int]:
-        return self.runs, self.lines
-
     def path_of(self, name: str) -> str:
         return f"{self.prefix}-{name}.zst"
-
-
-@dataclass
-class SaveTimes:
-    """Says which job is to be saved next: each once in `save_seconds`, and all that in a tenth of the time at most.
-    `clock` is in seconds.
-    """
-
-    save_seconds: float
-    clock: Callable[[], float]
-    _not_before: dict[int, float] = field(default_factory=dict)
-    _none_before: float = 0.0
-
-    def next_due(self, running: Iterable[int]) -> int | None:
-        """Return the bundle whose job has waited longest, of those that are crawled; None: none is to be saved now."""
-        now = self.clock()
-        self._not_before = {one: self._not_before.get(one, now + self.save_seconds) for one in running}
-        due = min(self._not_before, key=self._not_before.__getitem__, default=None)
-        return due if due is not None and now >= max(self._none_before, self._not_before[due]) else None
-
-    def note(self, number: int, seconds: float) -> None:
-        """Note that a job was saved just now, or could not be, and how long that took."""
-        now = self.clock()
-        self._none_before = now + (_SAVE_SHARE - 1) * seconds
-        self._not_before[number] = now + self.save_seconds
 
 
 def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
@@ -325,21 +295,33 @@ def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
     """
     if not holds_job(jobdir / JOB_FILE):
         return False
-    before, state = _saved(storage, number), _state(jobdir)
+    before, paths = _saved(storage, number), [jobdir / name for name in (JOB_FILE, f"{JOB_FILE}-wal", _TEMPLATES)]
+    stats = [path.stat() if path.exists() else None for path in paths]
+    state = [[one.st_ino, one.st_size, one.st_mtime_ns] if one else [] for one in stats]
     if before is not None and before.state == state:
         return False
     with _work_folder(jobdir) as work:
-        runs, lines = _copy(jobdir, work)
-        if before is not None and before.progress > (runs, lines):
+        with open_snapshot(jobdir) as connection, closing(sqlite3.connect(work / JOB_FILE)) as copy:
+            runs, lines = _progress(connection)
+            try:
+                connection.backup(copy)
+            except sqlite3.OperationalError as error:
+                raise OSError(f"{jobdir} cannot be copied: {error}") from error
+        # They come last: of pages that they know already and the job's file does not, the crawl just knows more.
+        if (jobdir / _TEMPLATES).exists():
+            shutil.copyfile(jobdir / _TEMPLATES, work / _TEMPLATES)
+        if before is not None and (before.runs, before.lines) > (runs, lines):
             return False  # of another machine, which has gone on since
         sizes = {path.name: path.stat().st_size for path in work.iterdir()}
-        saved = _Saved(_VERSION, f"{_folder(number)}/{uuid.uuid4().hex}", sizes, runs, lines, state)
+        saved = _Saved(_VERSION, f"saved/{number:05}/{uuid.uuid4().hex}", sizes, runs, lines, state)
         for name in sizes:
-            _pack(work / name, work / _PACKED)
+            with (work / name).open("rb") as source, zstd.open(work / _PACKED, "wb", options=_OPTIONS) as out:
+                shutil.copyfileobj(source, out, _PACK_BYTES)
             storage.upload(saved.path_of(name), work / _PACKED)
     storage.write(_index(number), json.dumps(asdict(saved), indent=1).encode() + b"\n")
     if before is not None:
-        _delete(storage, before)
+        for name in before.sizes:
+            storage.delete(before.path_of(name))
     return True
 
 
@@ -348,8 +330,11 @@ def restore_job(storage: CampaignStorage, number: int, jobdir: Path) -> bool:
     ConfigError where what is saved is damaged, JobBusy where a crawl has the folder, and OSError. What is there stays
     as it is then.
     """
-    saved = _saved(storage, number)
-    if saved is None or _progress_at(jobdir) >= saved.progress:
+    saved, here = _saved(storage, number), (-1, -1)
+    if holds_job(jobdir / JOB_FILE):
+        with open_snapshot(jobdir) as connection:
+            here = _progress(connection)
+    if saved is None or here >= (saved.runs, saved.lines):
         return False
     lock = lock_folder(jobdir)
     try:
@@ -357,7 +342,7 @@ def restore_job(storage: CampaignStorage, number: int, jobdir: Path) -> bool:
             for name, size in saved.sizes.items():
                 if not storage.download(saved.path_of(name), work / _PACKED):
                     if _saved(storage, number) != saved:
-                        raise OSError(f"{storage}/{_folder(number)}: another job was saved there just now")
+                        raise OSError(f"{storage}/saved/{number:05}: another job was saved there just now")
                     raise _damage(storage, number, f"{saved.path_of(name)} is not there")
                 try:
                     _unpack(work / _PACKED, work / name, size)
@@ -367,18 +352,18 @@ def restore_job(storage: CampaignStorage, number: int, jobdir: Path) -> bool:
                 check_job_file(work / JOB_FILE)
             except ConfigError as error:
                 raise _damage(storage, number, str(error)) from error
-            _put(work, jobdir)
+            # Ended in between there is no job, and it is restored again.
+            delete_database(jobdir / JOB_FILE)
+            (jobdir / _TEMPLATES).unlink(missing_ok=True)
+            for name in sorted(saved.sizes, key=(_TEMPLATES, JOB_FILE).index):
+                (work / name).replace(jobdir / name)
     finally:
         lock.release()
     return True
 
 
-def _folder(number: int) -> str:
-    return f"saved/{number:05}"
-
-
 def _index(number: int) -> str:
-    return f"{_folder(number)}/saved.json"
+    return f"saved/{number:05}/saved.json"
 
 
 def _saved(storage: CampaignStorage, number: int) -> _Saved | None:
@@ -397,27 +382,8 @@ def _saved(storage: CampaignStorage, number: int) -> _Saved | None:
 
 
 def _damage(storage: CampaignStorage, number: int, what: str) -> ConfigError:
-    return ConfigError(
-        f"{storage}/{_index(number)} cannot be used ({what}): delete {_folder(number)}/ there to crawl the bundle anew"
-    )
-
-
-def _delete(storage: CampaignStorage, saved: _Saved) -> None:
-    for name in saved.sizes:
-        storage.delete(saved.path_of(name))
-
-
-def _state(jobdir: Path) -> list[list[int]]:
-    paths = (jobdir / name for name in (JOB_FILE, f"{JOB_FILE}-wal", _TEMPLATES))
-    stats = [path.stat() if path.exists() else None for path in paths]
-    return [[one.st_ino, one.st_size, one.st_mtime_ns] if one else [] for one in stats]
-
-
-def _progress_at(jobdir: Path) -> tuple[int, int]:
-    if not holds_job(jobdir / JOB_FILE):
-        return -1, -1
-    with open_snapshot(jobdir) as connection:
-        return _progress(connection)
+    cure = f"delete saved/{number:05}/ there to crawl the bundle anew"
+    return ConfigError(f"{storage}/{_index(number)} cannot be used ({what}): {cure}")
 
 
 def _progress(connection: JobConnection) -> tuple[int, int]:
@@ -437,26 +403,6 @@ def _work_folder(jobdir: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _copy(jobdir: Path, work: Path) -> tuple[int, int]:
-    """Copy the files of a job, and return how far it is. The templates come last: of pages that these know already and
-    the job's file does not, the crawl just knows more.
-    """
-    with open_snapshot(jobdir) as connection, closing(sqlite3.connect(work / JOB_FILE)) as copy:
-        progress = _progress(connection)
-        try:
-            connection.backup(copy)
-        except sqlite3.OperationalError as error:
-            raise OSError(f"{jobdir} cannot be copied: {error}") from error
-    if (jobdir / _TEMPLATES).exists():
-        shutil.copyfile(jobdir / _TEMPLATES, work / _TEMPLATES)
-    return progress
-
-
-def _pack(path: Path, packed: Path) -> None:
-    with path.open("rb") as source, zstd.open(packed, "wb", options=_OPTIONS) as out:
-        shutil.copyfileobj(source, out, _PACK_BYTES)
-
-
 def _unpack(packed: Path, path: Path, size: int) -> None:
     """Unpack a file, which has to have this size. Raises ValueError, EOFError and ZstdError where it is damaged."""
     left = size
@@ -472,22 +418,13 @@ def _unpack(packed: Path, path: Path, size: int) -> None:
         os.fsync(out.fileno())
 
 
-def _put(work: Path, jobdir: Path) -> None:
-    """Put the unpacked files in their places. Ended in between there is no job, and it is restored again."""
-    delete_database(jobdir / JOB_FILE)
-    (jobdir / _TEMPLATES).unlink(missing_ok=True)
-    for name in (_TEMPLATES, JOB_FILE):
-        if (work / name).exists():
-            (work / name).replace(jobdir / name)
-
-
 _LOOK_SECONDS: Final = 1.0
 
 
 @dataclass
 class JobKeeper:
-    """`work` has the jobs while they are crawled. They are saved every `save_seconds` on a thread, and at their ends.
-    `tell` gets lines for people, also from the thread.
+    """`work` has the jobs while they are crawled. On a thread, each is saved every `save_seconds`, and all that in a
+    tenth of the time at most; and at its end. `tell` gets lines for people, also from the thread.
     """
 
     work: Path
@@ -495,14 +432,11 @@ class JobKeeper:
     save_seconds: float
     tell: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    _running: set[int] = field(default_factory=set)
+    _due: dict[int, float] = field(default_factory=dict)  # of the bundles that are crawled: when they are to be saved
+    _none_before: float = 0.0
     _saving: Lock = field(default_factory=Lock)
     _closing: Event = field(default_factory=Event)
     _thread: Thread | None = None
-    _times: SaveTimes = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._times = SaveTimes(self.save_seconds, self.clock)
 
     def bring(self, number: int) -> None:
         """Bring a bundle's job here where the one that is here is not as far. Raises as `restore_job` does."""
@@ -512,7 +446,7 @@ class JobKeeper:
     def begin(self, number: int) -> None:
         """Bring a bundle's job here, and save it from time to time. Raises as `bring` does."""
         self.bring(number)
-        self._running.add(number)
+        self._due[number] = self.clock() + self.save_seconds
         if self._thread is None:
             self._thread = Thread(target=self._save_from_time_to_time, name="job-keeper", daemon=True)
             self._thread.start()
@@ -520,7 +454,7 @@ class JobKeeper:
     def end(self, number: int) -> None:
         """Save the job of a bundle whose crawl has ended, and its log."""
         with self._saving:
-            self._running.discard(number)
+            self._due.pop(number, None)
             self._save(number)
 
     def close(self) -> None:
@@ -533,22 +467,22 @@ class JobKeeper:
             self.save_due()
 
     def save_due(self) -> None:
-        """Save the job whose turn it is, if any."""
-        number = self._times.next_due(self._running.copy())
-        if number is None:
-            return
+        """Save the job that has waited longest, if it is time."""
         with self._saving:
-            if number in self._running:
-                started = self.clock()
-                self._save(number)
-                self._times.note(number, self.clock() - started)
+            started, due = self.clock(), self._due.copy()
+            number = min(due, key=due.__getitem__, default=None)
+            if number is None or started < max(self._none_before, due[number]):
+                return
+            self._save(number)
+            now = self.clock()
+            self._none_before = now + (_SAVE_SHARE - 1) * (now - started)
+            self._due[number] = now + self.save_seconds
 
     def _save(self, number: int) -> None:
-        """What cannot be saved now is tried again: until then the one that was saved before is there."""
         log = bundle_log(self.work, number)
         try:
             save_job(bundle_folder(self.work, number), self.storage, number)
             if log.exists():
                 self.storage.upload(log.relative_to(self.work).as_posix(), log)
-        except (OSError, ConfigError, sqlite3.Error) as error:
+        except (OSError, ConfigError, sqlite3.Error) as error:  # until later the one that was saved before is there
             self.tell(f"The job of bundle {number} could not be saved: {error}")

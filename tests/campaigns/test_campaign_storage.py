@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.campaigns.campaign_status import bundle_folder, bundle_log
-from llmcrawler.campaigns.campaign_storage import CampaignStorage, JobKeeper, SaveTimes, restore_job, save_job
+from llmcrawler.campaigns.campaign_storage import CampaignStorage, JobKeeper, restore_job, save_job
 from llmcrawler.core.storage import open_job_file, read_value, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE, lock_folder
 from llmcrawler.core.storage.job_status import job_status, open_snapshot
@@ -258,18 +258,27 @@ async def test_the_job_of_a_crawl_that_runs_is_not_replaced(storage, tmp_path):
 
 
 @pytest.mark.parametrize(("jobs", "seconds"), [(1, 0.1), (20, 1.0), (3, 60.0)])
-def test_saving_takes_a_tenth_of_the_time_and_no_job_more_than_once_in_half_a_minute(jobs, seconds):
-    now, spent, saved = 0.0, 0.0, {number: [0.0] for number in range(jobs)}
-    times = SaveTimes(30.0, lambda: now)
-    while now < 36_000:
-        number = times.next_due(saved)
-        if number is not None:
-            now, spent = now + seconds, spent + seconds
-            times.note(number, seconds)
-            saved[number].append(now)
-        now += 0.5
-    assert spent <= now / 10
-    assert spent >= min(now / 11, jobs * seconds * now / 35 / 1.1)
+def test_saving_takes_a_tenth_of_the_time_and_no_job_more_than_once_in_half_a_minute(
+    tmp_path, monkeypatch, jobs, seconds
+):
+    clock, spent, saved = Clock(), 0.0, {number: [0.0] for number in range(jobs)}
+    keeper = JobKeeper(tmp_path, CampaignStorage.at(tmp_path / "storage"), 30.0, print, clock)
+
+    def save(_self, number):
+        nonlocal spent
+        clock.now, spent = clock.now + seconds, spent + seconds
+        saved[number].append(clock.now)
+
+    monkeypatch.setattr(JobKeeper, "_save", save)
+    monkeypatch.setattr("llmcrawler.campaigns.campaign_storage._LOOK_SECONDS", 3600.0)
+    for number in saved:
+        keeper.begin(number)
+    while clock.now < 36_000:
+        keeper.save_due()
+        clock.now += 0.5
+    keeper.close()
+    assert spent <= clock.now / 10
+    assert spent >= min(clock.now / 11, jobs * seconds * clock.now / 35 / 1.1)
     for moments in saved.values():
         assert min(later - earlier for earlier, later in pairwise(moments)) >= 30
         assert len(moments) >= 0.8 * max(map(len, saved.values())), "all have their turns"
