@@ -124,12 +124,7 @@ class OpenAITransport:
     """
 
     def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        timeout_seconds: float,
-        redact: Redactor,
-        wall_clock: Callable[[], float],
+        self, base_url: str, api_key: str, timeout_seconds: float, redact: Redactor, wall_clock: Callable[[], float]
     ) -> None:
         self._base_url = base_url
         self._api_key = api_key

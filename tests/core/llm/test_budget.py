@@ -13,8 +13,8 @@ from llmcrawler.core.llm import CallLimits
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Price, Tokens
 from llmcrawler.errors import BudgetSpent, LLMError
-from tests.core.llm.clients import client_at
-from tests.core.llm.test_client import KEY, FakeTime, ask, client_of, products
+from tests.core.llm.clients import ask
+from tests.core.llm.conftest import Connect
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
 
@@ -132,56 +132,35 @@ async def test_a_model_that_counts_more_tokens_raises_what_is_held() -> None:
     ("fault", "is_paid"), [("500", False), ("429:0", False), ("504", True), ("reset", True), ("html", True)]
 )
 async def test_a_fault_is_paid_where_the_question_may_have_been_answered(
-    fault: str, is_paid: bool, fake_time: FakeTime
+    fault: str, is_paid: bool, connect: Connect
 ) -> None:
-    async with products() as server:
-        server.faults.append(fault)
-        budget = Budget(BudgetLimits(max_tokens=100_000))
-        client = client_of(server, fake_time, budget=budget)
+    budget = Budget(BudgetLimits(max_tokens=100_000))
+    async with connect(faults=[fault], budget=budget) as (_, client):
         assert await ask(client, max_answer_tokens=5_000)
-        await client.close()
     assert (budget.spent.tokens > 5_000) is is_paid
     assert budget.spent.calls == 1 + is_paid
 
 
 @pytest.mark.server
-async def test_retries_and_calls_at_once_never_exceed_what_the_server_counts(fake_time: FakeTime) -> None:
-    async with FakeLLM(label_by_url([("/p/", "product")]), fault_rate=0.3) as server:
-        budget = Budget(BudgetLimits(max_tokens=3_000))
-        client = client_of(server, fake_time, budget=budget, limits=CallLimits(concurrency=8))
-
-        async def one() -> bool:
-            try:
-                await ask(client, max_answer_tokens=100)
-            except LLMError:
-                return False
-            return True
-
-        answered = sum(await asyncio.gather(*(one() for _ in range(60))))
-        await client.close()
+async def test_retries_and_calls_at_once_never_exceed_what_the_server_counts(connect: Connect) -> None:
+    budget, faulty = Budget(BudgetLimits(max_tokens=3_000)), FakeLLM(label_by_url([("/p/", "product")]), fault_rate=0.3)
+    async with connect(faulty, budget=budget, limits=CallLimits(concurrency=8)) as (server, client):
+        asked = (ask(client, max_answer_tokens=100) for _ in range(60))
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert budget.is_reached
-    assert 0 < answered < 60
+    assert 0 < sum(isinstance(outcome, LLMError) for outcome in outcomes) < 60
     assert 2_000 < server.tokens <= budget.spent.tokens <= 3_000
 
 
 @pytest.mark.server
-async def test_a_model_that_thinks_is_given_an_end_by_the_parameter_it_knows(fake_time: FakeTime) -> None:
+async def test_a_model_that_thinks_is_given_an_end_by_the_parameter_it_knows(connect: Connect) -> None:
     def refuse(body: dict[str, object]) -> tuple[int, str] | None:
-        text = (
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-        )
+        text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
         return (400, text) if "max_tokens" in body else None
 
-    async with FakeLLM(label_by_url([]), refuse=refuse) as server:
-        budget = Budget(BudgetLimits(max_tokens=100_000))
-        client = client_at(server.base_url, "m", KEY, budget=budget, reasoning_effort="low", clock=fake_time.clock())
+    budget = Budget(BudgetLimits(max_tokens=100_000))
+    async with connect(FakeLLM(refuse=refuse), budget=budget, reasoning_effort="low") as (server, client):
         await ask(client, max_answer_tokens=100)
-        await client.close()
     assert server.bodies[-1]["max_completion_tokens"] == 4_100
     assert budget.spent.calls == 1
     assert budget.spent.tokens == server.tokens
-
-
-@pytest.fixture
-def fake_time() -> FakeTime:
-    return FakeTime()

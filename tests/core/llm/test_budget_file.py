@@ -19,7 +19,7 @@ from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
-from tests.core.llm.test_client import FakeTime
+from tests.core.llm.clients import FakeTime
 
 # Pays calls of 30 to 100 tokens from one budget until it is spent, and prints what it paid.
 SPENDER = """

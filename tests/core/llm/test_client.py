@@ -14,131 +14,50 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
+from llmcrawler.core.llm import CallLimits, Clock, ModelRequest
 from llmcrawler.core.llm.usage import Price, Usage
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
-from tests.core.llm.clients import client_at
+from tests.core.llm.clients import KEY, SCHEMA, WALL_SECONDS, FakeTime, ask, client_at, document
+from tests.core.llm.conftest import Connect
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
 pytestmark = pytest.mark.server
 
 
-KEY = "sk-live-0123456789abcdef"
-LABELS = ["product", "listing", "other"]
-SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["pages"],
-    "properties": {
-        "pages": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["id", "label", "confidence"],
-                "properties": {
-                    "id": {"type": "string"},
-                    "label": {"type": "string", "enum": LABELS},
-                    "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-                },
-            },
-        }
-    },
-}
-WALL_SECONDS = 1_800_000_000.0
-
-
-class FakeTime:
-    """Time that passes only when someone sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.sleeps: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
-        self.now += seconds
-        await asyncio.sleep(0)
-
-    def clock(self) -> Clock:
-        return Clock(lambda: self.now, lambda: WALL_SECONDS + self.now, self.sleep, lambda: 0.0)
-
-
-def document(count: int = 2) -> dict[str, Any]:
-    pages = [{"id": str(n), "url": f"http://shop.test/p/{n}", "title": "T", "text": "x"} for n in range(1, count + 1)]
-    return {"task": "classify", "labels": [{"name": name, "description": ""} for name in LABELS], "pages": pages}
-
-
-@pytest.fixture
-def fake_time() -> FakeTime:
-    return FakeTime()
-
-
-def client_of(server: FakeLLM, fake_time: FakeTime, **options: Any) -> LLMClient:
-    return client_at(server.base_url, options.pop("model", "m"), KEY, clock=fake_time.clock(), **options)
-
-
-async def ask(client: LLMClient, count: int = 2, **options: Any) -> Any:
-    return await client.ask(ModelRequest("classify", "You sort pages.", document(count), SCHEMA, **options))
-
-
-def products() -> FakeLLM:
-    return FakeLLM(label_by_url([("/p/", "product")]))
-
-
-async def test_examples_stand_between_the_system_message_and_the_question(fake_time: FakeTime) -> None:
-    async with FakeLLM(label_by_url([])) as server:
-        client = client_of(server, fake_time)
-        await ask(client, examples=[("a page", "its answer"), ("another", "its own")])
-        await client.close()
-    messages = server.bodies[0]["messages"]
-    roles = ["system", "user", "assistant", "user", "assistant", "user"]
-    assert [message["role"] for message in messages] == roles
-    assert [message["content"] for message in messages[1:5]] == ["a page", "its answer", "another", "its own"]
-    assert json.loads(messages[-1]["content"]) == document()
-
-
-async def test_asks_with_a_strict_schema_and_one_task_document(fake_time: FakeTime) -> None:
-    async with products() as server:
-        client = client_of(server, fake_time)
-        answer = await ask(client)
-        await client.close()
+async def test_asks_with_a_strict_schema_examples_and_one_task_document(connect: Connect) -> None:
+    async with connect() as (server, client):
+        answer = await ask(client, examples=[("a page", "its answer"), ("another", "its own")])
     assert [page["label"] for page in answer["pages"]] == ["product", "product"]
-    body = server.bodies[0]
+    body, messages = server.bodies[0], server.bodies[0]["messages"]
     assert body["model"] == "m"
     assert body["response_format"]["json_schema"]["strict"] is True
     assert body["response_format"]["json_schema"]["schema"] == SCHEMA
-    assert body["messages"][0] == {"role": "system", "content": "You sort pages."}
-    assert json.loads(body["messages"][1]["content"]) == document()
+    assert messages[0] == {"role": "system", "content": "You sort pages."}
+    assert [message["role"] for message in messages[1:]] == ["user", "assistant", "user", "assistant", "user"]
+    assert [message["content"] for message in messages[1:5]] == ["a page", "its answer", "another", "its own"]
+    assert json.loads(messages[-1]["content"]) == document()
     assert server.authorizations == [f"Bearer {KEY}"]
 
 
 @pytest.mark.parametrize("fault", ["429", "429:3", "500", "503", "reset", "html"])
-async def test_a_passing_fault_is_tried_again(fault: str, fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.extend([fault, fault])
-        client = client_of(server, fake_time)
+async def test_a_passing_fault_is_tried_again(fault: str, connect: Connect) -> None:
+    async with connect(faults=[fault, fault]) as (server, client):
         assert await ask(client)
-        await client.close()
     assert server.calls == 3
     assert client.usage.total.calls == (1 if fault == "reset" else 3)
     assert client.usage.retries == 2
     assert sum(client.usage.faults.values()) == 2
 
 
-async def test_retry_after_is_honoured_in_seconds_and_as_a_date(fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.extend(["429:7", f"429:{formatdate(WALL_SECONDS + 7 + 20, usegmt=True)}"])
-        client = client_of(server, fake_time)
+async def test_retry_after_is_honoured_in_seconds_and_as_a_date(fake_time: FakeTime, connect: Connect) -> None:
+    date = formatdate(WALL_SECONDS + 7 + 20, usegmt=True)
+    async with connect(faults=["429:7", f"429:{date}"]) as (_, client):
         await ask(client)
-        await client.close()
     assert fake_time.sleeps == pytest.approx([7, 20])
 
 
-async def test_waits_grow_and_their_sum_is_bounded(fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.extend(["500"] * 9)
-        client = client_of(server, fake_time, limits=CallLimits(max_attempts=4))
+async def test_waits_grow_and_their_sum_is_bounded(fake_time: FakeTime, connect: Connect) -> None:
+    async with connect(faults=["500"] * 9, limits=CallLimits(max_attempts=4)) as (server, client):
         with pytest.raises(BadAnswer):
             await ask(client)
         assert fake_time.sleeps == [0.5, 1, 2]
@@ -147,161 +66,123 @@ async def test_waits_grow_and_their_sum_is_bounded(fake_time: FakeTime) -> None:
         server.faults.extend(["429:100", "429:100"])
         with pytest.raises(LLMFailed):
             await ask(client)
-        await client.close()
     assert fake_time.sleeps == [0.5, 1, 2, 100]
 
 
 @pytest.mark.parametrize(
-    ("fault", "named"),
+    ("refusal", "named"),
     [
-        ("401", "LLM_API_KEY was refused by 127.0.0.1"),
-        ("403", "LLM_API_KEY"),
-        ("402", "credit"),
-        ("404", "LLM_BASE_URL"),
+        ((401, "no"), "LLM_API_KEY was refused by 127.0.0.1"),
+        ((403, "no"), "LLM_API_KEY"),
+        ((402, "no"), "credit"),
+        ((404, "no"), "LLM_BASE_URL"),
+        ((404, "The model `m` does not exist"), "LLM_MODEL 'm'"),
     ],
 )
-async def test_a_refusal_names_the_setting_and_ends_all_asking(fault: str, named: str, fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.append(fault)
-        client = client_of(server, fake_time)
-        with pytest.raises(LLMUnavailable, match=named):
-            await ask(client)
-        with pytest.raises(LLMUnavailable, match=named):
-            await ask(client)
-        await client.close()
+async def test_a_refusal_names_the_setting_and_ends_all_asking(
+    refusal: tuple[int, str], named: str, connect: Connect
+) -> None:
+    async with connect(FakeLLM(refuse=lambda _body: refusal)) as (server, client):
+        for _ in range(2):
+            with pytest.raises(LLMUnavailable, match=named):
+                await ask(client)
     assert server.calls == 1
 
 
-async def test_a_model_that_is_not_there_is_named(fake_time: FakeTime) -> None:
-    async with FakeLLM(refuse=lambda body: (404, "The model `m` does not exist")) as server:
-        client = client_of(server, fake_time)
-        with pytest.raises(LLMUnavailable, match="LLM_MODEL 'm'"):
-            await ask(client)
-        await client.close()
-
-
-async def test_without_a_model_the_first_that_the_server_lists_is_asked(fake_time: FakeTime) -> None:
-    async with products() as server:
-        client = client_of(server, fake_time, model="")
+async def test_without_a_model_the_first_that_the_server_lists_is_asked(connect: Connect) -> None:
+    async with connect(model="") as (server, client):
         await asyncio.gather(ask(client), ask(client))
-        await client.close()
     assert [body["model"] for body in server.bodies] == ["fake-model", "fake-model"]
     assert server.model_lists == 1
-
-
-async def test_a_server_without_models_asks_for_the_setting(fake_time: FakeTime) -> None:
-    async with FakeLLM(models=()) as server:
-        client = client_of(server, fake_time, model="")
+    async with connect(FakeLLM(models=()), model="") as (_, client):
         with pytest.raises(LLMUnavailable, match="set LLM_MODEL"):
             await ask(client)
-        await client.close()
 
 
 @pytest.mark.parametrize("known", ["json_object", ""])
-async def test_a_server_that_does_not_know_json_schema_is_asked_in_words(known: str, fake_time: FakeTime) -> None:
+async def test_a_server_that_does_not_know_json_schema_is_asked_in_words(
+    known: str, fake_time: FakeTime, connect: Connect
+) -> None:
     def refuse(body: dict[str, Any]) -> tuple[int, str] | None:
         form = body.get("response_format", {}).get("type", "")
         return None if form in {known, ""} else (400, f"response_format type {form} is not supported")
 
-    async with FakeLLM(label_by_url([("/p/", "product")]), refuse=refuse) as server:
-        client = client_of(server, fake_time)
+    async with connect(FakeLLM(label_by_url([("/p/", "product")]), refuse=refuse)) as (server, client):
         assert await ask(client)
         calls = server.calls
         assert await ask(client)
-        await client.close()
     assert server.calls == calls + 1, "what was found out is remembered"
     assert server.bodies[-1].get("response_format", {}).get("type", "") == known
     assert '"enum"' in server.bodies[-1]["messages"][0]["content"]
     assert fake_time.sleeps == []
 
 
-async def test_a_parameter_that_the_server_does_not_know_is_left_out(fake_time: FakeTime) -> None:
+async def test_a_parameter_that_the_server_does_not_know_is_left_out(connect: Connect) -> None:
     def refuse(body: dict[str, Any]) -> tuple[int, str] | None:
         return (400, "Unknown parameter: 'reasoning_effort'") if "reasoning_effort" in body else None
 
-    async with FakeLLM(refuse=refuse) as server:
-        client = client_of(server, fake_time, reasoning_effort="low", temperature=0.0)
+    async with connect(FakeLLM(refuse=refuse), reasoning_effort="low", temperature=0.0) as (server, client):
         await ask(client, max_answer_tokens=500)
         await ask(client, max_answer_tokens=500)
-        await client.close()
     assert server.calls == 3
     assert server.bodies[-1]["temperature"] == 0.0
     assert server.bodies[-1]["max_tokens"] == 500
 
 
-async def test_a_bound_that_strict_mode_does_not_know_is_checked_here_only(fake_time: FakeTime) -> None:
+async def test_a_bound_that_strict_mode_does_not_know_is_checked_here_only(connect: Connect) -> None:
     def refuse(body: dict[str, Any]) -> tuple[int, str] | None:
         known = "maximum" not in json.dumps(body["response_format"])
         return None if known else (400, "Invalid schema for response_format 'classify': 'maximum' is not permitted.")
 
-    async with FakeLLM(
-        lambda asked: {"pages": [{"id": "1", "label": "other", "confidence": 7}]}, refuse=refuse
-    ) as server:
-        client = client_of(server, fake_time)
+    def answer(_asked: Any) -> Any:
+        return {"pages": [{"id": "1", "label": "other", "confidence": 7}]}
+
+    async with connect(FakeLLM(answer, refuse=refuse)) as (server, client):
         with pytest.raises(BadAnswer, match="greater than the maximum"):
             await ask(client)
-        await client.close()
     assert server.calls == 2
     assert server.bodies[1]["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize("fault", ["cut", "length", "prose", "refusal", "empty"])
-async def test_an_answer_that_does_not_fit_is_a_bad_answer(fault: str, fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.append(fault)
-        client = client_of(server, fake_time)
+async def test_an_answer_that_does_not_fit_is_a_bad_answer(fault: str, connect: Connect) -> None:
+    async with connect(faults=[fault]) as (server, client):
         with pytest.raises(BadAnswer):
             await ask(client)
         assert await ask(client)
-        await client.close()
     assert server.calls == 2, "the client itself does not ask again: the batch may better be smaller"
     assert client.usage.bad_answers == 1
 
 
-async def test_a_fenced_answer_with_words_around_it_is_read(fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.append("fenced")
-        client = client_of(server, fake_time)
-        assert len((await ask(client))["pages"]) == 2
-        await client.close()
-
-
-async def test_what_is_whole_in_a_cut_answer_can_be_salvaged(fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.extend(["length", "cut"])
-        client = client_of(server, fake_time)
+async def test_what_is_whole_in_an_answer_is_read(connect: Connect) -> None:
+    async with connect(faults=["fenced", "length", "cut"]) as (_, client):
+        assert len((await ask(client))["pages"]) == 2, "in a fence, with words around it"
         for _ in range(2):
             pages = (await ask(client, 20, salvage=True))["pages"]
             assert [page["id"] for page in pages] == [str(n) for n in range(1, len(pages) + 1)]
             assert 8 <= len(pages) <= 10
-        await client.close()
 
 
-async def test_a_label_that_was_not_offered_is_a_bad_answer_or_left_out(fake_time: FakeTime) -> None:
-    async with FakeLLM(label_by_url([("/p/1", "product"), ("/p/2", "spaceship")])) as server:
-        client = client_of(server, fake_time)
+async def test_a_label_that_was_not_offered_is_a_bad_answer_or_left_out(connect: Connect) -> None:
+    server = FakeLLM(label_by_url([("/p/1", "product"), ("/p/2", "spaceship")]))
+    async with connect(server) as (_, client):
         with pytest.raises(BadAnswer, match="is not one of"):
             await ask(client)
         assert [page["id"] for page in (await ask(client, salvage=True))["pages"]] == ["1"]
-        await client.close()
 
 
-async def test_too_long_a_question_is_a_bad_answer_so_that_it_is_asked_in_parts(fake_time: FakeTime) -> None:
-    async with FakeLLM(refuse=lambda body: (400, "maximum context length is 4096 tokens, max_tokens 9")) as server:
-        client = client_of(server, fake_time)
+async def test_too_long_a_question_is_a_bad_answer_so_that_it_is_asked_in_parts(connect: Connect) -> None:
+    refusal = (400, "maximum context length is 4096 tokens, max_tokens 9")
+    async with connect(FakeLLM(refuse=lambda _body: refusal)) as (server, client):
         with pytest.raises(BadAnswer, match="context length"):
             await ask(client, max_answer_tokens=9)
-        await client.close()
     assert server.calls == 1
 
 
-async def test_a_hung_server_costs_the_timeout_twice_and_then_asks_for_less(fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.extend(["hang", "hang"])
-        client = client_of(server, fake_time, limits=CallLimits(timeout_seconds=0.05))
+async def test_a_hung_server_costs_the_timeout_twice_and_then_asks_for_less(connect: Connect) -> None:
+    async with connect(faults=["hang", "hang"], limits=CallLimits(timeout_seconds=0.05)) as (server, client):
         with pytest.raises(BadAnswer, match=r"timeout: no answer within 0\.05 s, 2 attempts"):
             await ask(client)
-        await client.close()
     assert server.calls == 2
 
 
@@ -320,12 +201,11 @@ async def test_a_server_that_is_not_there_fails_and_is_then_left_alone(fake_time
     await client.close()
 
 
-async def test_a_server_that_is_away_for_twenty_seconds_loses_nothing(fake_time: FakeTime) -> None:
-    async with products() as server:
-        client = client_of(server, fake_time)
+async def test_a_server_that_is_away_for_twenty_seconds_loses_nothing(fake_time: FakeTime, connect: Connect) -> None:
+    async with connect() as (server, client):
         await ask(client)
         await server.stop()
-        back_at = fake_time.now + 20
+        back_at, server_is_back = fake_time.now + 20, asyncio.Event()
 
         async def sleep(seconds: float) -> None:
             await FakeTime.sleep(fake_time, seconds)
@@ -333,31 +213,23 @@ async def test_a_server_that_is_away_for_twenty_seconds_loses_nothing(fake_time:
                 server_is_back.set()
                 await server.start()
 
-        server_is_back = asyncio.Event()
         client._clock = Clock(lambda: fake_time.now, lambda: 0.0, sleep, lambda: 0.0)
         answers = await asyncio.gather(ask(client), ask(client), ask(client))
-        await client.close()
     assert all(answers)
     assert client.usage.faults["lost"] > 3
 
 
-async def test_a_server_that_goes_away_at_the_first_question_is_waited_for_too(fake_time: FakeTime) -> None:
-    async with products() as server:
-        server.faults.append("reset")
-        client = client_of(server, fake_time)
+async def test_a_server_that_goes_away_at_the_first_question_is_waited_for_too(connect: Connect) -> None:
+    async with connect(faults=["reset"]) as (_, client):
         assert await ask(client)
-        await client.close()
     assert client.usage.faults == {"lost": 1}
 
 
-async def test_after_its_rest_the_server_is_probed_by_one_call(fake_time: FakeTime) -> None:
-    async with products() as server:
-        client = client_of(server, fake_time, limits=CallLimits(max_attempts=1))
-        server.faults.extend(["500"] * 3)
+async def test_after_its_rest_the_server_is_probed_by_one_call(fake_time: FakeTime, connect: Connect) -> None:
+    async with connect(faults=["500"] * 4, limits=CallLimits(max_attempts=1)) as (server, client):
         for error in (BadAnswer, BadAnswer, LLMFailed):
             with pytest.raises(error):
                 await ask(client)
-        server.faults.append("500")
         fake_time.now += 11
         outcomes = await asyncio.gather(ask(client), ask(client), return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [LLMFailed, LLMFailed]
@@ -365,26 +237,21 @@ async def test_after_its_rest_the_server_is_probed_by_one_call(fake_time: FakeTi
         fake_time.now += 21
         assert await ask(client)
         assert await ask(client)
-        await client.close()
 
 
 async def test_a_proxy_in_the_environment_does_not_stand_before_a_server_on_this_machine(
-    fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    async with products() as server:
-        client = client_of(server, fake_time)
+    async with connect() as (_, client):
         assert await ask(client)
-        await client.close()
 
 
-async def test_half_a_surrogate_pair_in_a_page_can_be_asked_about(fake_time: FakeTime) -> None:
-    async with products() as server:
-        client = client_of(server, fake_time)
-        pages = [{"id": "1", "url": "http://shop.test/p/1", "title": "caf\xe9 \ud83d", "text": ""}]
+async def test_half_a_surrogate_pair_in_a_page_can_be_asked_about(connect: Connect) -> None:
+    pages = [{"id": "1", "url": "http://shop.test/p/1", "title": "caf\xe9 \ud83d", "text": ""}]
+    async with connect() as (server, client):
         assert await client.ask(ModelRequest("classify", "s", {"task": "classify", "pages": pages}, SCHEMA))
-        await client.close()
     assert server.documents[0]["pages"][0]["title"] == "caf\xe9 ?"
 
 
@@ -393,50 +260,40 @@ def test_the_openai_package_is_not_imported_before_it_is_needed() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[3]).returncode == 0
 
 
-async def test_no_more_calls_run_at_once_than_allowed(fake_time: FakeTime) -> None:
-    async with FakeLLM(latency_seconds=0.01) as server:
-        client = client_of(server, fake_time, limits=CallLimits(concurrency=2))
+async def test_no_more_calls_run_at_once_than_allowed(connect: Connect) -> None:
+    async with connect(FakeLLM(latency_seconds=0.01), limits=CallLimits(concurrency=2)) as (server, client):
         await asyncio.gather(*(ask(client) for _ in range(8)))
-        await client.close()
     assert server.max_in_flight <= 2
 
 
 @pytest.mark.parametrize("limits", [CallLimits(requests_per_minute=2), CallLimits(tokens_per_minute=500)])
-async def test_rates_per_minute_are_kept(limits: CallLimits, fake_time: FakeTime) -> None:
-    async with products() as server:
-        client = client_of(server, fake_time, limits=limits)
+async def test_rates_per_minute_are_kept(limits: CallLimits, fake_time: FakeTime, connect: Connect) -> None:
+    async with connect(limits=limits) as (_, client):
         for _ in range(5):
             await ask(client, 6)
-        await client.close()
     assert fake_time.sleeps == [60, 60]
 
 
-async def test_tokens_calls_and_cost_are_counted(fake_time: FakeTime) -> None:
-    async with products() as server:
-        usage = Usage(Price(1.0, 10.0, 0.5))
-        server.faults.extend(["", "no-usage"])
-        client = client_of(server, fake_time, usage=usage)
+async def test_tokens_calls_and_cost_are_counted(connect: Connect) -> None:
+    usage = Usage(Price(1.0, 10.0, 0.5))
+    async with connect(faults=["", "no-usage"], usage=usage) as (_, client):
         await ask(client)
         total = usage.total
         asked, said, cached = total.prompt_tokens, total.completion_tokens, total.provider_cached_tokens
         assert usage.cost_usd == pytest.approx(((asked - cached) * 1.0 + cached * 0.5 + said * 10.0) / 1e6)
         await ask(client)
-        await client.close()
     assert usage.total.prompt_tokens == pytest.approx(2 * asked, abs=2), "an estimate where the server does not count"
     assert {name: task.calls for name, task in usage.tasks.items()} == {"classify": 2}
 
 
 @pytest.mark.parametrize("fault", ["401", "400", "500"])
 async def test_a_key_that_the_server_echoes_reaches_no_error_log_stat_or_repr(
-    fault: str, fake_time: FakeTime, caplog: pytest.LogCaptureFixture
+    fault: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with products() as server:
-        server.faults.extend([fault] * 9)
-        client = client_of(server, fake_time, limits=CallLimits(max_attempts=2))
+    async with connect(faults=[fault] * 9, limits=CallLimits(max_attempts=2)) as (_, client):
         with pytest.raises((BadAnswer, LLMUnavailable)) as caught:
             await ask(client)
-        await client.close()
     error = caught.value
     assert "fault" in str(error)
     chain = [error, error.__cause__, error.__context__]

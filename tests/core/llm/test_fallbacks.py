@@ -12,11 +12,10 @@ import pytest
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.client import LanguageModel, LLMClient
-from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, Endpoint, ProviderChoice, read_fallbacks
 from llmcrawler.core.llm.usage import PRICES, Price, Usage
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed, LLMUnavailable
-from tests.core.llm.test_client import SCHEMA, FakeTime, document
+from tests.core.llm.clients import FakeTime, ask
 from tests.servers.fake_llm import FakeLLM
 
 FIRST = Endpoint(
@@ -39,10 +38,6 @@ def model_at(
     model = LanguageModel(endpoints, usage=usage)
     model._clients = [LLMClient(one, usage=usage, budget=budget, clock=fake_time.clock()) for one in endpoints]
     return model
-
-
-async def ask(model: LanguageModel) -> Any:
-    return await model.ask(ModelRequest("classify", "You sort pages.", document(2), SCHEMA))
 
 
 @pytest.mark.server

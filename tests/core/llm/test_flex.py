@@ -8,14 +8,12 @@ import pytest
 
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import CallLimits
-from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.providers import resolve_provider
 from llmcrawler.core.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, price_of
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
 from llmcrawler.core.understanding.classification.page_asker import check_question
 from llmcrawler.errors import BudgetSpent, ConfigError
-from tests.core.llm.clients import client_at
-from tests.core.llm.test_client import SCHEMA, FakeTime, document
+from tests.core.llm.clients import FakeTime, ask, client_at
 from tests.servers.fake_llm import FakeLLM
 
 PRICE = Price(2.0, 0.0, 2.0, None, 0.5)
@@ -27,7 +25,7 @@ async def asked(server: FakeLLM, usage: Usage, calls: int = 1, **options: Any) -
     try:
         await client.check(check_question(DEFAULT_PAGE_TYPES, "http://shop.test/"))
         for _ in range(calls):
-            await client.ask(ModelRequest("classify", "You sort pages.", document(2), SCHEMA))
+            await ask(client)
     finally:
         await client.close()
     return [body.get("service_tier") for body in server.bodies]

@@ -5,65 +5,47 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
+from llmcrawler.core.llm import CallLimits, Clock, LLMClient
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.usage import Price
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
-from tests.core.llm.clients import client_at
+from tests.core.llm.clients import KEY, ask, client_at
 from tests.nightly import rest_by_night
-from tests.servers.fake_llm import FakeLLM
 from tests.servers.raw_server import RawServer, answer, raw_server
 
 pytestmark = pytest.mark.server
 
 
-KEY = "sk-live-0123456789abcdef"
-SCHEMA = {
-    "type": "object",
-    "required": ["pages"],
-    "additionalProperties": False,
-    "properties": {
-        "pages": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["id", "label"],
-                "additionalProperties": False,
-                "properties": {"id": {"type": "string"}, "label": {"type": "string"}},
-            },
-            "maxItems": 4,
-        }
-    },
-}
-GOOD = '{"pages": [{"id": "1", "label": "product"}]}'
+GOOD = '{"pages": [{"id": "1", "label": "product", "confidence": 1}]}'
 
 
 async def no_wait(_seconds: float) -> None:
     await asyncio.sleep(0)
 
 
-def client_of(server: RawServer | FakeLLM, model: str = "m", **options: Any) -> LLMClient:
+@asynccontextmanager
+async def connected(
+    parts: Iterable[bytes], model: str = "m", **options: Any
+) -> AsyncIterator[tuple[RawServer, LLMClient]]:
+    """A server that always answers so, and a client of it."""
     options.setdefault("limits", CallLimits(max_attempts=2, timeout_seconds=30))
-    return client_at(server.base_url, model, KEY, clock=Clock(sleep=no_wait), **options)
-
-
-async def ask(client: LLMClient, **options: Any) -> Any:
-    page = {"id": "1", "url": "http://a.test/"}
-    return await client.ask(ModelRequest("classify", "s", {"task": "classify", "pages": [page]}, SCHEMA, **options))
+    async with raw_server(lambda: parts) as server:
+        client = client_at(server.base_url, model, KEY, clock=Clock(sleep=no_wait), **options)
+        yield server, client
+        await client.close()
 
 
 async def error_of(parts: Iterable[bytes], **options: Any) -> tuple[LLMError, RawServer]:
     """What `ask` raises of a server that always answers so; anything but an LLMError is a failure of ours."""
-    async with raw_server(lambda: parts) as server:
-        client = client_of(server, **options)
+    async with connected(parts, **options) as (server, client):
         with pytest.raises(LLMError) as caught:
             await ask(client)
-        await client.close()
     return caught.value, server
 
 
@@ -143,10 +125,8 @@ async def test_a_status_without_a_body_is_a_bad_answer() -> None:
     "content_type", ["text/html", "application/json; charset=punycode", "text/plain; charset=idna", "x", "image/png"]
 )
 async def test_a_wrong_content_type_changes_nothing(content_type: str) -> None:
-    async with raw_server(lambda: answer(completion(), content_type=content_type)) as server:
-        client = client_of(server)
+    async with connected(answer(completion(), content_type=content_type)) as (_, client):
         assert await ask(client) == json.loads(GOOD)
-        await client.close()
     # Decoding as punycode takes time by the square of the length: an error text must not be decoded so either.
     text = b"abcdefgh- " * 100_000
     error, _ = await error_of(answer(text, status="400 x", content_type=content_type))
@@ -156,10 +136,8 @@ async def test_a_wrong_content_type_changes_nothing(content_type: str) -> None:
 @pytest.mark.parametrize("reason", [7, True, ["stop"], {"a": 1}, None, ""])
 async def test_an_odd_finish_reason_is_that_of_a_whole_answer(reason: Any) -> None:
     choice = {"finish_reason": reason, "message": {"content": GOOD, "refusal": None}}
-    async with raw_server(lambda: answer(json.dumps({"choices": [choice]}).encode())) as server:
-        client = client_of(server)
+    async with connected(answer(json.dumps({"choices": [choice]}).encode())) as (_, client):
         assert await ask(client) == json.loads(GOOD)
-        await client.close()
 
 
 @pytest.mark.parametrize(
@@ -180,42 +158,33 @@ async def test_an_odd_finish_reason_is_that_of_a_whole_answer(reason: Any) -> No
 )
 async def test_a_count_that_cannot_be_is_replaced_by_the_estimate(usage: Any) -> None:
     budget = Budget(BudgetLimits(max_tokens=20_000, max_cost_usd=1.0, price=Price(1.0, 1.0, 0.1)))
-    async with raw_server(lambda: answer(completion(usage=usage))) as server:
-        client = client_of(server, budget=budget)
+    async with connected(answer(completion(usage=usage)), budget=budget) as (_, client):
         await ask(client, max_answer_tokens=100)
-        assert (client.usage.total.prompt_tokens, client.usage.total.completion_tokens) == (17, 11)
-        assert budget.spent.tokens == 28
-        assert budget.spent.cost_usd == pytest.approx(28e-6)
-        await client.close()
+        assert (client.usage.total.prompt_tokens, client.usage.total.completion_tokens) == (72, 16)
+        assert budget.spent.tokens == 88
+        assert budget.spent.cost_usd == pytest.approx(88e-6)
 
 
 async def test_a_budget_ends_though_the_server_says_that_nothing_was_used() -> None:
     usage = {"prompt_tokens": -50_000, "completion_tokens": 0, "total_tokens": -50_000}
     budget = Budget(BudgetLimits(max_tokens=1_000))
-    async with raw_server(lambda: answer(completion(usage=usage))) as server:
-        client = client_of(server, budget=budget)
+    async with connected(answer(completion(usage=usage)), budget=budget) as (server, client):
         asked = (ask(client, max_answer_tokens=100) for _ in range(60))
         outcomes = await asyncio.gather(*asked, return_exceptions=True)
-        await client.close()
     assert isinstance(outcomes[-1], LLMUnavailable)
     assert len(server.requests) < 40
 
 
-def endless(*headers: bytes, chunk: bytes = b"a" * 65_536) -> Iterable[bytes]:
-    """An answer of 200 MB, if nobody hangs up."""
-    yield b"\r\n".join([b"HTTP/1.1 200 OK", b"Content-Type: application/json", *headers, b"", b""])
-    for _ in range(200 * 2**20 // len(chunk)):
-        yield chunk
-
-
 class Endless:
-    """A new one for every request."""
+    """An answer of 200 MB, if nobody hangs up; a new one for every request."""
 
     def __init__(self, *headers: bytes, chunk: bytes = b"a" * 65_536) -> None:
         self._headers, self._chunk = headers, chunk
 
     def __iter__(self) -> Any:
-        return iter(endless(*self._headers, chunk=self._chunk))
+        yield b"\r\n".join([b"HTTP/1.1 200 OK", b"Content-Type: application/json", *self._headers, b"", b""])
+        for _ in range(200 * 2**20 // len(self._chunk)):
+            yield self._chunk
 
 
 async def test_an_answer_without_an_end_is_cut_off() -> None:
@@ -232,10 +201,8 @@ async def test_a_packed_answer_is_counted_unpacked() -> None:
     assert "more than 2,097,152 bytes" in str(error)
     error, _ = await error_of(answer(gzip.compress(gzip.compress(completion())), "Content-Encoding: gzip, gzip"))
     assert "packed more than once" in str(error)
-    async with raw_server(lambda: answer(gzip.compress(completion()), "Content-Encoding: gzip")) as server:
-        client = client_of(server)
+    async with connected(answer(gzip.compress(completion()), "Content-Encoding: gzip")) as (server, client):
         assert await ask(client) == json.loads(GOOD)
-        await client.close()
     assert "accept-encoding: identity" in server.requests[0].lower()
 
 
@@ -271,11 +238,9 @@ async def test_no_redirect_is_followed_and_the_key_goes_nowhere_else(status: str
 
 async def test_cookies_of_a_server_are_not_kept() -> None:
     cookie = f"Set-Cookie: a={'b' * 3_000}"
-    async with raw_server(lambda: answer(completion(), cookie)) as server:
-        client = client_of(server)
+    async with connected(answer(completion(), cookie)) as (server, client):
         await ask(client)
         await ask(client)
-        await client.close()
     assert not [head for head in server.requests if "cookie" in head.lower()]
 
 

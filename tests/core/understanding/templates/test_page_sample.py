@@ -55,13 +55,9 @@ def test_page_gives_tokens_of_each_place() -> None:
         blocks=(heading("# Struct [ns](http://a/ns/)::**B**"), heading("words"), heading("## Implementations (12)")),
         structured_data=({"@type": "BreadcrumbList", "itemListElement": names},),
     )
-    assert {
-        "h1 begins:struct",
-        "h1:struct ns b",
-        "h2:implementations #",
-        "crumb1:structs",
-        "crumbs:2",
-    } <= words_of(content)
+    assert {"h1 begins:struct", "h1:struct ns b", "h2:implementations #", "crumb1:structs", "crumbs:2"} <= words_of(
+        content
+    )
 
 
 def test_any_page_gives_few_and_short_tokens() -> None:
