@@ -9,14 +9,17 @@ import subprocess
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.understanding.templates import Snapshot, TemplateGrouper, recluster
+from llmcrawler.core.understanding.templates import Assignment, Snapshot, TemplateGrouper, recluster
 from llmcrawler.core.understanding.templates.grouping import MAX_GROUPS, RESERVOIR_PAGES
 from llmcrawler.core.understanding.templates.page_sample import PageSample
 
+Page = tuple[str, frozenset[str]]
+ORIGIN = "http://site.test"
 CHROME = frozenset({"html>body", "body>nav", "nav>a"})
 KINDS = {
     "item": frozenset(f"item>{x}" for x in "abcdefgh"),
@@ -25,7 +28,7 @@ KINDS = {
 }
 
 
-def pages(count: int, seed: int = 0) -> list[tuple[str, frozenset[str]]]:
+def pages(count: int, seed: int = 0) -> list[Page]:
     rng = random.Random(seed)
     made = []
     for number in range(count):
@@ -34,13 +37,16 @@ def pages(count: int, seed: int = 0) -> list[tuple[str, frozenset[str]]]:
     return made
 
 
-def feed(grouper: TemplateGrouper, stream: list[tuple[str, frozenset[str]]]) -> list[str]:
-    ids = []
+def assigned(grouper: TemplateGrouper, stream: Iterable[Page]) -> Iterator[Assignment]:
+    """Yield where each page goes, and cluster whenever it is due."""
     for url, features in stream:
-        ids.append(grouper.assign(url, features).template)
+        yield grouper.assign(url, features)
         if grouper.due:
             grouper.adopt(recluster(grouper.snapshot()))
-    return ids
+
+
+def feed(grouper: TemplateGrouper, stream: Iterable[Page]) -> list[str]:
+    return [one.template for one in assigned(grouper, stream)]
 
 
 def kind_of(url: str) -> str:
@@ -62,29 +68,13 @@ def test_the_same_stream_gives_the_same_groups() -> None:
 @pytest.mark.slow
 def test_another_process_gives_the_same_groups() -> None:
     """Sets are ordered anew in each process; nothing may hang on it."""
-    program = f"import sys; sys.path[:0] = {sys.path!r}; import test_grouping as t; print(t.trace())"
-    folder = str(Path(__file__).parent)
-    traces = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": folder},
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
+    trace = "print([*t.assigned(t.TemplateGrouper(), t.pages(150))])"
+    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; import test_grouping as t; {trace}"]
+    traces = set()
+    for seed in ("1", "2"):
+        env = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent)}
+        traces.add(subprocess.run(command, env=env, capture_output=True, check=True, text=True).stdout)
     assert len(traces) == 1
-
-
-def trace() -> str:
-    grouper = TemplateGrouper()
-    out = []
-    for url, features in pages(150):
-        out.append(repr(grouper.assign(url, features)))
-        if grouper.due:
-            grouper.adopt(recluster(grouper.snapshot()))
-    return "\n".join(out)
 
 
 def test_nothing_is_settled_before_the_first_clustering() -> None:
@@ -94,25 +84,15 @@ def test_nothing_is_settled_before_the_first_clustering() -> None:
 
 
 def test_reclustering_is_due_at_page_six_and_then_ever_more_seldom() -> None:
-    grouper, due_at = TemplateGrouper(), []
-    for number, (url, features) in enumerate(pages(100), 1):
-        grouper.assign(url, features)
-        if grouper.due:
-            due_at.append(number)
-            grouper.adopt(recluster(grouper.snapshot()))
+    grouper = TemplateGrouper()
+    due_at = [number for number, _ in enumerate(assigned(grouper, pages(100)), 1) if grouper.due]
     assert due_at == [6, 9, 13, 19, 28, 42, 63, 94]
 
 
 def test_samples_are_spread_over_a_group() -> None:
-    grouper = TemplateGrouper()
-    samples = []
-    for number in range(1, 101):
-        assignment = grouper.assign(f"http://site.test/item/{number}/", CHROME | KINDS["item"])
-        if assignment.is_sample:
-            samples.append(assignment.member)
-        if grouper.due:
-            grouper.adopt(recluster(grouper.snapshot()))
-    assert samples == [1, 4, 16, 64]
+    items = [(f"http://site.test/item/{number}/", CHROME | KINDS["item"]) for number in range(1, 101)]
+    found = assigned(TemplateGrouper(), items)
+    assert [assignment.member for assignment in found if assignment.is_sample] == [1, 4, 16, 64]
 
 
 def test_a_page_unlike_all_known_opens_a_group_of_its_own() -> None:
@@ -126,25 +106,17 @@ def test_a_page_unlike_all_known_opens_a_group_of_its_own() -> None:
 @pytest.mark.slow
 def test_memory_is_bounded_whatever_comes() -> None:
     grouper = TemplateGrouper()
-    for number in range(1500):
-        grouper.assign(f"http://site.test/{number}/x{number}", frozenset(f"{number}>{i}" for i in range(5)))
-        if grouper.due:
-            grouper.adopt(recluster(grouper.snapshot()))
+    feed(grouper, [(f"{ORIGIN}/{n}/x{n}", frozenset(f"{n}>{i}" for i in range(5))) for n in range(1500)])
     assert len(grouper.snapshot().samples) <= RESERVOIR_PAGES
     assert len(grouper.groups()) <= MAX_GROUPS + RESERVOIR_PAGES
     assert sum(group.page_count for group in grouper.groups()) == 1500
 
 
-def test_every_page_is_counted_once() -> None:
-    grouper = TemplateGrouper()
-    feed(grouper, pages(700))
-    assert sum(group.page_count for group in grouper.groups()) == 700
-
-
-def test_groups_show_pattern_and_examples() -> None:
+def test_every_page_is_counted_once_and_groups_show_pattern_and_examples() -> None:
     grouper = TemplateGrouper("shop-")
-    feed(grouper, pages(90))
+    feed(grouper, pages(700))
     groups = grouper.groups()
+    assert sum(group.page_count for group in groups) == 700
     assert {group.url_pattern for group in groups} == {"/item/*/", "/list/*/", "/text/*/"}
     assert all(group.template.startswith("shop-") and 0 < len(group.examples) <= 5 for group in groups)
 
@@ -191,79 +163,70 @@ def test_an_empty_snapshot_can_be_clustered() -> None:
     assert recluster(Snapshot((), ())).clusters == ()
 
 
-class TestSplit:
-    """One group, two kinds of page: the oracle says so, and one feature tells them apart."""
+def mixed(number: int) -> Page:
+    """A page of one group that holds two kinds: one feature of each third page tells them apart."""
+    odd = frozenset({"main>odd"}) if number % 3 == 0 else frozenset()
+    return f"{ORIGIN}/p/{number}", CHROME | KINDS["item"] | KINDS["list"] | odd
 
-    def grouper(self) -> TemplateGrouper:
-        grouper = TemplateGrouper()
-        for number in range(30):
-            grouper.assign(*self.page(number))  # not clustered yet, so near-twins are one group
-        return grouper
 
-    def page(self, number: int) -> tuple[str, frozenset[str]]:
-        odd = frozenset({"main>odd"}) if number % 3 == 0 else frozenset()
-        return f"http://site.test/p/{number}", CHROME | KINDS["item"] | KINDS["list"] | odd
+def labels_of(*numbers: int) -> dict[str, str]:
+    return {mixed(n)[0]: "review" if n % 3 == 0 else "product" for n in numbers}
 
-    def labels(self, *numbers: int) -> dict[str, str]:
-        return {self.page(n)[0]: "review" if n % 3 == 0 else "product" for n in numbers}
 
-    def test_pages_go_with_the_label_they_resemble(self) -> None:
-        grouper = self.grouper()
-        one = grouper.match(*self.page(1))
-        assert one == grouper.match(*self.page(3)), "the two kinds look alike at first"
-        changes = grouper.split_by(one, self.labels(1, 2, 3, 4, 6))
-        (new,) = changes.splits[one]
-        assert {url for url, group in changes.moved.items() if group == new} == {
-            self.page(n)[0] for n in range(0, 30, 3)
-        }
-        assert grouper.match(*self.page(301)) == one
-        assert grouper.match(*self.page(300)) == new
+@pytest.fixture
+def in_one() -> TemplateGrouper:
+    """Thirty such pages in the group t1: nothing is clustered yet, so near-twins are one."""
+    grouper = TemplateGrouper()
+    for number in range(30):
+        assert grouper.assign(*mixed(number)).template == "t1"
+    return grouper
 
-    def test_parts_stay_apart_in_later_clusterings(self) -> None:
-        grouper = self.grouper()
-        one = grouper.match(*self.page(1))
-        grouper.split_by(one, self.labels(1, 2, 3, 4, 6))
-        for number in range(30, 200):
-            grouper.assign(*self.page(number))
-            if grouper.due:
-                grouper.adopt(recluster(grouper.snapshot()))
-        assert {grouper.match(*self.page(n)) for n in range(201, 230, 3)}.isdisjoint(
-            grouper.match(*self.page(n)) for n in range(202, 230, 3)
-        )
 
-    def test_nothing_changes_when_labels_agree_or_nothing_separates(self) -> None:
-        grouper = self.grouper()
-        one = grouper.match(*self.page(1))
-        assert not grouper.split_by(one, self.labels(1, 2, 4)).splits
-        same = TemplateGrouper()
-        for number in range(8):
-            same.assign(f"http://site.test/?v={number}", CHROME)
-        urls = ["http://site.test/?v=0", "http://site.test/?v=1"]
-        assert not same.split_by("t1", dict(zip(urls, ["a", "b"], strict=True))).splits
+def test_pages_go_with_the_label_they_resemble(in_one: TemplateGrouper) -> None:
+    changes = in_one.split_by("t1", labels_of(1, 2, 3, 4, 6))
+    (new,) = changes.splits["t1"]
+    assert {url for url, group in changes.moved.items() if group == new} == {mixed(n)[0] for n in range(0, 30, 3)}
+    assert [in_one.match(*mixed(number)) for number in (301, 300)] == ["t1", new]
 
-    def test_a_page_that_is_moved_counts_for_its_new_group_in_this_crawl_and_the_next(self) -> None:
-        grouper = self.grouper()
-        one = grouper.match(*self.page(1))
-        (new,) = grouper.split_by(one, self.labels(1, 2, 3, 4, 6)).splits[one]
-        url = self.page(3)[0]
-        grouper.move(url, one)
-        grouper.move("http://site.test/not-seen", one)
-        assert {group.template: group.page_count for group in grouper.groups()} == {one: 21, new: 9}
-        restored = TemplateGrouper.from_json(grouper.to_json(), "http://site.test")
-        assert [restored.template_now(place, one) for place in (url, self.page(6)[0])] == [one, new]
-        assert {group.template: group.page_count for group in restored.learned_groups()} == {one: 21, new: 9}
 
-    def test_labels_of_unknown_pages_are_ignored(self) -> None:
-        grouper = self.grouper()
-        assert not grouper.split_by("t1", {"http://site.test/never": "x", "http://site.test/nor": "y"}).splits
+def test_parts_of_a_split_stay_apart_in_later_clusterings_and_in_the_next_crawl(in_one: TemplateGrouper) -> None:
+    in_one.split_by("t1", labels_of(1, 2, 3, 4, 6))
+    kept = again(in_one)
+    for number in range(200):
+        assert kept.assign(*mixed(number)).template == in_one.match(*mixed(number))
+    feed(in_one, map(mixed, range(30, 200)))
+    reviews, products = ({in_one.match(*mixed(n)) for n in range(first, 230, 3)} for first in (201, 202))
+    assert reviews.isdisjoint(products)
+
+
+def test_nothing_changes_when_labels_agree_or_are_of_unknown_pages_or_nothing_separates(
+    in_one: TemplateGrouper,
+) -> None:
+    assert not in_one.split_by("t1", labels_of(1, 2, 4)).splits
+    assert not in_one.split_by("t1", {f"{ORIGIN}/never": "x", f"{ORIGIN}/nor": "y"}).splits
+    same = TemplateGrouper()
+    for number in range(8):
+        same.assign(f"{ORIGIN}/?v={number}", CHROME)
+    assert not same.split_by("t1", {f"{ORIGIN}/?v=0": "a", f"{ORIGIN}/?v=1": "b"}).splits
+
+
+def test_a_page_that_is_moved_counts_for_its_new_group_in_this_crawl_and_the_next(in_one: TemplateGrouper) -> None:
+    (new,) = in_one.split_by("t1", labels_of(1, 2, 3, 4, 6)).splits["t1"]
+    url = mixed(3)[0]
+    in_one.move(url, "t1")
+    in_one.move(f"{ORIGIN}/not-seen", "t1")
+    assert {group.template: group.page_count for group in in_one.groups()} == {"t1": 21, new: 9}
+    restored = again(in_one)
+    assert [restored.template_now(place, "t1") for place in (url, mixed(6)[0])] == ["t1", new]
+    assert {group.template: group.page_count for group in restored.learned_groups()} == {"t1": 21, new: 9}
 
 
 def test_a_close_call_names_its_rivals() -> None:
     grouper = TemplateGrouper()
     feed(grouper, pages(90))
     item = grouper.match("http://site.test/item/1/", CHROME | KINDS["item"])
-    mixed = grouper.assign("http://site.test/item/9999/", CHROME | KINDS["item"] | KINDS["list"])
-    assert mixed.template != item or mixed.rivals or mixed.is_sample or not mixed.settled
+    both = grouper.assign("http://site.test/item/9999/", CHROME | KINDS["item"] | KINDS["list"])
+    assert both.template != item or both.rivals or both.is_sample or not both.settled
 
 
 def test_a_page_unlike_the_rest_of_its_group_is_not_settled_but_its_like_is() -> None:
@@ -322,24 +285,16 @@ def test_freely_filled_template_stays_one_where_names_say_so() -> None:
     assert len(clusters("")) > 2
 
 
-def test_title_goes_into_the_next_crawl() -> None:
+def test_title_goes_into_the_next_crawl_and_samples_without_titles_are_refused() -> None:
     grouper = TemplateGrouper()
-    grouper.assign("http://site.test/a.html", CHROME, title="A Class Reference")
-    kept = TemplateGrouper.from_json(grouper.to_json(), "http://site.test")
+    grouper.assign(f"{ORIGIN}/a.html", CHROME, title="A Class Reference")
+    kept = again(grouper)
     assert kept.snapshot().samples == grouper.snapshot().samples
     assert kept.snapshot().samples[0].title == "A Class Reference"
-
-
-def test_samples_without_titles_are_refused() -> None:
-    grouper = TemplateGrouper()
-    grouper.assign("http://site.test/a.html", CHROME)
     value = grouper.to_json()
     value["samples"]["rows"] = [[path, *numbers] for path, _, *numbers in value["samples"]["rows"]]
     with pytest.raises(ValueError, match="no title in a row of samples"):
-        TemplateGrouper.from_json(value, "http://site.test")
-
-
-ORIGIN = "http://site.test"
+        TemplateGrouper.from_json(value, ORIGIN)
 
 
 def again(grouper: TemplateGrouper, origin: str = ORIGIN) -> TemplateGrouper:
@@ -374,15 +329,7 @@ def test_new_pages_go_where_they_would_have_gone_in_the_first_crawl() -> None:
     grouper = learned()
     kept = again(grouper)
     for url, features in pages(400)[300:]:
-        known, new = grouper.assign(url, features), kept.assign(url, features)
-        assert (new.template, new.member, new.is_sample, new.settled, new.rivals) == (
-            known.template,
-            known.member,
-            known.is_sample,
-            known.settled,
-            known.rivals,
-        )
-        assert new.similarity == known.similarity
+        assert kept.assign(url, features) == grouper.assign(url, features)
 
 
 def test_an_id_that_was_ever_given_to_a_page_is_that_of_a_group_or_an_alias_of_one() -> None:
@@ -494,21 +441,6 @@ def test_a_page_that_was_not_settled_is_so_the_next_time_too() -> None:
     first, *_ = stream = pages(60)
     feed(grouper, stream)
     assert not again(grouper).assign(*first).settled
-
-
-def test_parts_of_a_split_stay_apart_in_the_next_crawl() -> None:
-    def page(number: int) -> tuple[str, frozenset[str]]:
-        odd = frozenset({"main>odd"}) if number % 3 == 0 else frozenset()
-        return f"http://site.test/p/{number}", CHROME | KINDS["item"] | KINDS["list"] | odd
-
-    grouper = TemplateGrouper()
-    for number in range(30):
-        grouper.assign(*page(number))
-    labels = {page(n)[0]: "review" if n % 3 == 0 else "product" for n in (1, 2, 3, 4, 6)}
-    grouper.split_by(grouper.match(*page(1)) or "", labels)
-    kept = again(grouper)
-    for number in range(200):
-        assert kept.assign(*page(number)).template == grouper.match(*page(number))
 
 
 def test_new_groups_get_ids_of_their_own() -> None:
