@@ -25,12 +25,13 @@ _MAX_MISFIT_CHARS = 200
 
 
 def read_answer(text: str, schema: dict[str, Any], *, salvage: bool = False) -> Any:
-    """Return the JSON value in `text` that fits `schema`; code fences, thoughts and words around it are passed over.
-
-    With `salvage`, entries of the answer's lists that are cut or do not fit are left out, and the caller sees to
-    what is missing. Raises BadAnswer.
+    """Return the JSON value in `text` that fits `schema`, whatever stands around it. With `salvage`, entries of its
+    lists that are cut or do not fit are left out, and the caller sees to what is missing. Raises BadAnswer.
     """
-    text = _without_thoughts(text)
+    # A model's thoughts are cut out; those without an end stay, as the answer may be in them.
+    *parts, rest = text.split(_THOUGHTS_END)
+    cut = ((part, part.partition(_THOUGHTS_BEGIN)) for part in parts)
+    text = "".join(before if begin else part + _THOUGHTS_END for part, (before, begin, _) in cut) + rest
     if is_too_much(text):
         raise BadAnswer("the answer is far longer than what was asked for")
     text = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -47,10 +48,8 @@ def read_answer(text: str, schema: dict[str, Any], *, salvage: bool = False) -> 
 
 
 def misfit(value: Any, schema: dict[str, Any]) -> str:
-    """Return the first thing that does not fit, with its place, or "".
-
-    Keys that the schema does not name fit, for a model that says more than asked has still answered; so does a key left
-    out where null is allowed, as strict schemas require every key and some servers are not strict.
+    """Return the first thing that does not fit, with its place, or "". Further keys fit, and so does a key left out
+    where null is allowed: some servers are not strict.
     """
     import jsonschema_rs  # noqa: PLC0415 - OpenAITransport has loaded it in a thread
 
@@ -126,18 +125,6 @@ def _fitting_part(value: Any, schema: dict[str, Any]) -> Any:
     if misfit(kept, schema) or not any(isinstance(part, list) and part for part in kept.values()):
         return None
     return _pruned(kept, schema)
-
-
-def _without_thoughts(text: str) -> str:
-    """Cut a model's thoughts out of what it says; thoughts without an end stay, as the answer may be in them."""
-    said, position = [], 0
-    while (begin := text.find(_THOUGHTS_BEGIN, position)) >= 0:
-        end = text.find(_THOUGHTS_END, begin)
-        if end < 0:
-            break
-        said.append(text[position:begin])
-        position = end + len(_THOUGHTS_END)
-    return "".join([*said, text[position:]])
 
 
 def _json_values(text: str) -> Iterator[Any]:

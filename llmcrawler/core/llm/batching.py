@@ -64,8 +64,8 @@ class WaitingQuestion(Generic[Q, A]):
 
 
 class BatchQueue(Generic[Q, A]):
-    """Holds questions by group until their batch is due; the rules hold for each group by itself. Once `is_ending`
-    says that hardly any more will come, patient ones wait no longer than others. `now` is on the scale of `since`.
+    """Holds questions by group until their batch is due, by the rules for each group. Once `is_ending` says that hardly
+    any more will come, patient ones wait no longer than others. `now` is on the scale of `since`.
     """
 
     def __init__(self, rules: BatchRules, is_ending: Callable[[], bool] = lambda: False) -> None:
@@ -127,9 +127,7 @@ class BatchQueue(Generic[Q, A]):
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """One call of the worker. `reason` is full, tokens, waited, patience, ending, halved, closing or what the watch
-    said; `outcome` is ok, partial or the error.
-    """
+    """One call of the worker. `reason` is as BatchQueue.due gives it, halved, closing or what the watch said."""
 
     number: int
     size: int
@@ -141,8 +139,8 @@ class BatchReport:
 
 
 class BatchWatch(Protocol):
-    """Watches the crawl for a Batcher. `reason_to_flush` is polled while something waits: a word for the log sends all
-    that waits at once. `is_ending`: see BatchQueue.
+    """Watches the crawl. A reason to flush (a word for the log) sends all that waits at once. `is_ending`: see
+    BatchQueue.
     """
 
     def reason_to_flush(self) -> str | None: ...
@@ -212,8 +210,8 @@ class Batcher(Generic[Q, A]):
         self._under_way: dict[str, asyncio.Future[A]] = {}  # by cache key
 
     async def submit(self, question: Q, *, patient: bool = False) -> A:
-        """Wait for the answer, which may be a kept one. A patient question does not start the wait: it rides along with
-        others, or goes after `patient_seconds` or with all that waits. Raises the error of this question alone.
+        """Wait for the answer, which may be a kept one. A patient question rides along with others, or goes after
+        `patient_seconds` or with all that waits. Raises the error of this question alone.
         """
         if self._cache is None:
             return await self._ask(question, patient)
@@ -372,7 +370,6 @@ class Batcher(Generic[Q, A]):
         return answered, missing
 
     def _requeue(self, entries: list[WaitingQuestion[Q, A]], batch_size: int) -> None:
-        """Let questions that an answer left out wait for the next batch."""
         for entry in entries:
             if entry.asks >= _ASKS_IN_FULL_BATCH:
                 entry.max_batch = max(1, min(entry.max_batch, batch_size) // 2)

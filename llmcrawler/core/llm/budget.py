@@ -40,9 +40,7 @@ class Spent:
 
 
 class Account(Protocol):
-    """Stores what a job has spent, as plain values. `keep` returns once it outlasts the end of the process; `note` need
-    not.
-    """
+    """Stores what a job has spent, as plain values. `keep` returns once it outlasts the process; `note` need not."""
 
     async def keep(self, spent: Mapping[str, float]) -> None: ...
 
@@ -77,8 +75,8 @@ class BudgetLimits:
 
 @dataclass(slots=True)
 class Call:
-    """A request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
-    answered and be on the bill: all that was held for it counts as spent.
+    """A request to the server. One that ends with neither `settle` nor `release` may be on the bill: all that was held
+    counts.
     """
 
     held: Spent
@@ -123,8 +121,8 @@ class Budget:
         self._common = common
 
     def go_on(self, earlier: Mapping[str, float], account: Account) -> None:
-        """Start from what earlier runs have spent. Before each call `account` gets what is spent if that call and all
-        others under way are paid in full: a process that is killed leaves no call behind that is not counted.
+        """Start from what earlier runs have spent. Before each call `account` gets what is spent if all calls under way
+        are paid in full: a process that is killed leaves no call that is not counted.
         """
         self.spent = Spent(
             int(earlier.get("tokens", 0)), float(earlier.get("cost_usd", 0)), int(earlier.get("calls", 0))
@@ -133,8 +131,8 @@ class Budget:
 
     @asynccontextmanager
     async def call(self, prompt_tokens: int, answer_tokens: int, price: Price | None = None) -> AsyncIterator[Call]:
-        """Hold what a call may cost; `prompt_tokens` is an estimate, `answer_tokens` the most that is asked for. Waits
-        while calls under way may leave enough. Raises BudgetSpent.
+        """Hold what a call may cost, by an estimate and the most that is asked for; wait while calls under way may
+        leave enough. Raises BudgetSpent.
         """
         price = price or self.limits.price or _FREE
         held = await self._hold(prompt_tokens, answer_tokens, price)

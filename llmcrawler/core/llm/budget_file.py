@@ -45,7 +45,7 @@ def open_budget_file(path: Path) -> SharedFile:
 
 class FileBudget:
     """A CommonBudget of many processes. What is taken is spent until it is given back: a crawl that is killed leaves
-    the whole price of its calls, and the limits hold whatever happens.
+    the whole price of its calls.
     """
 
     def __init__(self, file: SharedFile, limits: BudgetLimits, clock: Clock = REAL_CLOCK) -> None:
@@ -118,9 +118,7 @@ class FileRate:
         self._post(lambda connection: connection.execute("UPDATE pause SET until = max(until, ?)", (until,)))
 
     async def admit(self, tokens: int) -> str:
-        """Wait until a request of `tokens` may start; return its name for `settle`. Raises LLMFailed where the file
-        cannot be used.
-        """
+        """Wait until a request may start; return its name for `settle`. Raises LLMFailed where the file fails."""
         call = secrets.token_hex(8)
         while True:
             try:

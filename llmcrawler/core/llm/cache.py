@@ -29,9 +29,7 @@ CREATE INDEX IF NOT EXISTS answers_by_use ON answers (used_at);
 
 
 def cache_key(model: str, prompt_version: str, form: Any, content: Any) -> str:
-    """Return the SHA-256 in hex of all that decides an answer. `form` is the labels or the schema asked for; it and
-    `content` are JSON values.
-    """
+    """Return the SHA-256 in hex of all that decides an answer. `form`: the labels or the schema asked for."""
     parts = json.dumps([model, prompt_version, form, content], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -47,10 +45,8 @@ class AnswerStore(Protocol):
 
 
 class AnswerCache:
-    """Holds JSON values. Put in only what has been checked: an entry is trusted when it is read.
-
-    All disk work is done on one thread of its own. Nothing raises for the disk's sake: a damaged file is moved
-    aside and a fresh one started, and what can't be read or written is a miss with one warning.
+    """Holds JSON values that have been checked, on a thread of its own. It never raises: a damaged file is moved aside
+    and a fresh one started, and what can't be read or written is a miss with one warning.
     """
 
     def __init__(self, path: Path, *, max_entries: int = 200_000, wall_clock: Callable[[], float] = time.time) -> None:

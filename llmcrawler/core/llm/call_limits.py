@@ -54,9 +54,8 @@ class CallRate(Protocol):
 
 
 class RateLimiter:
-    """Admits so many requests and tokens in any 60 s, in the order in which they come; 0 means no limit.
-
-    Tokens are counted before the call by an estimate and put right after it by `settle`.
+    """Admits so many requests and tokens in any 60 s, in the order in which they come; `settle` corrects the estimated
+    tokens.
     """
 
     def __init__(self, limits: CallLimits, clock: Clock) -> None:
@@ -108,8 +107,8 @@ def may_start(starts: Sequence[Sequence[float]], tokens: int, limits: CallLimits
 
 
 class CallBreaker:
-    """Opens after three calls in a row that failed for good, so that a dead server costs one probe now and then instead
-    of all the retries of every call (M. Nygard, "Release It!", circuit breaker).
+    """Opens after three calls in a row that failed for good: a dead server costs a probe now and then (M. Nygard,
+    "Release It!").
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -137,9 +136,7 @@ class CallBreaker:
         self._probing = True
 
     def fail(self, cooldown_seconds: float | None = None) -> bool:
-        """Count a call that failed for good; `cooldown_seconds` is what the server asks for. Return whether this opens
-        it.
-        """
+        """Count a call that failed for good; the server may ask for a cooldown. Return whether this opens it."""
         self._failures += 1
         was_open = self.is_open
         if cooldown_seconds is None and self._failures < _FAILURES_TO_OPEN and not was_open:

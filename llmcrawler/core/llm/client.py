@@ -18,7 +18,7 @@ from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import REAL_CLOCK, CallBreaker, CallLimits, CallRate, Clock, RateLimiter
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
 from llmcrawler.core.llm.embedded.download import QWEN_CODER_1_5B, Progress
-from llmcrawler.core.llm.faults import Fault, Redactor, cure_of, for_fallback, rules_with
+from llmcrawler.core.llm.faults import Fault, cure_of, for_fallback, rules_with
 from llmcrawler.core.llm.openai_transport import Completion, OpenAITransport
 from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
 from llmcrawler.core.llm.usage import FLEX, CallReport, Usage, counted_tokens
@@ -41,11 +41,9 @@ AskLLM = Callable[[ModelRequest], Awaitable[Any]]
 
 
 class LLMClient:
-    """Asks the server and model of an endpoint. It retries by itself (the openai package does not), by a rule for each
-    kind of failure (faults.py).
-
-    An endpoint without a model stands for the first that the server lists; its price is needed where it is another than
-    that of `usage` and `budget`.
+    """Asks the server and model of an endpoint, by a retry rule for each kind of failure (faults.py). An endpoint
+    without a model stands for the first that the server lists; its price is needed where it is not that of `usage` and
+    `budget`.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -65,13 +63,16 @@ class LLMClient:
         self._model = choice.model
         self._clock = clock
         self._rules = rules_with(self._limits.max_attempts)
-        self._transport = OpenAITransport(
-            choice.base_url, choice.api_key, self._limits.timeout_seconds, Redactor(choice.api_key), clock.wall
-        )
+        self._transport = OpenAITransport(choice.base_url, choice.api_key, self._limits.timeout_seconds, clock.wall)
         self._slots = asyncio.Semaphore(self._limits.concurrency)
         self._rate = rate or RateLimiter(self._limits, clock)
         self._circuit = CallBreaker(clock.monotonic)
-        self._dialect = Dialect(choice.options, bounded=bool(self._budget.limits))
+        options = {
+            "temperature": choice.temperature,
+            "reasoning_effort": choice.reasoning_effort,
+            "service_tier": choice.service_tier,
+        }
+        self._dialect = Dialect(options, bounded=bool(self._budget.limits))
         self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
         self._is_fallback = choice.is_fallback
@@ -85,10 +86,8 @@ class LLMClient:
         return f"{self._model or 'a model'} at {self.host}"
 
     async def ask(self, ask: ModelRequest) -> Any:
-        """Return the model's answer, which fits the schema that was asked for.
-
-        Raises LLMUnavailable (never ask again; BudgetSpent is one), LLMFailed (this call is lost) or BadAnswer (ask
-        again, with fewer questions).
+        """Return the model's answer, which fits the schema that was asked for. Raises LLMUnavailable (never ask again;
+        BudgetSpent is one), LLMFailed (this call is lost) or BadAnswer (ask again, with fewer questions).
         """
         await self.model_name()
         completion = await self._persist(lambda: self._attempt(ask))
@@ -103,8 +102,8 @@ class LLMClient:
             raise
 
     async def check(self, ask: ModelRequest) -> None:
-        """Ask a first small question, to know whether the model can be used. Raises as `ask` does, and says what to do
-        about it. A server that cannot be reached is not waited for as long as later in the crawl.
+        """Ask a first small question, and raise as `ask` does, with what to do about it. A server that cannot be
+        reached is not waited for as long as later in the crawl.
         """
         rules, self._rules = self._rules, {**self._rules, faults.UNREACHED: faults.FIRST_CONTACT}
         try:
@@ -157,8 +156,8 @@ class LLMClient:
         return outcome
 
     async def _attempt(self, ask: ModelRequest) -> Completion | Fault:
-        """Send a request, and again in a simpler form where the server does not understand it, or in the usual tier
-        where flex has no room for it or takes too long.
+        """Send a request, again in a simpler form where the server does not understand it, or not in flex where that
+        has no room.
         """
         while True:
             body = self._dialect.body(self._model, ask)
@@ -176,7 +175,6 @@ class LLMClient:
             self.usage.retries += 1
 
     async def _send(self, task: str, body: dict[str, Any]) -> Completion | Fault:
-        """Send one request as soon as the limits allow, and count what it took."""
         estimated_tokens, tier = messages_estimate(body), body.get("service_tier")
         async with self._slots:
             entry = await self._rate.admit(estimated_tokens)
@@ -314,8 +312,8 @@ class LanguageModel:
         return self.usage.as_dict() | self.budget.as_dict()
 
     async def ask(self, ask: ModelRequest) -> Any:
-        """Return the answer of the first server that has one. Raises as LLMClient.ask does, with what each has said,
-        and LLMStopped once nobody waits for the model any more.
+        """Return the answer of the first server that has one. Raises as LLMClient.ask does, and LLMStopped after
+        `give_up`.
         """
         try:
             answered = await self._unless_given_up(self._first(lambda client: client.ask(ask)))
@@ -328,16 +326,14 @@ class LanguageModel:
         return answered
 
     async def check(self, ask: ModelRequest) -> None:
-        """Do what LLMClient.check does, until one server can be used. The embedded model is not checked: it would be
+        """Do what LLMClient.check does, until one server can be used; not for the embedded model, which would be
         fetched first.
         """
         if not self.is_embedded:
             await self._first(lambda client: client.check(ask))
 
     async def name(self) -> str:
-        """Return the name that keeps this model's answers apart from another's: that of the first server which tells
-        it. Raises as `ask` does.
-        """
+        """Return the name that keeps this model's answers apart from another's. Raises as `ask` does."""
         if self.is_embedded:
             return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
         return await self._unless_given_up(self._first(lambda client: client.model_name()))
@@ -353,9 +349,7 @@ class LanguageModel:
             self._warming = asyncio.ensure_future(start())
 
     def give_up(self) -> int:
-        """Wait for no answer any more, now and later, and end the embedded model's server. Return how many answers were
-        waited for.
-        """
+        """Wait for no answer any more, and end the embedded server. Return how many answers were waited for."""
         self._failure = LLMStopped("the crawl was stopped before the model had answered")
         now = asyncio.get_running_loop().time()
         for waiting in self._waiting:
@@ -380,7 +374,6 @@ class LanguageModel:
             await self.close_shared()
 
     async def _unless_given_up(self, answer: Awaitable[T]) -> T:
-        """Wait for an answer. Raises LLMStopped as soon as it is given up."""
         waiting = asyncio.timeout(None)
         try:
             async with waiting:
@@ -394,7 +387,6 @@ class LanguageModel:
             self._waiting.discard(waiting)
 
     async def _first(self, attempt: Callable[[LLMClient], Awaitable[T]]) -> T:
-        """Return what the first server gives that does not fail for good."""
         clients, errors = await self._ready_clients(), list[LLMError]()
         for place, client in enumerate(clients):
             try:
@@ -430,8 +422,8 @@ class LanguageModel:
         return self._clients
 
     def _connect(self) -> list[LLMClient]:
-        """Make a client for each server. One that has others behind it does not wait long for a server that is out; the
-        shared rate is that of the first.
+        """Make a client for each server. One with others behind it is not waited for long; the shared rate is that of
+        the first.
         """
         clients = []
         for place, endpoint in enumerate(self._endpoints, 1):

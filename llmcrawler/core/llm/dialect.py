@@ -45,9 +45,8 @@ class ModelRequest:
     is_urgent: bool = False
 
     def messages(self, system: str, *, marked: bool = False) -> list[dict[str, Any]]:
-        """Return the messages. Examples (user message, answer) stand before the question, so the prefix is the same.
-
-        `marked`: the end of what is the same in each call is marked for the provider's cache.
+        """Return the messages; the examples stand before the question. `marked`: for the provider's cache, where the
+        same part ends.
         """
         turns: list[dict[str, Any]] = [{"role": "system", "content": _sendable(system)}]
         for asked, answered in self.examples:
@@ -75,10 +74,8 @@ def _sendable(text: str) -> str:
 
 
 class Dialect:
-    """Knows what one server understands: it only shrinks, and lasts as long as the session.
-
-    `options` go into every request (None: left out): temperature, reasoning_effort, service_tier. `bounded`: there is a
-    budget, so every answer must have an end, and thoughts count.
+    """What one server understands: it only shrinks. `options` go into every request (None: left out). `bounded`: there
+    is a budget, so every answer must have an end, and thoughts count.
     """
 
     def __init__(self, options: Mapping[str, Any], *, bounded: bool = False) -> None:
@@ -112,8 +109,8 @@ class Dialect:
         return body | {name: one for name, one in options.items() if one is not None and name in self._parameters}
 
     def _bound(self, answer_tokens: int | None) -> dict[str, int | None]:
-        """Return the parameter that bounds the answer. OpenAI's models that think refuse `max_tokens`; its successor
-        counts their thoughts too.
+        """Return the parameter that bounds the answer. Models that think refuse `max_tokens`; its successor counts
+        their thoughts.
         """
         if not self._bounded:
             return {"max_tokens": answer_tokens}

@@ -33,9 +33,8 @@ class RetryRule:
     cap_seconds: float
 
     def delay_seconds(self, failures: int, jitter: float) -> float:
-        """Return the wait after the nth failure (from 1). `jitter` in 0..1 takes off up to a half, so calls which
-        failed together do not come back together ("Exponential Backoff And Jitter", AWS Architecture Blog, equal
-        jitter).
+        """Return the wait after the nth failure (from 1). `jitter` in 0..1 takes off up to a half ("Exponential Backoff
+        And Jitter", AWS Architecture Blog, equal jitter).
         """
         return min(self.cap_seconds, self.first_seconds * 2.0 ** (failures - 1)) * (1 - jitter / 2)
 
@@ -58,17 +57,16 @@ FIRST_CONTACT = RetryRule(4, 0.5, 2.0)
 
 def rules_with(max_attempts: int) -> dict[str, RetryRule]:
     """Return RETRY_RULES, with at most `max_attempts` where the server answered."""
-    answered = {RATE_LIMIT, SERVER_ERROR, TIMEOUT, NO_CAPACITY}
-    return {
-        kind: replace(rule, attempts=min(rule.attempts, max_attempts)) if kind in answered else rule
-        for kind, rule in RETRY_RULES.items()
-    }
+    rules = dict(RETRY_RULES)
+    for kind in (RATE_LIMIT, SERVER_ERROR, TIMEOUT, NO_CAPACITY):
+        rules[kind] = replace(rules[kind], attempts=min(rules[kind].attempts, max_attempts))
+    return rules
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Failure of one request. `message` is the server's own, with no secret in it. `may_be_billed`: the question may
-    have been answered.
+    """Failure of one request. `message` is the server's own, without secrets. `may_be_billed`: it may have been
+    answered.
     """
 
     kind: str
@@ -85,12 +83,7 @@ _TOO_LONG = re.compile(r"context.?length|context window|context size|too long|to
 SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
 CACHE_PARAMETERS = ("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key")
 PARAMETERS = (
-    "reasoning_effort",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "service_tier",
-    *CACHE_PARAMETERS,
+    tuple("reasoning_effort max_tokens max_completion_tokens temperature service_tier".split()) + CACHE_PARAMETERS
 )
 
 
@@ -129,31 +122,22 @@ def _wait_seconds(headers: Mapping[str, str], wall_seconds: float) -> float | No
 
 
 _LOOKED_AT_CHARS = 10_000
+_MESSAGE_CHARS = 300
+# Keys of the usual providers and bearer tokens, also when a server echoes another one than ours.
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|rk)[-_][A-Za-z0-9_*.\-]{6,}|(?<=Bearer )[^\s'\",}]+")
 
 
-class Redactor:
-    """Removes secrets from the messages of servers and libraries, and cuts them to `limit` characters."""
-
-    # Keys of the usual providers and bearer tokens, also when a server echoes another one than ours.
-    _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|rk)[-_][A-Za-z0-9_*.\-]{6,}|(?<=Bearer )[^\s'\",}]+")
-
-    def __init__(self, api_key: str) -> None:
-        # A word such as "no-key" or "ollama" guards nothing, and would be cut out of plain sentences.
-        self._secret = api_key if len(api_key) >= 8 else ""
-
-    def __call__(self, text: Any, limit: int = 300) -> str:
-        clean = str(text)
-        if len(clean) > _LOOKED_AT_CHARS:
-            # The last word may be a part of a key, which nobody would know for one.
-            words = clean[:_LOOKED_AT_CHARS].rsplit(None, 1)
-            clean = words[0] if len(words) > 1 else "…"
-        if self._secret:
-            clean = clean.replace(self._secret, "***")
-        clean = " ".join(self._KEY_LIKE.sub("***", clean).split())
-        return clean if len(clean) <= limit else clean[: limit - 1] + "…"
-
-    def __repr__(self) -> str:
-        return "Redactor()"
+def redacted(text: Any, api_key: str) -> str:
+    """Return the message of a server or a library, cut short and without secrets."""
+    clean = str(text)
+    if len(clean) > _LOOKED_AT_CHARS:
+        # The last word may be a part of a key, which nobody would know for one.
+        words = clean[:_LOOKED_AT_CHARS].rsplit(None, 1)
+        clean = words[0] if len(words) > 1 else "…"
+    if len(api_key) >= 8:  # a word such as "no-key" or "ollama" guards nothing, and stands in plain sentences
+        clean = clean.replace(api_key, "***")
+    clean = " ".join(_KEY_LIKE.sub("***", clean).split())
+    return clean if len(clean) <= _MESSAGE_CHARS else clean[: _MESSAGE_CHARS - 1] + "…"
 
 
 # What is to be set for a server of LLM_FALLBACKS, by what it is for the first one.

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from llmcrawler.core.content.untrusted_json import loads
-from llmcrawler.core.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, Fault, Redactor, fault_of_status
+from llmcrawler.core.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, Fault, fault_of_status, redacted
 
 if TYPE_CHECKING:
     import openai
@@ -123,13 +123,10 @@ class OpenAITransport:
     model should not pay, and which the event loop should not wait for. `timeout_seconds` bounds a whole exchange.
     """
 
-    def __init__(
-        self, base_url: str, api_key: str, timeout_seconds: float, redact: Redactor, wall_clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, base_url: str, api_key: str, timeout_seconds: float, wall_clock: Callable[[], float]) -> None:
         self._base_url = base_url
         self._api_key = api_key
         self._timeout_seconds = timeout_seconds
-        self._redact = redact
         self._wall_clock = wall_clock
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
@@ -212,6 +209,9 @@ class OpenAITransport:
             return Fault(SERVER_ERROR, self._redact(f"{type(error).__name__}: {error}"), may_be_billed=True)
         self._was_reached = True
         return bytes(answer.content)
+
+    def _redact(self, text: Any) -> str:
+        return redacted(text, self._api_key)
 
     def _no_connection(self, message: str, *, may_be_billed: bool = False) -> Fault:
         return Fault(LOST if self._was_reached else UNREACHED, message, may_be_billed=may_be_billed)

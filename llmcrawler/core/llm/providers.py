@@ -46,15 +46,6 @@ class ProviderChoice:
     is_chosen: bool = True
     is_fallback: bool = False
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """What goes into every request, as far as it is not None."""
-        return {
-            "temperature": self.temperature,
-            "reasoning_effort": self.reasoning_effort,
-            "service_tier": self.service_tier,
-        }
-
 
 def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProviderChoice:
     """Choose by LLM_PROVIDER, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, each from the settings or the environment.
@@ -88,9 +79,7 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
 
 
 def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPrices:
-    """Return LLM_PRICE_INPUT, LLM_PRICE_OUTPUT, LLM_PRICE_CACHED_INPUT and LLM_PRICE_CACHE_WRITE, as far as they are
-    set. Raises ConfigError for what is no price.
-    """
+    """Return the LLM_PRICE_ settings, as far as they are set. Raises ConfigError for what is no price."""
     prices: dict[str, float] = {}
     for key in ("input", "output", "cached_input", "cache_write"):
         name = f"LLM_PRICE_{key.upper()}"
@@ -121,7 +110,6 @@ def _api_key(own_url: str, settings: Mapping[Any, Any], environ: Mapping[str, st
 
 
 def _checked_key(name: str, key: str) -> str:
-    """Refuse a key that can't stand in a header: the error that says so would show it."""
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{name} holds a space, a line break or a character that no key has; copy it again")
     return key
@@ -186,8 +174,7 @@ class _Fallback(BaseModel):
 
 def read_fallbacks(settings: Mapping[Any, Any], environ: Mapping[str, str], first: Endpoint) -> list[Endpoint]:
     """Return what LLM_FALLBACKS lists: objects, or names of models at the first server. What an entry leaves open is as
-    for the first one, but for prices, and for the key, which goes to no other host. Raises ConfigError, which names the
-    entry.
+    for the first one, but prices and keys of other hosts. Raises ConfigError, which names the entry.
     """
     entries = settings.get("LLM_FALLBACKS") or ()
     if isinstance(entries, str):

@@ -29,8 +29,9 @@ def estimate_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of a call, or of many, as the server counts them. Of the prompt's, `cached` were in the provider's prompt
-    cache, and `cache_written` were put there."""
+    """Tokens as the server counts them. Of the prompt's, `cached` were in the provider's cache, `cache_written` were
+    put there.
+    """
 
     prompt: int
     completion: int
@@ -95,7 +96,7 @@ _WRITE_SURCHARGE = 1.25
 
 def charges_cache_writes(model: str) -> bool:
     """Whether it is one of OpenAI's models from GPT-5.6 on: what they put into the prompt cache costs 1.25 times the
-    input price, and requests mark what that is (developers.openai.com/api/docs/guides/prompt-caching).
+    input price (developers.openai.com/api/docs/guides/prompt-caching).
     """
     found = _GPT_VERSION.search(model)
     return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 6)
@@ -154,10 +155,7 @@ class TaskUsage:
 
 
 class Usage:
-    """Running totals of one crawl; `on_call` is called with each call.
-
-    `price` None means that the cost of some calls is not known, and so it is never shown as 0.
-    """
+    """Running totals of one crawl. `price` None: the cost of some calls is not known, and so it is never shown as 0."""
 
     def __init__(
         self, price: Price | None = None, on_call: Callable[[CallReport], object] = lambda _call: None
@@ -216,10 +214,8 @@ class Usage:
 
 
 def counted_tokens(answer: Completion, prompt_tokens: int) -> Tokens:
-    """Return the tokens of a call; `prompt_tokens` is the estimate of its messages.
-
-    The estimate holds where a server counts nothing or far too little, as some count only what was not in their cache,
-    and a budget has to end all the same. No text has 16 bytes a token throughout.
+    """Return the tokens of a call, by the estimate of its messages where a server counts nothing or far too little, as
+    some count only what was not in their cache. No text has 16 bytes a token throughout.
     """
     prompt, completion = (
         count if count is not None and 4 * count >= estimate else estimate

@@ -56,9 +56,7 @@ class FetchedPage(NamedTuple):
 
 
 class PageReading(NamedTuple):
-    """What was read of a page. `features` where they were wanted; `facts` and `main` where a worker has found them with
-    the content, which has no blocks where the main text is taken.
-    """
+    """What was read of a page. A worker gives `facts` and, where it took it, `main`: then the content has no blocks."""
 
     content: PageContent
     features: RenderFeatures | None = None
@@ -84,10 +82,8 @@ class PageVersion(NamedTuple):
 
 
 def read_for_site(boilerplate: Boilerplate, fetched: FetchedPage, *wishes: bool) -> PackedReading:
-    """Read a page, in a worker.
-
-    `wishes`: its features for rendering, its kinds, its main text, and the sketch of that. The main text is not taken
-    where the page may still turn out to be none, or one that is withheld: the site does not learn from those.
+    """Read a page, in a worker. `wishes`: its features for rendering, its kinds, its main text, and the sketch of that;
+    the main text is not taken where the page may be a shell, or withheld: the site does not learn from those.
     """
     with_features, with_kinds, with_main, with_sketch = wishes
     features = None
@@ -159,8 +155,8 @@ class ReadSite(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkerRules:
-    """How many workers there may be. `at_once`: they start with the first page, which waits for them; else when reading
-    takes much of the crawl's time.
+    """How many workers there may be. `at_once`: they start with the first page, else when reading takes much of the
+    time.
     """
 
     most: int = 0
@@ -200,7 +196,6 @@ class _AskedShare:
 
 class SiteReader:
     """Reads pages and takes their main text, by what is known of their sites; that is kept where they are read.
-
     `with_sketches`: duplicates are looked for.
     """
 
@@ -228,9 +223,7 @@ class SiteReader:
         self._kinds_asked: OrderedDict[tuple[str, str], _AskedShare] = OrderedDict()
 
     def figures(self) -> dict[str, int]:
-        """Return how many workers run, the pages that they have read, and how often one was replaced; nothing where
-        none was needed.
-        """
+        """Return the workers that run, the pages that they have read and their restarts; nothing without any."""
         workers = self._workers
         if workers is None or not self.pages_of_workers:
             return {}

@@ -32,8 +32,7 @@ logger = logging.getLogger(__name__)
 
 class SiteShelf(Generic[T]):
     """Objects by the names of their sites, in the order in which these came. Beyond `most_awake` the one not asked for
-    longest is put away, as it is, and comes back when it is asked for; but none that somebody else holds: what that one
-    does to it would be lost.
+    longest is put on disk until it is asked for; but none that is held elsewhere: a change there would be lost.
     """
 
     def __init__(self, most_awake: int) -> None:
@@ -121,9 +120,7 @@ class Site:
 
 @dataclass(eq=False)
 class SiteRegistry:
-    """Opens sites by url; what is known of those that were not asked for lately is on disk. `duplicates` is None where
-    all pages are kept. `most_awake` sites are in memory.
-    """
+    """Opens sites by url; `most_awake` of them are in memory. `duplicates` is None where all pages are kept."""
 
     templates: TemplateStore
     classifier: Classifier
@@ -178,8 +175,9 @@ class SiteRegistry:
         return changes if changes.moved or changes.splits else None
 
     def take_up(self, url: str, learned: Mapping[str, Any] | None, number: int) -> None:
-        """Go on with what the workers that owned the site of a url have learned: this one owns it from now on. `number`
-        tells its templates from those of other sites where nothing was learned."""
+        """Go on with what earlier owners of the site of a url have learned; `number` makes the ids of a new site its
+        own.
+        """
         name = site_name(url)
         state = None if learned is None else SiteState(learned["templates"], learned["state"])
         grouper = self.templates.take_up(url, state, f"s{number}t" if number else "t")

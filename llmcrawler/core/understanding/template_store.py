@@ -26,9 +26,8 @@ Reader = Callable[[str, Any, str], Any]
 
 
 class LearnedPart(Protocol):
-    """Component that gives what it has learned of a site as plain JSON. Templates have their last ids: one that was
-    merged into another is not in there. `restore` raises ValueError for anything else than `to_json` gave in an earlier
-    crawl; `describe` tells what a person may want to know of a template.
+    """Component that gives what it has learned of a site as plain JSON; `restore` raises ValueError for anything else,
+    `describe` tells what a person may want to know of a template.
     """
 
     def to_json(self, site: str) -> Any: ...
@@ -82,7 +81,7 @@ class TemplateStore:
 
     def open(self, url: str) -> TemplateGrouper:
         """Return the templates of the url's site, before its first page. Raises ConfigError where the file is damaged
-        in what it has of the site.
+        there.
         """
         site = site_name(url)
         stored = None if _GROUPING in self._forgotten else find_site(self._stored, site, self._by_host)
@@ -95,8 +94,8 @@ class TemplateStore:
         return self._opened(site, grouper)
 
     def take_up(self, url: str, state: SiteState | None, prefix: str) -> TemplateGrouper:
-        """Return the templates of a site that this worker begins to own. `state` is what its earlier owners have kept
-        in this crawl; `prefix` begins the ids where the site is new.
+        """Return the templates of a site that this worker begins to own, by what earlier owners have kept; `prefix`
+        begins the ids where it is new.
         """
         if state is None:
             grouper = self.open(url)
@@ -243,9 +242,7 @@ def names_by_host(stored: Iterable[str]) -> dict[str | None, list[str]]:
 def find_site(
     stored: Mapping[str, StoredSite], site: str, by_host: Mapping[str | None, Sequence[str]] | None = None
 ) -> StoredSite | None:
-    """Return the site itself, else the only one on the same host with another port: a staging server moves about.
-    `by_host` is what `names_by_host` gives of them.
-    """
+    """Return the site itself, else the only one on the same host with another port: a staging server moves about."""
     if site in stored:
         return stored[site]
     others = (names_by_host(stored) if by_host is None else by_host).get(_host(site), ())

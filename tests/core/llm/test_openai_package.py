@@ -9,10 +9,9 @@ import pytest
 
 _TRANSPORT = """
 import asyncio, sys, time
-from llmcrawler.core.llm.faults import Redactor
 from llmcrawler.core.llm.openai_transport import OpenAITransport
 
-transport = OpenAITransport("http://127.0.0.1:9", "key", 5.0, Redactor("key"), wall_clock=time.time)
+transport = OpenAITransport("http://127.0.0.1:9", "key", 5.0, time.time)
 print(asyncio.run(transport.complete({"model": "m", "messages": []})).kind)
 """
 

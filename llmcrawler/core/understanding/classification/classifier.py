@@ -83,8 +83,8 @@ class Classifier:
         return self._known(question) or self._by_template(question)
 
     def looks(self, question: Question) -> Verdict:
-        """Return what a page without such a verdict looks like, or most of its template. Nothing is noted, so that the
-        same page has the same verdict whatever pages came before it.
+        """Return what a page without such a verdict, or most of its template, looks like. Nothing is noted: the order
+        does not matter.
         """
         samples = self._site(question.site).samples(question.template)
         is_told = samples.is_told_by_looks(question, is_model_asked=False)
@@ -95,8 +95,7 @@ class Classifier:
         self._site(site).regroup(changes.aliases, changes.moved)
 
     def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
-        """Return the template's page type and confidence: what the model said of its samples, else what its pages look
-        like."""
+        """Return the template's page type and confidence: by its samples, else by what its pages look like."""
         samples = self._site(site).samples(template)
         if samples.majority is not None:
             return samples.majority, samples.confidence
@@ -104,8 +103,9 @@ class Classifier:
         return None if votes.winner is None else (votes.winner, votes.sums[votes.winner] / votes.page_count)
 
     def purity(self, site: str, template: str) -> float | None:
-        """Return the share of the template's pages that look like its page type, in 0..1; None where none of them looks
-        like anything."""
+        """Return the share of the template's pages, in 0..1, that look like its page type; None where none looks like
+        anything.
+        """
         verdict = self.template_verdict(site, template)
         return None if verdict is None else self._site(site).samples(template).votes.share_of(verdict[0])
 
@@ -123,10 +123,8 @@ class Classifier:
         return {"page_types": sorted(self._page_types.names), **self._site(site).to_json()}
 
     def restore(self, site: str, value: Mapping[str, Any], origin: str) -> None:
-        """Go on with the verdicts of an earlier crawl, for the site at `origin`, before its first page.
-
-        They hold for the same page types only: a page that was "other" may be of a type that is new. Raises ValueError
-        for anything else than `to_json` gives.
+        """Go on with the verdicts of an earlier crawl with the same page types, for the site at `origin`, before its
+        first page. Raises ValueError for anything else than `to_json` gives.
         """
         verdicts = SiteVerdicts.from_json(value, origin)
         if sorted(self._page_types.names) == value.get("page_types"):
@@ -143,8 +141,8 @@ class Classifier:
         return self._sites.setdefault(site, SiteVerdicts())
 
     def _known(self, question: Question) -> Verdict | None:
-        """Return what the page states for machines, else what earlier crawls know: the verdict of a page that was
-        judged, so that the same page gives the same line, or that of its template for a page that was only counted.
+        """Return what the page states for machines, else what an earlier crawl knows of it, so that it gives the same
+        line.
         """
         if found := self._structured.decide(question):
             return Verdict(*found, STRUCTURED_DATA)

@@ -121,12 +121,21 @@ class ClassifyPrompt:
 
 def describe_page(question: Question) -> dict[str, Any]:
     """Return what the model is shown of a page, without an id. The same page gives the same description."""
-    main = _from_main_heading(_CODE.sub(_without_comments, question.text[:_MAX_TEXT_CHARS]))
+    # The signs of comments and prompts in code look like headings.
+    main = _CODE.sub(lambda code: code[0].replace("\n#", "\n"), question.text[:_MAX_TEXT_CHARS])
+    if heading := _MAIN_HEADING.search(main, 0, len(main) // 2):
+        main = main[heading.start() :]  # without the widgets and banners before it, if they are not most of the text
     text = _begin_and_middle(_plain(_without_repeats(main)))
     title = _cut(_squeeze(question.title), _TITLE_CHARS)
     metadata = question.content.metadata
     description = _cut(_squeeze(_TAGS.sub("", metadata.get("description", ""))), _DESCRIPTION_CHARS)
-    published = _DAY.match(metadata.get("published", ""))
+    published, generator = (
+        _DAY.match(metadata.get("published", "")),
+        metadata.get("generator", "")[: 2 * _GENERATOR_CHARS],
+    )
+    things = question.content.structured_data
+    marked = Counter(name for one in things for name in schema_types(one.get("@type"))).items()
+    kind, share = max(question.content.kinds.items(), key=lambda pair: pair[1], default=("", 0.0))
     shown: dict[str, Any] = {
         "url": shown_url(question.url),
         "title": title,
@@ -134,9 +143,9 @@ def describe_page(question: Question) -> dict[str, Any]:
         "headings": _headings(main, text),
         "text": text,
         "published": published[0] if published else "",
-        "generator": _generator(metadata.get("generator", "")),
-        "marked": _telling_types(question.content),
-        "likely": _sure_kind(question.content.kinds),
+        "generator": _VERSION.split(generator, maxsplit=1)[0].strip()[:_GENERATOR_CHARS],
+        "marked": [f"{name} {count}" if count > 1 else name for name, count in marked if name in _TELLING][:4],
+        "likely": {kind: round(share, 2)} if share >= SURE_GUESS else {},
         "counts": _counts(question.content),
     }
     return {name: value for name, value in shown.items() if value or name in ("url", "title", "text")}
@@ -162,25 +171,14 @@ def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
 
 
 def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the task document for pages as `describe_page` gives them; what the labels mean stands in the system
-    message. Ids are the places in this call, so no page can know which is its own or another's.
+    """Return the task document for pages of `describe_page`. Ids are their places in this call, so no page can know
+    one.
     """
     return {
         "task": TASK,
         "labels": [{"name": name} for name in page_types.names],
         "pages": [{"id": str(number), **page} for number, page in enumerate(pages, 1)],
     }
-
-
-def _from_main_heading(markdown: str) -> str:
-    """Leave out what stands before the page's main heading: widgets and banners, if it is not most of the text."""
-    heading = _MAIN_HEADING.search(markdown, 0, len(markdown) // 2)
-    return markdown if heading is None else markdown[heading.start() :]
-
-
-def _without_comments(code: re.Match[str]) -> str:
-    """Leave out the signs of comments and prompts, which look like headings."""
-    return code[0].replace("\n#", "\n")
 
 
 def _without_repeats(markdown: str) -> str:
@@ -195,25 +193,10 @@ def _without_repeats(markdown: str) -> str:
     return "\n\n".join(kept)
 
 
-def _sure_kind(kinds: Mapping[str, float]) -> dict[str, float]:
-    kind, share = max(kinds.items(), key=lambda pair: pair[1], default=("", 0.0))
-    return {kind: round(share, 2)} if share >= SURE_GUESS else {}
-
-
-def _generator(text: str) -> str:
-    return _VERSION.split(text[: 2 * _GENERATOR_CHARS], maxsplit=1)[0].strip()[:_GENERATOR_CHARS]
-
-
 def _counts(content: PageContent) -> dict[str, int]:
     is_short = content.cues.get("word_count", 0) < _FEW_WORDS
     shown = (cue for cue in COUNTS if content.cues.get(cue) and (is_short or cue not in _ON_EVERY_PAGE))
     return {COUNTS[cue]: int(content.cues[cue]) for cue in shown}
-
-
-def _telling_types(content: PageContent) -> list[str]:
-    """Return the types of structured data that tell something, each once, with their number if there are several."""
-    found = Counter(kind for one in content.structured_data for kind in schema_types(one.get("@type")))
-    return [f"{kind} {count}" if count > 1 else kind for kind, count in found.items() if kind in _TELLING][:4]
 
 
 def _headings(markdown: str, text: str) -> list[str]:
@@ -259,8 +242,8 @@ def _cut(text: str, limit: int) -> str:
 
 
 def answer_schema(page_types: PageTypes) -> dict[str, Any]:
-    """Return the strict JSON Schema of the answer. It is the same for all calls, as providers put it before what they
-    cache; `parse_answers` sees to the ids. An answer that lacks some of them is good for the rest.
+    """Return the strict JSON Schema of the answer, the same for all calls, as providers cache it; `parse_answers` sees
+    to the ids.
     """
     entry = {
         "type": "object",
@@ -281,15 +264,13 @@ def answer_schema(page_types: PageTypes) -> dict[str, Any]:
 
 
 def parse_answers(document: Mapping[str, Any], answer: Any) -> tuple[dict[str, Answer], dict[str, str]]:
-    """Return the verdicts by id, and by id what is wrong with the others; an id that was not asked for is a fault too.
-
-    An id that is there twice with different labels has no verdict.
-    """
+    """Return the verdicts by id, and by id what is wrong with the others. An id with two labels has no verdict."""
     asked = [page["id"] for page in document["pages"]]
     names = {label["name"] for label in document["labels"]}
     verdicts: dict[str, Answer] = {}
     faults: dict[str, str] = {}
-    for entry in _entries(answer):
+    entries = answer.get("pages") if isinstance(answer, dict) else None
+    for entry in (one for one in (entries if isinstance(entries, list) else ()) if isinstance(one, dict)):
         page_id = entry.get("id")
         if not isinstance(page_id, str) or page_id not in asked:
             faults[str(page_id)[:80]] = "this id was not asked for"
@@ -307,11 +288,6 @@ def parse_answers(document: Mapping[str, Any], answer: Any) -> tuple[dict[str, A
         elif page_id not in verdicts:
             faults[page_id] = "the answer leaves this page out"
     return verdicts, faults
-
-
-def _entries(answer: Any) -> list[dict[str, Any]]:
-    entries = answer.get("pages") if isinstance(answer, dict) else None
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _fault(entry: Mapping[str, Any], names: set[str]) -> str:

@@ -67,14 +67,18 @@ class StructuredEvidence:
 
     def decide(self, question: Question) -> tuple[str, float] | None:
         """Return the label and the confidence, or None."""
-        kind = main_kind(question.content, question.title, question.url)
-        kinds = _kinds_of_list(question.content) if kind == _LIST else [kind] if kind else []
+        kind = _main_kind(question.content, question.title, question.url)
+        kinds = [kind] if kind else []
+        if kind == _LIST:  # most shops do not say there of which kind its items are
+            objects = question.content.structured_data
+            has_products = any("Product" in schema_types(one.get("@type")) for one in objects)
+            kinds = [_SHELF] if has_products else [_LIST, _SHELF]
         labels = {self._label_of.get(one) for one in kinds}
         label = labels.pop() if len(labels) == 1 else None
         return (label, _CONFIDENCE) if label else None
 
 
-def main_kind(content: PageContent, title: str, url: str) -> str | None:
+def _main_kind(content: PageContent, title: str, url: str) -> str | None:
     """Return the schema.org type (a key of `_NAMES`) of what the page as a whole is, or None in any doubt."""
     objects = [(kind, one) for one in content.structured_data for kind in schema_types(one.get("@type"))]
     pages = {kind for kind, _ in objects if kind in _PAGES}
@@ -89,20 +93,16 @@ def main_kind(content: PageContent, title: str, url: str) -> str | None:
     if len(kinds) != 1 or len({_name(one) for _, one in entities}) != 1:
         return None
     kind = kinds.pop()
-    if kind in ("Product", "ProductGroup") and not _is_sold(objects):
+    is_sold = any(name in ("Offer", "AggregateOffer") or not _SOLD.isdisjoint(one) for name, one in objects)
+    if kind in ("Product", "ProductGroup") and not is_sold:
         return None
-    heading = f"{title} {content.metadata.get('og:title', '')}"
-    return kind if _is_about(entities[0][1], heading, url) else None
-
-
-def _kinds_of_list(content: PageContent) -> list[str]:
-    """Return what a CollectionPage may be: most shops do not say there of which kind its items are."""
-    has_products = any("Product" in schema_types(one.get("@type")) for one in content.structured_data)
-    return [_SHELF] if has_products else [_LIST, _SHELF]
-
-
-def _is_sold(objects: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
-    return any(kind in ("Offer", "AggregateOffer") or not _SOLD.isdisjoint(one) for kind, one in objects)
+    # The page is about it if its title has half of the words of its name, or its address is the page's.
+    if words := set(_WORD.findall(_name(entities[0][1]))):
+        heading = f"{title} {content.metadata.get('og:title', '')}"
+        return kind if 2 * len(words & set(_WORD.findall(heading.casefold()))) >= len(words) else None
+    address = entities[0][1].get("url")
+    is_own = isinstance(address, str) and urldefrag(address).url.rstrip("/") == urldefrag(url).url.rstrip("/")
+    return kind if is_own else None
 
 
 def schema_types(declared: Any) -> Iterable[str]:
@@ -117,13 +117,3 @@ def _name(one: Mapping[str, Any]) -> str:
         if isinstance(one.get(key), str) and one[key].strip():
             return " ".join(one[key].split()).casefold()
     return ""
-
-
-def _is_about(one: Mapping[str, Any], heading: str, url: str) -> bool:
-    """Tell whether the page's title has half of the words of the thing's name, or the thing's address is the page's."""
-    words = set(_WORD.findall(_name(one)))
-    shared = words & set(_WORD.findall(heading.casefold()))
-    if words:
-        return 2 * len(shared) >= len(words)
-    address = one.get("url")
-    return isinstance(address, str) and urldefrag(address).url.rstrip("/") == urldefrag(url).url.rstrip("/")

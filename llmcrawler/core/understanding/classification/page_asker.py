@@ -181,8 +181,8 @@ def doubted_answers(rules: PageTypeRules, pages: Sequence[PageView], answers: Ma
 
 
 def check_question(page_types: PageTypes, url: str) -> ModelRequest:
-    """Return a tiny question of the kind that a crawl asks, with its schema, which the server then knows: it shows
-    whether the model answers, and in the form asked for. What it says of the url does not matter.
+    """Return a tiny question of the kind that a crawl asks: it shows whether the model answers, and in the form asked
+    for.
     """
     document = {
         "task": TASK,
@@ -212,8 +212,8 @@ def site_of(page: PageView) -> str:
 
 
 def page_key(model: str, page_types: PageTypes, page: PageView) -> str:
-    """Return the cache key of a page: a change of the model, the prompt, the labels or of what is shown asks anew. The
-    url is among what is shown, so an answer serves its own site only.
+    """Return the cache key of a page, of all that decides the answer. The url is among what is shown: it serves its
+    site only.
     """
     labels = [[one.name, one.description] for one in page_types]
     return cache_key(model, PROMPT_VERSION, labels, dict(prompt_of(page_types).shorten(page)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from llmcrawler.errors import ConfigError
 
@@ -35,7 +35,17 @@ class PageTypes(tuple[PageType, ...]):
     def __new__(cls, types: Iterable[PageType]) -> Self:
         """Check the names."""
         made = super().__new__(cls, types)
-        _check_names(made.names)
+        if len(made) < 2:
+            raise ConfigError(f"page types: {len(made)} given; to tell pages apart takes at least 2")
+        seen = set()
+        for name in made.names:
+            if not _NAME.match(name):
+                raise ConfigError(
+                    f"page types: {name!r} is no name: at most 64 letters, digits, '_', '-' and '.', no mark first"
+                )
+            if name.casefold() in seen:
+                raise ConfigError(f"page types: {name!r} is there twice")
+            seen.add(name.casefold())
         return made
 
     @property
@@ -46,20 +56,6 @@ class PageTypes(tuple[PageType, ...]):
     def fallback(self) -> str | None:
         """The type of a page that is none of the others: "other" where the set has it."""
         return FALLBACK_TYPE if FALLBACK_TYPE in self.names else None
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if len(names) < 2:
-        raise ConfigError(f"page types: {len(names)} given; to tell pages apart takes at least 2")
-    for name in names:
-        if not _NAME.match(name):
-            raise ConfigError(
-                f"page types: {name!r} is no name: at most 64 letters, digits, '_', '-' and '.', no mark first"
-            )
-    folded = [name.casefold() for name in names]
-    for at, name in enumerate(folded):
-        if name in folded[:at]:
-            raise ConfigError(f"page types: {names[at]!r} is there twice")
 
 
 def load_page_types(path: Path | Traversable) -> PageTypes:
@@ -77,22 +73,20 @@ def load_page_types(path: Path | Traversable) -> PageTypes:
         raise ConfigError(
             f'page_types={path}: has to be a JSON object of name -> description, like {{"article": "a news story"}}'
         )
+    types = []
+    for name, description in pairs:
+        if not isinstance(description, str):
+            raise ConfigError(f"page_types={path}: the description of {name!r} is not a string")
+        types.append(PageType(name, " ".join(description.split())))
+        if (size := len(types[-1].description)) > _MAX_DESCRIPTION_CHARS:
+            raise ConfigError(
+                f"page_types={path}: the description of {name!r} has {size} characters; more than "
+                f"{_MAX_DESCRIPTION_CHARS} would be paid for in every call"
+            )
     try:
-        return PageTypes([_page_type(name, description) for name, description in pairs])
+        return PageTypes(types)
     except ConfigError as error:
         raise ConfigError(f"page_types={path}: {error}") from error
-
-
-def _page_type(name: str, description: Any) -> PageType:
-    if not isinstance(description, str):
-        raise ConfigError(f"the description of {name!r} is not a string")
-    description = " ".join(description.split())
-    if len(description) > _MAX_DESCRIPTION_CHARS:
-        raise ConfigError(
-            f"the description of {name!r} has {len(description)} characters; more than {_MAX_DESCRIPTION_CHARS} "
-            "would be paid for in every call"
-        )
-    return PageType(name, description)
 
 
 # Its descriptions are short, as every call repeats them; each says what decides against its near neighbours.

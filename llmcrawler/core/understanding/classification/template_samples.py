@@ -50,8 +50,8 @@ _MIXED_SHARE: Final = 0.15
 
 
 class PageHint(NamedTuple):
-    """What is known of a page without a model: the label that it seems to have, and tokens of its address, title and
-    headings that other pages of its kind may share.
+    """What is known of a page without a model: the label that it seems to have, and words that others of its kind may
+    share.
     """
 
     guess: Answer | None = None

@@ -33,9 +33,8 @@ _APART = -8.0  # a similarity that no average can make good
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The reservoir at one moment, in a fixed order, with the group of each page.
-
-    `apart` holds pairs of groups that labels have shown to be different; they are never merged again.
+    """The reservoir at one moment, in a fixed order, with the group of each page. `apart`: pairs of groups that labels
+    have shown to be different, which are never merged again.
     """
 
     samples: tuple[PageSample, ...]
@@ -45,11 +44,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityMetric:
-    """Measure of the similarity of two pages; the defaults hold until the first clustering.
-
-    `weights` has the weight of every feature and url token that was seen; others weigh `unknown_weight` or
-    `unknown_url_weight`. `url_share` in 0..1 is the url's part of the similarity. Pages above `threshold` belong
-    together.
+    """Measure of the similarity of two pages; the defaults hold until the first clustering. Names without a weight
+    weigh `unknown_weight` or `unknown_url_weight`. `url_share` in 0..1 is the url's part. Pages above `threshold`
+    belong together.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -79,9 +76,8 @@ class SimilarityMetric:
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """The result of a re-clustering: a cluster number for each sample of the snapshot, and the metric it was made with.
-
-    `floors` gives, per cluster, the similarity of its least typical page to the others.
+    """A cluster number for each sample of the snapshot, the metric it was made with and, per cluster, the similarity of
+    its least typical page to the others.
     """
 
     snapshot: Snapshot
@@ -260,8 +256,9 @@ _NAMING = ("at", "from_end", "shape", "ext:", "key:", "name ")
 
 
 def part_by_declared_kind(samples: Sequence[PageSample], clusters: Sequence[int]) -> list[int]:
-    """Return the clusters parted, numbered by first page. What a class says counts only where the url says it, too:
-    a class alone may name the author, the season or the experiment that a page is in."""
+    """Return the clusters parted, numbered by first page. A class counts only where the url says it, too: alone it may
+    name the author, the season or an experiment.
+    """
     classes = _matrix([sample.features for sample in samples], _DECLARING)[1]
     found = np.asarray(clusters)
     if (classes == classes[:1]).all():  # a class that all pages have goes with no word
@@ -317,9 +314,7 @@ class GroupMatch:
 
 class Matcher:
     """Finds the group whose known pages a page is most similar to on average: the measure of the clustering itself.
-
-    `metric` is None before the first clustering. `floors` has, per group, the similarity below which a page is unlike
-    all known ones.
+    `metric` is None before the first; below its group's floor a page is unlike all known ones.
     """
 
     def __init__(self, metric: SimilarityMetric | None = None) -> None:

@@ -145,8 +145,8 @@ def _path(url: str) -> str:
 
 
 def _beside(blocks: Sequence[TextBlock], main: Sequence[TextBlock]) -> int:
-    """Return a digest of the blocks that stand with the title and the main text in one container, and are no part of
-    it: a price may be one, or a name. Teasers are not: they are links.
+    """Return a digest of the blocks in the container of title and main text that are no part of it, such as a price.
+    Teasers are left out: they are links.
     """
     title = next((block for block in blocks if block.markdown.startswith("# ")), main[0])
     regions = {title.region, *(block.region for block in main)}
@@ -221,9 +221,8 @@ class _FirstPage(NamedTuple):
 
 
 class DuplicateFinder:
-    """A part of what is learned of a site (TemplateStore). `since` names the crawl whose pages are compared:
-    one that fetches its pages anew has to find their duplicates anew, as a first page may be gone by then. None names
-    a crawl that nobody goes on with.
+    """A part of what is learned of a site (TemplateStore). `since` names the crawl whose pages are compared: one that
+    fetches its pages anew finds their duplicates anew. None names a crawl that is never resumed.
     """
 
     def __init__(self, since: float | None = None) -> None:
@@ -283,8 +282,8 @@ class DuplicateIndex:
         self._by_form: dict[int, bytes] = {}
 
     def first_of(self, url: str, sketch: PageSketch, *, address: str, canonical: str | None = None) -> str | None:
-        """Return the url of the page that this one repeats; None for one that is the first of its kind, which is
-        remembered. `address` is the url that answered, after redirects.
+        """Return the url of the page that this one repeats; None for the first of its kind, which is remembered.
+        `address` is the url that answered, after redirects.
         """
         own, named = _key(address), None if canonical is None else normalise(canonical)
         # It tells something where it names another page of the same site, but not the front page: a common blunder
@@ -329,8 +328,8 @@ class DuplicateIndex:
         return index
 
     def _repeated(self, sketch: PageSketch, address: str, named: str | None) -> _FirstPage | None:
-        """Return the first page that agrees: the one that the site names, else one that is a variant by its url or has
-        named this one, else one of the same content, or nearly so.
+        """Return the first page that agrees: the named one, a variant by its url or naming, else one of the same
+        content.
         """
         own = _key(address)
         if named is not None and (first := self._at(_key(named))) is not None:
@@ -379,8 +378,8 @@ class DuplicateIndex:
 
 
 def _agree(one: PageSketch, other: PageSketch, *, is_variant: bool, is_told: bool) -> bool:
-    """Tell whether the contents of two pages are so alike that they may be one. `is_variant`: their urls differ only in
-    what names a variant; `is_told`: the site says that they are one.
+    """Tell whether two pages may be one. `is_variant`: their urls differ only in what names a variant; `is_told`: the
+    site says that they are one.
     """
     if one.stated and other.stated and one.stated != other.stated:
         return False

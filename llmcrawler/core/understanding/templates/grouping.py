@@ -36,13 +36,11 @@ _FEATURES_BYTES: Final = 3
 class Assignment:
     """The group that a page was put into.
 
-    `member` counts the pages of the group, this one included. `is_sample`: this page is one of the few, spread over the
-    group (1, 4, 16, 64, ...), whose label should be asked; these are the group's votes. `settled` is False when the
-    group is not trusted for this page: nothing was clustered yet, the page opens the group, or it is unlike all others
-    in it. Then ask about the page itself, and use that answer for `split_by` but, unless `is_sample`, not as a vote:
-    odd pages do not represent a group. `similarity` is in 0..1. `rivals` are other groups that fit nearly as well (a
-    close second, the group of the single nearest page): where a rival's verdict differs, ask too. `is_known`: an
-    earlier crawl has put the page there, so it is no new member, and what was found out about it still holds.
+    `member` counts the pages of the group, this one included. `is_sample`: the page is one of those whose label should
+    be asked, as a vote of the group (1, 4, 16, 64, ...). Where the group is not trusted for this page (nothing was
+    clustered yet, it opens the group or is unlike the others), `settled` is False: ask about the page itself, and use
+    the answer for `split_by`, not as a vote. `rivals` are groups that fit nearly as well: ask too where their verdict
+    differs. `is_known`: an earlier crawl has put the page there, so it is no new member.
     """
 
     template: str
@@ -56,9 +54,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes by a regrouping: `aliases` old id -> the id it was merged into, `splits` old id -> ids that left it.
-
-    `moved` has those pages of the reservoir whose group changed: url -> id.
+    """Changes by a regrouping: `aliases` old id -> the id it was merged into, `splits` old id -> ids that left it,
+    `moved` url -> id of those pages of the reservoir whose group changed.
     """
 
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -112,8 +109,9 @@ class TemplateGrouper:
         return self._groups.resolve(template)
 
     def find(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment | None:
-        """Return what `assign` would, without counting the page, so that the same page gets the same answer whatever
-        pages came before it; None for a page that is unlike all that are known."""
+        """Return what `assign` would, without counting the page: it gets the same answer whatever pages came before it.
+        None for one that is unlike all that are known.
+        """
         return self._find(PageSample.of(url, features, title, words))[0]
 
     def match(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> str | None:
@@ -215,11 +213,8 @@ class TemplateGrouper:
         return self._settle(before, known)
 
     def split_by(self, template: str, labelled: Mapping[str, str]) -> Changes:
-        """Part a group whose samples turned out to have different labels (url -> label).
-
-        Finds the features, url tokens and words that separate the labels, parts the group's pages by them and lets them
-        decide for pages to come. The parts are kept apart in later clusterings. The label with most pages keeps the id.
-        No change (an empty Changes) when nothing separates them.
+        """Part a group whose samples turned out to have different labels (url -> label), by what separates them; this
+        decides for pages to come, too. The label with most pages keeps the id. No Changes where nothing separates them.
         """
         template = self.resolve(template)
         members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
@@ -283,9 +278,8 @@ class TemplateGrouper:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
-        """Restore a grouper that goes on where another ended, on the site at `origin` ("https://example.com").
-
-        Raises ValueError for anything else than `to_json` gives.
+        """Restore what `to_json` gave, for the site at `origin` ("https://example.com"). Raises ValueError for anything
+        else.
         """
         grouper = cls()
         try:
@@ -319,8 +313,9 @@ class TemplateGrouper:
             raise ValueError(f"not the state of a grouping: templates {sorted(unknown)[:3]} are counted nowhere")
 
     def _find(self, sample: PageSample) -> tuple[Assignment | None, GroupMatch | None]:
-        """Return where a page belongs, None if nowhere, and the group that it is most similar to, which is not looked
-        for where the page is as it was in an earlier crawl."""
+        """Return where a page belongs, None if nowhere, and the nearest group; that is not looked for where an earlier
+        crawl knew the page as it is.
+        """
         earlier = self._known.earlier(sample.url)
         is_unchanged = earlier is not None and earlier.features == _features_key(sample.features)
         if earlier is not None and is_unchanged and earlier.template:
@@ -427,8 +422,7 @@ class _GroupCounts:
 
 
 class _Groups:
-    """Issues each id once, and counts the pages of each group. Of two groups that are merged one id goes on, and the
-    other becomes its alias."""
+    """Issues each id once, and counts the pages of each group. An id that was merged into another is its alias."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -510,8 +504,9 @@ class _Placement(NamedTuple):
 
 
 class _KnownPages:
-    """Recognises pages that earlier crawls have grouped, by hashes of their urls. Of more pages than _MAX_KNOWN_PAGES a
-    random part stays, the same in every order of pages."""
+    """Recognises pages of earlier crawls by hashes of their urls; of too many a random part stays, the same in any
+    order.
+    """
 
     def __init__(self) -> None:
         self._earlier: dict[str, _Placement] = {}

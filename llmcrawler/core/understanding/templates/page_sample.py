@@ -87,8 +87,9 @@ def title_tokens(title: str) -> set[str]:
 
 
 def words_of(content: PageContent) -> frozenset[str]:
-    """Return tokens of the headings and the breadcrumb of a page, at most a hundred. Each begins with the place that it
-    stands in: `h1 begins:class reference`. Digits are folded into one `#`."""
+    """Return tokens of the headings and the breadcrumb, at most a hundred: `h1 begins:class reference`, digits as one
+    `#`.
+    """
     tokens: set[str] = set()
     starts = (block.markdown for block in content.blocks if block.markdown.startswith("#"))
     for heading in islice(filter(None, map(_HEADING.match, starts)), _MAX_HEADINGS):
@@ -133,10 +134,8 @@ _HEX = re.compile(r"(?=[0-9a-f-]*\d)[0-9a-f-]{8,}", re.IGNORECASE)
 
 
 def url_tokens(url: str) -> frozenset[str]:
-    """Return path segments counted from both ends, the shape of each, the extension, the depth and the query keys.
-
-    A segment that names one page (a slug) gives a token that occurs once and so weighs little or nothing
-    in the clustering; the shape token beside it is what its neighbours share.
+    """Return path segments counted from both ends, the shape of each (what pages with slugs share), the extension, the
+    depth and the query keys.
     """
     parts = urlsplit(routed_path(url))
     segments = [segment for segment in parts.path.split("/") if segment][:_MAX_SEGMENTS]

@@ -83,9 +83,8 @@ class Splits:
 
 
 def separate(members: Sequence[PageSample], labels: Mapping[str, str]) -> tuple[Shares, dict[str, list[str]]] | None:
-    """Find what separates pages of different labels (url -> label, of some of the members), and sort the urls of all
-    members by it: label -> urls, biggest first. None where nothing separates them, or only what would not have told
-    samples that it was not found on.
+    """Find what separates pages of different labels (url -> label), and the urls of all members by label, biggest
+    first. None where nothing does, or only what would not have told samples that it was not found on.
     """
     known = [(one, labels[one.url]) for one in members if one.url in labels]
     counts = Counter(label for _, label in known)
@@ -126,10 +125,8 @@ def _label_of(sample: PageSample, shares: Shares) -> str | None:
 
 
 def _discriminators(labelled: Labelled) -> Shares:
-    """Find the features and url tokens whose frequency differs most between labels; empty when nothing separates them.
-
-    Frequencies are smoothed by half a page, so that one page of a label against one of another is weak
-    evidence for each feature but still some.
+    """Find the names whose frequency differs most between labels, smoothed by half a page: one page of a label against
+    one of another is weak evidence.
     """
     pages = Counter(label for _, label in labelled)
     if len(pages) < 2:
