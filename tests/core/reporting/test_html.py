@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -35,14 +34,8 @@ HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7*7 }} \u202e\ud800 <!--"
 
 
 def page(path="/", page_type="product", **more):
-    return {
-        "kind": "page",
-        "url": f"https://a.example{path}",
-        "page_type": page_type,
-        "depth": 1,
-        "error": None,
-        **more,
-    }
+    url = f"https://a.example{path}"
+    return {"kind": "page", "url": url, "page_type": page_type, "depth": 1, "error": None, **more}
 
 
 LINES = [
@@ -63,17 +56,15 @@ TEMPLATE = {
     ],
     "schema": {"type": "object"},
 }
+_OF_TASKS = {"classify": (1, 900, 100, 0.001), "induce": (2, 4000, 1000, 0.01)}
 STATS = {
     "llmcrawler/pages": 4,
-    "llmcrawler/llm/calls/classify": 1,
-    "llmcrawler/llm/prompt_tokens/classify": 900,
-    "llmcrawler/llm/completion_tokens/classify": 100,
-    "llmcrawler/llm/cost_usd/classify": 0.001,
-    "llmcrawler/llm/calls/induce": 2,
-    "llmcrawler/llm/prompt_tokens/induce": 4000,
-    "llmcrawler/llm/completion_tokens/induce": 1000,
-    "llmcrawler/llm/cost_usd/induce": 0.01,
     "llmcrawler/crawl/changes/new": 1,
+    **{
+        f"llmcrawler/llm/{name}/{task}": value
+        for task, values in _OF_TASKS.items()
+        for name, value in zip(("calls", "prompt_tokens", "completion_tokens", "cost_usd"), values, strict=True)
+    },
 }
 
 
@@ -84,10 +75,17 @@ def digest(*lines, max_listed=100):
     return found
 
 
-def run_of(stats, number=1, timeline=None):
-    settings = {"DOWNLOAD_DELAY": 0.2, "CONCURRENT_REQUESTS_PER_DOMAIN": 5, "CONCURRENT_REQUESTS": 32}
-    figures = {"stats": stats, "settings": settings}
-    return Run(number, 100.0, 110.0, "finished", figures, (timeline or Timeline()).as_json())
+def run_of(stats, number=1, **settings):
+    return Run(number, 100.0, 110.0, "finished", {"stats": stats, "settings": settings}, Timeline().as_json())
+
+
+def job_of(tmp_path, *runs):
+    folder = asyncio.run(make_job(tmp_path / "job"))
+    connection = open_job_file(folder / JOB_FILE)
+    for run in runs:
+        write_run(connection, run)
+    connection.close()
+    return folder
 
 
 def feed(tmp_path, lines, name="feed.jsonl"):
@@ -97,7 +95,7 @@ def feed(tmp_path, lines, name="feed.jsonl"):
     return path
 
 
-def report_of_feed(path, max_listed=100):
+def report_of(path, max_listed=100):
     with open_source(path, 0.0) as source:
         view = build(source, max_listed)
     return view, render(view, "1.0", 0.0).decode()
@@ -115,9 +113,8 @@ def test_pages_are_counted_by_type_template_depth_and_folder():
     assert depth_table(found, ["product", "listing", FAILED]) == [(0, [0, 1, 0], 1), (1, [2, 0, 1], 3)]
     boxes = by_type(found, template_names(found, {("a.example", "t1"): TEMPLATE}))
     assert [(box["name"], box["value"]) for box in boxes] == [("product", 2), (FAILED, 1), ("listing", 1)]
-    assert boxes[0]["children"][0] == {
-        "name": "/p/*/", "value": 2, "type": "product", "template": "t1", "site": "a.example",
-    }  # fmt: skip
+    place = {"type": "product", "template": "t1", "site": "a.example"}
+    assert boxes[0]["children"][0] == {"name": "/p/*/", "value": 2, **place}
     assert [(box["name"], box["value"]) for box in by_folder(found)] == [("p/", 2), ("gone/", 1), ("list/", 1)]
     ((kind, one),) = found.errors.items()
     assert (kind, one.examples) == (("fetch", "http_404"), [("https://a.example/gone/", "404 Not Found")])
@@ -125,15 +122,10 @@ def test_pages_are_counted_by_type_template_depth_and_folder():
 
 
 def test_folders_that_all_pages_lie_in_are_no_box_and_small_ones_are_put_together_by_type():
-    lines = [page(f"/en/items/lamp-{n}/") for n in range(6)] + [
-        page(f"/en/news/2026/{n}.html", "article") for n in range(5)
-    ]
-    items, news = by_folder(digest(*lines))
-    assert (items["name"], items["type"], items["children"]) == (
-        "items/",
-        "product",
-        [{"name": "product", "value": 6, "type": "product"}],
-    )
+    lines = [page(f"/en/items/lamp-{n}/") for n in range(6)]
+    items, news = by_folder(digest(*lines, *(page(f"/en/news/2026/{n}.html", "article") for n in range(5))))
+    assert (items["name"], items["type"]) == ("items/", "product")
+    assert items["children"] == [{"name": "product", "value": 6, "type": "product"}]
     assert news["children"] == [{"name": "2026/", "value": 5, "type": "article"}]
     two_sites = by_folder(digest(*LINES, {**LINES[0], "url": "https://b.example/p/1/"}))
     assert [(box["name"], box["value"]) for box in two_sites] == [("a.example/", 4), ("b.example/", 1)]
@@ -141,14 +133,10 @@ def test_folders_that_all_pages_lie_in_are_no_box_and_small_ones_are_put_togethe
 
 def test_fields_have_what_was_learned_beside_what_the_pages_gave():
     view = view_of_template([run_of(STATS)], TEMPLATE)
-    assert [tuple(one[name] for name in ("name", "type", "filled", "example")) for one in view["fields"]] == [
-        ("name", "string", 2, "Lamp"),
-        ("price", "", 1, "1.00"),
-    ]
-    assert [(one["language"], one["text"], one["coverage"]) for one in view["fields"][0]["selectors"]] == [
-        ("css", "h1", 1.0),
-        ("xpath", "//h1", 0.8),
-    ]
+    fields = [tuple(one[name] for name in ("name", "type", "filled", "example")) for one in view["fields"]]
+    assert fields == [("name", "string", 2, "Lamp"), ("price", "", 1, "1.00")]
+    selectors = [(one["language"], one["text"], one["coverage"]) for one in view["fields"][0]["selectors"]]
+    assert selectors == [("css", "h1", 1.0), ("xpath", "//h1", 0.8)]
     assert view["tokens"] == 6000  # the one page that was judged, and both calls for learning
 
 
@@ -163,7 +151,7 @@ def test_a_place_that_an_earlier_field_has_is_marked():
 
 def test_the_findings_name_pages_and_failed_urls_so_that_they_add_up(tmp_path):
     untyped = page("/x/", None)
-    view, html = report_of_feed(feed(tmp_path, [*LINES, untyped]))
+    view, html = report_of(feed(tmp_path, [*LINES, untyped]))
     assert view["findings"][:2] == [
         "4 pages and 1 failed url; 2 templates; 2 page types: product 2, listing 1, without a type 1.",
         "20% of the urls failed, most often with fetch/http_404: 1 of 1.",
@@ -175,12 +163,12 @@ def test_the_findings_name_pages_and_failed_urls_so_that_they_add_up(tmp_path):
 def test_the_findings_name_the_largest_templates_of_pages_that_are_of_no_type(tmp_path):
     reviews = [page(f"/p/{n}/reviews/add/", "other", template="t9") for n in range(40)]
     others = [page(f"/help/{n}/", "other", template="t3") for n in range(6)] + [page("/a/", "other", template="t4")]
-    (named,) = [one for one in report_of_feed(feed(tmp_path, reviews + others))[0]["findings"] if "fit no" in one]
+    (named,) = [one for one in report_of(feed(tmp_path, reviews + others))[0]["findings"] if "fit no" in one]
     assert named == (
         "47 pages fit no page type but 'other'; of them "
         "40 are /p/{n}/reviews/add/ (template t9), 6 are /help/{n}/ (template t3)."
     )
-    few = report_of_feed(feed(tmp_path, others[-1:]))[0]["findings"]
+    few = report_of(feed(tmp_path, others[-1:]))[0]["findings"]
     assert not [one for one in few if "fit no" in one]
 
 
@@ -191,9 +179,6 @@ def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
     unknown = costs_of([run_of({key: value for key, value in STATS.items() if "cost" not in key})])
     assert unknown["cost_usd"] is None
     assert (costs_of([])["calls"], costs_of([])["cost_usd"]) == (0, 0)
-
-
-def test_the_share_that_the_provider_had_in_its_cache_is_told_where_there_is_one():
     sums = {"llmcrawler/llm/prompt_tokens": 4900, "llmcrawler/llm/provider_cached_tokens": 980}
     assert costs_of([run_of(STATS | sums)])["provider_cached_share"] == pytest.approx(0.2)
     assert costs_of([])["provider_cached_share"] == 0
@@ -209,7 +194,7 @@ def test_pace_names_the_limit_that_held_most():
         bucket.latency_sum += 2.0
         bucket.samples, bucket.in_flight_sum, bucket.allowed_sum = 1, 2.0, 5.0
         bucket.hold("the gap between requests" if second else "waiting for links to follow", 1.0)
-    pace = pace_of(timeline, 10.0, run_of({}).figures["settings"])
+    pace = pace_of(timeline, 10.0, {"DOWNLOAD_DELAY": 0.2})
     assert pace.words == "4.00 answers/s × 0.50 s on average = 2.0 requests in flight; 5.0 were allowed"
     assert pace.bound == "90% of the time it was held back by the pause between two requests to a host"
     assert "it was 0.2 s" in pace.cure
@@ -218,9 +203,6 @@ def test_pace_names_the_limit_that_held_most():
     assert [row["at"] for row in chart_rows(data, most=4)] == [0, 3, 6, 9]
     empty = pace_of(Timeline(), 0.0, {})
     assert (empty.words, empty.bound, empty.cure, empty.urls_per_second) == ("", "", "", 0.0)
-
-
-def test_a_gap_that_the_site_set_is_not_laid_to_the_settings():
     timeline = Timeline()
     timeline.at(0).hold("the gap between requests", 1.0)
     assert "The site set the gap itself" in pace_of(timeline, 1.0, {"DOWNLOAD_DELAY": "0"}).cure
@@ -228,7 +210,7 @@ def test_a_gap_that_the_site_set_is_not_laid_to_the_settings():
 
 def test_a_map_has_urls_and_no_sections_of_what_only_pages_have(tmp_path):
     lines = [{"kind": "url", "url": f"https://a.example/p/{n}/", "depth": 1, "error": None} for n in range(8)]
-    view, html = report_of_feed(feed(tmp_path, lines))
+    view, html = report_of(feed(tmp_path, lines))
     assert view["findings"][0] == "8 urls."
     assert view["data"]["noun"] == "urls"
     assert "Map report" in html
@@ -239,7 +221,7 @@ def test_a_map_has_urls_and_no_sections_of_what_only_pages_have(tmp_path):
 
 
 def test_the_list_is_bounded_and_the_figures_are_not(tmp_path):
-    view, html = report_of_feed(feed(tmp_path, LINES), max_listed=2)
+    view, html = report_of(feed(tmp_path, LINES), max_listed=2)
     assert len(view["data"]["pages"]["columns"]["path"]) == 2
     assert view["data"]["total"] == 4
     assert "The list has the first 2 pages; 2 more are in the figures above" in html
@@ -253,7 +235,7 @@ def test_groups_beyond_a_bound_are_counted_together():
 
 @pytest.mark.parametrize("name", ["feed.jsonl", "feed.jsonl.gz"])
 def test_a_feed_says_what_it_cannot_know(tmp_path, name):
-    view, html = report_of_feed(feed(tmp_path, [*LINES, TEMPLATE], name))
+    view, html = report_of(feed(tmp_path, [*LINES, TEMPLATE], name))
     assert "This report is made of a feed" in html
     assert "With -s JOBDIR=FOLDER a crawl keeps these" in html
     assert [one["name"] for one in view["templates"]] == ["/p/*/", "t2 /list/"]
@@ -263,27 +245,27 @@ def test_a_feed_says_what_it_cannot_know(tmp_path, name):
 def test_the_cut_last_line_of_a_feed_is_left_out(tmp_path):
     path = feed(tmp_path, LINES)
     path.write_text(path.read_text() + '{"kind": "page", "url": "https://a.exam')
-    assert report_of_feed(path)[0]["digest"].pages == 4
+    assert report_of(path)[0]["digest"].pages == 4
 
 
 def test_the_feeds_of_workers_who_shared_a_crawl_are_one_with_each_url_once(tmp_path):
-    whole, _html = report_of_feed(feed(tmp_path, [*LINES, TEMPLATE]))
+    whole, _html = report_of(feed(tmp_path, [*LINES, TEMPLATE]))
     first = feed(tmp_path, LINES[:2], "pages-w1.jsonl")
     first.write_text(first.read_text() + '{"kind": "page", "url": "https://a.exam')  # its worker was killed
     feed(tmp_path, [*LINES[1:], TEMPLATE], "pages-w2.jsonl")
     feed(tmp_path, [], "pages-w3.jsonl").write_text("{")
-    view, html = report_of_feed(tmp_path / "pages-*.jsonl")
+    view, html = report_of(tmp_path / "pages-*.jsonl")
     assert view["digest"].pages == whole["digest"].pages == len(LINES)
     assert len(view["templates"]) == len(whole["templates"]) > 0
     assert "pages-*.jsonl" in html
     with open_lines(tmp_path / "pages-*.jsonl") as (lines, _purpose):
         assert len(list(lines)) == len(LINES)
     with pytest.raises(ConfigError, match="no such folder or file"):
-        report_of_feed(tmp_path / "none-*.jsonl")
+        report_of(tmp_path / "none-*.jsonl")
     for name in ("empty-1.jsonl", "empty-2.jsonl"):
         feed(tmp_path, [], name)
     with pytest.raises(ConfigError, match="no page in them"):
-        report_of_feed(tmp_path / "empty-*.jsonl")
+        report_of(tmp_path / "empty-*.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -299,41 +281,26 @@ def test_what_is_no_feed_is_refused(tmp_path, text, reason):
     path = tmp_path / "feed.jsonl"
     path.write_text(text)
     with pytest.raises(ConfigError, match=reason):
-        report_of_feed(path)
-
-
-def test_a_damaged_archive_is_refused(tmp_path):
-    path = feed(tmp_path, LINES, "feed.jsonl.gz")
-    path.write_bytes(path.read_bytes()[:-20])
+        report_of(path)
+    packed = feed(tmp_path, LINES, "feed.jsonl.gz")
+    packed.write_bytes(packed.read_bytes()[:-20])
     with pytest.raises(ConfigError, match="is damaged"):
-        report_of_feed(path)
+        report_of(packed)
 
 
 def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
-    folder = asyncio.run(make_job(tmp_path / "job"))
-    connection = open_job_file(folder / JOB_FILE)
-    write_run(connection, run_of({"llmcrawler/pages": 5}))
-    write_run(connection, run_of(STATS, 2))
-    connection.close()
+    folder = job_of(tmp_path, run_of({"llmcrawler/pages": 5}), run_of(STATS, 2))
     TemplatesFile(folder / "templates.json").save({"a.example": SiteState([TEMPLATE], {})})
-    with open_source(folder, 0.0) as source:
-        view = build(source, 100)
+    view, html = report_of(folder)
     assert view["digest"].pages == 7
-    assert [(one["run"].number, one["delta_pages"], one["changes"]["new"]) for one in view["runs"]] == [
-        (2, -1, 1),
-        (1, None, 0),
-    ]
-    html = render(view, "1.0", 0.0).decode()
+    runs = [(one["run"].number, one["delta_pages"], one["changes"]["new"]) for one in view["runs"]]
+    assert runs == [(2, -1, 1), (1, None, 0)]
     assert "$0.0110" in html
     assert "This report is made of a feed" not in html
 
 
 def test_what_was_learned_is_read_where_the_last_run_kept_it(tmp_path):
-    folder = asyncio.run(make_job(tmp_path / "job"))
-    run = run_of({})
-    connection = open_job_file(folder / JOB_FILE)
-    write_run(connection, replace(run, figures={"settings": {"TEMPLATES_FILE": str(tmp_path / "shop.json")}}))
-    connection.close()
+    folder = job_of(tmp_path, run_of({}, TEMPLATES_FILE=str(tmp_path / "shop.json")))
     TemplatesFile(tmp_path / "shop.json").save({"a.example": SiteState([TEMPLATE], {})})
     with open_source(folder, 0.0) as source:
         assert [one["template"] for one in source.learned.templates] == ["t1"]
@@ -356,22 +323,18 @@ def test_what_is_kept_of_the_stats_can_be_written_and_has_no_proxies():
 
 
 def test_a_job_without_runs_or_templates_says_so(tmp_path):
-    folder = asyncio.run(make_job(tmp_path / "job"))
-    with open_source(folder, 0.0) as source:
-        view = build(source, 100)
-    html = render(view, "1.0", 0.0).decode()
+    _view, html = report_of(job_of(tmp_path))
     assert "has not written yet how it went" in html
     assert "No file of learned templates" in html
-    with pytest.raises(ConfigError, match="no such file"), open_source(tmp_path, 0.0):
-        pass
+    with pytest.raises(ConfigError, match="no such file"):
+        report_of(tmp_path)
 
 
 def said(path, *signals, conflicts=(), **more):
     """A page of whose use something is said, each signal as (name, where, value)."""
     found = [{"name": one, "where": where, "value": value, "uses": {"tdm": "no"}} for one, where, value in signals]
-    return page(
-        path, rights={"uses": {"tdm": "no"}, "verdict": None, "signals": found, "conflicts": [*conflicts]}, **more
-    )
+    rights = {"uses": {"tdm": "no"}, "verdict": None, "signals": found, "conflicts": [*conflicts]}
+    return page(path, rights=rights, **more)
 
 
 def test_what_a_site_says_of_use_is_shown_by_host_with_where_and_how_many_pages(tmp_path):
@@ -382,7 +345,7 @@ def test_what_a_site_says_of_use_is_shown_by_host_with_where_and_how_many_pages(
         page("/4", None, error={"stage": "fetch", "kind": "robots_unreachable", "message": "503", "attempts": 1}),
         said("/5", ("rsl", "link", "free")) | {"url": "https://b.example/5"},
     ]
-    view, html = report_of_feed(feed(tmp_path, lines))
+    view, html = report_of(feed(tmp_path, lines))
     rights = view["digest"].rights
     assert [(host, [(*one[0], one[1].pages) for one in some]) for host, some in rights.rows] == [
         (
@@ -409,19 +372,14 @@ def test_what_a_site_says_of_use_is_shown_by_host_with_where_and_how_many_pages(
     [((), ""), (("tdm",), "tdm"), (("tdm", "tdm"), "tdm"), (("tdm", "search"), ""), ((None,), "")],
 )
 def test_a_jobs_purpose_is_known_where_all_its_runs_had_the_same(tmp_path, purposes, known):
-    job = asyncio.run(make_job(tmp_path / "job"))
-    connection = open_job_file(job / JOB_FILE)
-    for number, purpose in enumerate(purposes, 1):
-        run = run_of({}, number)
-        write_run(connection, replace(run, figures={"settings": {"CRAWL_PURPOSE": purpose}}))
-    connection.close()
+    job = job_of(tmp_path, *(run_of({}, number, CRAWL_PURPOSE=one) for number, one in enumerate(purposes, 1)))
     with open_lines(job) as (lines, purpose):
         assert (len([*lines]), purpose) == (7, known)
 
 
 def test_statements_of_single_pages_are_bounded_and_the_rest_is_counted(tmp_path):
     lines = [said(f"/{n}", ("licence", "link", f"licence {n}")) for n in range(100)]
-    view, html = report_of_feed(feed(tmp_path, lines))
+    view, html = report_of(feed(tmp_path, lines))
     assert len(view["digest"].rights.rows[0][1]) + view["digest"].rights.left_out == 100
     assert "And 70 more statements" in html
 
@@ -467,7 +425,7 @@ def test_no_text_of_a_page_becomes_markup_or_a_link_that_runs(tmp_path):
         "schema": {"x": HOSTILE},
     }
     lines[2] |= {"kind": "page", "error": {"kind": []}, "robots": [[]], "rights": {"signals": [{"name": []}]}}
-    _view, html = report_of_feed(feed(tmp_path, [*lines, learned]))
+    _view, html = report_of(feed(tmp_path, [*lines, learned]))
     parsed = _Tags()
     parsed.feed(html)
     assert parsed.tags["img"] == 0
@@ -483,7 +441,7 @@ def test_no_text_of_a_page_becomes_markup_or_a_link_that_runs(tmp_path):
 
 
 def test_the_page_runs_its_own_scripts_only_and_fetches_nothing(tmp_path):
-    _view, html = report_of_feed(feed(tmp_path, LINES))
+    _view, html = report_of(feed(tmp_path, LINES))
     markup = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', markup)
     assert policy.startswith("default-src &#39;none&#39;; script-src &#39;sha256-")

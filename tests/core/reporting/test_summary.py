@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -102,7 +103,7 @@ def test_what_sites_say_of_the_use_of_their_pages_is_one_line():
 
 def test_the_last_lines_tell_of_the_result():
     changes = {"new": 3, "gone": 1, "unchanged": 8}
-    stats = STATS | {f"llmcrawler/changes/{name}": n for name, n in changes.items()}
+    stats: Any = STATS | {f"llmcrawler/changes/{name}": n for name, n in changes.items()}
     stats |= {"llmcrawler/goal": "product", "llmcrawler/goal_records": 3, "llmcrawler/max_records": 100}
     feeds = [WrittenFeed("pages.csv", "csv", 515), WrittenFeed("s3://shop/pages.jsonl", "jsonl", 12, is_whole=False)]
     assert told(stats=stats | {"llmcrawler/page_types/product": 4}, feeds=feeds).splitlines()[-6:] == [
@@ -214,7 +215,7 @@ def test_a_crawl_of_nothing_has_a_summary():
 
 def test_hostile_text_neither_breaks_the_columns_nor_reaches_the_terminal():
     hostile = "\x1b]52;c;cm0gLXJm\x07\n\u202eevil " + "日本語" * 200
-    named = dict.fromkeys(("page_type", "decided_by", "template"), hostile)
+    named: Any = dict.fromkeys(("page_type", "decided_by", "template"), hostile)
     pages = Page(f"http://x/{hostile}", **named), Page(f"http://x/{hostile}", error=PageError("fetch", "dns", hostile))
     template = Template(hostile, page_type=hostile, url_pattern=hostile, page_count=10**9)
     stats = STATS | {f"llmcrawler/errors/fetch/{hostile}": 1, f"llmcrawler/llm/calls/{hostile}": 1}
