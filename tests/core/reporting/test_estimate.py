@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from io import StringIO
 from random import Random
@@ -29,44 +30,32 @@ from llmcrawler.core.reporting.terminal_tables import no_page, plan_tables
 RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patient_seconds=15.0)
 
 
-def pages(count: int, template: str = "t", tokens: int = 100) -> list[PageArrival | None]:
-    return [PageArrival(template, tokens)] * count
-
-
 @pytest.mark.parametrize(
     ("arrivals", "pace_seconds", "asked"),
     [
         ([], 0.2, ExpectedCalls(0, 0, 0)),
         ([None] * 50, 0.2, ExpectedCalls(0, 0, 0)),
         # One template: its members 1, 4, 16 and 64 are shown, and more since many wait for its first verdict.
-        (pages(64), 0.2, ExpectedCalls(3, 7, 700)),
-        (pages(64), 0.0, ExpectedCalls(1, 4, 400)),
+        ([PageArrival("t", 100)] * 64, 0.2, ExpectedCalls(3, 7, 700)),
+        ([PageArrival("t", 100)] * 64, 0.0, ExpectedCalls(1, 4, 400)),
         ([PageArrival(f"t{n}", 100) for n in range(60)], 0.0, ExpectedCalls(3, 60, 6000)),
         ([PageArrival("t", 100, is_settled=False)] * 40, 0.0, ExpectedCalls(2, 40, 4000)),
         # Full by tokens.
         ([PageArrival(f"t{n}", 5_000) for n in range(4)], 0.0, ExpectedCalls(2, 4, 20_000)),
     ],
 )
-def test_calls_follow_from_the_rules_of_sampling_and_batching(
-    arrivals: list[PageArrival | None], pace_seconds: float, asked: ExpectedCalls
-) -> None:
+def test_calls_follow_from_the_rules_of_sampling_and_batching(arrivals, pace_seconds, asked):
     assert play(arrivals, pace_seconds, 1.0, RULES) == asked
 
 
 def a_shop(error: str | None = None) -> SiteSample:
     """Ten of a hundred items, and all five lists; the rules take all of them for lists."""
     lists, items = [f"/list/{n}" for n in range(5)], [f"/item/{n}" for n in range(100)]
-    sampled = [
-        SampledPage(url, "/list/{n}", frozenset(items[n * 20 : n * 20 + 20]), template="lists", page_type="listing")
-        for n, url in enumerate(lists)
-    ]
-    sampled += [
-        SampledPage(
-            url, "/item/{n}", template="items", page_type="listing", item_type="product", shown_tokens=300,
-            block_tokens=1000, latency_seconds=0.5, error=error,
-        )
-        for url in items[::10]
-    ]  # fmt: skip
+    looks: Any = {"item_type": "product", "shown_tokens": 300, "block_tokens": 1000, "latency_seconds": 0.5}
+    sampled = [SampledPage(url, "/item/{n}", template="items", error=error, **looks) for url in items[::10]]
+    for n, url in enumerate(lists):
+        sampled.insert(n, SampledPage(url, "/list/{n}", frozenset(items[n * 20 : n * 20 + 20]), template="lists"))
+    sampled = [replace(page, page_type="listing") for page in sampled]
     return SiteSample(sampled, {**dict.fromkeys(lists, "/list/{n}"), **dict.fromkeys(items, "/item/{n}")})
 
 
@@ -84,12 +73,12 @@ TERMS = CrawlTerms(
 )
 
 
-def test_what_lists_lead_to_is_an_item() -> None:
+def test_what_lists_lead_to_is_an_item():
     types = {page.template: page.page_type for page in retyped_items(a_shop(), {"listing"}).pages}
     assert types == {"lists": "listing", "items": "product"}
 
 
-def test_a_plan_has_pages_types_time_calls_and_cost() -> None:
+def test_a_plan_has_pages_types_time_calls_and_cost():
     plan = make_plan("http://shop.example/", a_shop(), TERMS)
     assert plan["pages"] == {"low": 105, "likely": 105, "high": 105}
     assert {name: count["likely"] for name, count in plan["page_types"].items()} == {"product": 100, "listing": 5}
@@ -101,7 +90,7 @@ def test_a_plan_has_pages_types_time_calls_and_cost() -> None:
     assert plan["llm"]["cost_usd"]["likely"] < plan["llm"]["tokens"]["likely"] * 2 / 1e6
 
 
-def test_one_sample_is_priced_for_several_models() -> None:
+def test_one_sample_is_priced_for_several_models():
     dear, free = replace(TERMS, model="dear", price=Price(10.0, 20.0, 10.0)), replace(TERMS, model="", batches=None)
     plan = make_plans("http://shop.example/", a_shop(), [TERMS, dear, replace(free, price=None)])
     assert {name: value for name, value in plan.items() if name != "models"} == make_plan(plan["url"], a_shop(), TERMS)
@@ -125,37 +114,30 @@ def test_one_sample_is_priced_for_several_models() -> None:
         ("http://a.example", {"dns": "a\x1b[2J"}, "could be fetched: a\N{REPLACEMENT CHARACTER}[2J"),
     ],
 )
-def test_a_plan_without_a_page_says_why(url: str, failures: dict[str, str], said: str) -> None:
+def test_a_plan_without_a_page_says_why(url, failures, said):
     assert no_page(url, failures, "stopped").endswith(said)
 
 
-def test_a_cap_on_pages_takes_of_all_kinds() -> None:
+def test_a_cap_on_pages_takes_of_all_kinds():
     plan = make_plan("/", a_shop(), CrawlTerms(max_pages=20, gap_seconds=1.0, concurrency=5))
     assert plan["site_pages"]["likely"] == 105
     assert plan["pages"]["likely"] == 20
     assert [one["pages"]["likely"] for one in plan["templates"]] == [15, 5]
-    assert plan["llm"] == {
-        "model": "",
-        "calls": {"low": 0, "likely": 0, "high": 0},
-        "calls_by_task": {task: {"low": 0, "likely": 0, "high": 0} for task in ("classify", "induce")},
-        "tokens": {"low": 0, "likely": 0, "high": 0},
-        "cost_usd": None,
-    }
+    none = {"low": 0, "likely": 0, "high": 0}
+    by_task = dict.fromkeys(("classify", "induce"), none)
+    assert plan["llm"] == {"model": "", "calls": none, "calls_by_task": by_task, "tokens": none, "cost_usd": None}
 
 
-def test_pages_that_fail_are_errors_and_no_pages() -> None:
+def test_pages_that_fail_are_errors_and_no_pages():
     plan = make_plan("/", a_shop(error="http_404"), TERMS)
     assert plan["pages"]["likely"] == 5
     assert plan["errors"]["likely"] == 100
 
 
-def test_a_model_that_tells_no_page_types_is_asked_for_records_only() -> None:
+def test_a_model_may_tell_no_page_types_or_have_no_price():
     calls = make_plan("/", a_shop(), replace(TERMS, classifies=False))["llm"]["calls_by_task"]
     assert calls["classify"] == {"low": 0, "likely": 0, "high": 0}
     assert calls["induce"]["likely"] > 0
-
-
-def test_without_a_price_there_is_no_cost() -> None:
     plan = make_plan("/", a_shop(), CrawlTerms(500, 0.2, 5, model="m", batches=RULES))
     assert plan["llm"]["cost_usd"] is None
     assert any("LLM_PRICE_INPUT" in note for note in plan["notes"])
@@ -164,22 +146,20 @@ def test_without_a_price_there_is_no_cost() -> None:
 Graph = Mapping[str, tuple[str, tuple[str, ...]]]  # url -> its pattern and its links
 
 
-def crawled(graph: Graph, count: int, start: str = "/") -> SiteSample:
+def crawled(graph: Graph, count: int) -> SiteSample:
     """As the frontier does it: a pattern's first urls come before the many of another."""
-    pages: list[Any] = []
-    known, queue = {start: graph[start][0]}, [(0, 0, start)]
-    seen_of: dict[str, int] = {graph[start][0]: 1}
+    pages: list[SampledPage] = []
+    known, seen_of, queue = {"/": graph["/"][0]}, Counter([graph["/"][0]]), [(0, 0, "/")]
     while queue and len(pages) < count:
-        queue.sort()
-        _rank, _number, url = queue.pop(0)
+        _rank, _number, url = min(queue)
+        queue.remove((_rank, _number, url))
         pattern, links = graph[url]
         pages.append(SampledPage(url, pattern, frozenset(links), template=pattern))
         for link in links:
             if link not in known:
-                kind = graph[link][0]
-                known[link] = kind
-                seen_of[kind] = seen_of.get(kind, 0) + 1
-                queue.append(((seen_of[kind] - 1).bit_length(), len(known), link))
+                known[link] = kind = graph[link][0]
+                queue.append((seen_of[kind].bit_length(), len(known), link))
+                seen_of[kind] += 1
     return SiteSample(pages, known)
 
 
@@ -226,7 +206,7 @@ def tree(width: int = 8, depth: int = 3) -> Graph:
     return graph
 
 
-def test_what_is_left_of_a_tree_are_leaves_though_all_its_urls_have_one_shape() -> None:
+def test_what_is_left_of_a_tree_are_leaves_though_all_its_urls_have_one_shape():
     graph = {url: ("/{n}/", links) for url, (_pattern, links) in tree().items()}
     for count, most in ((100, 10), (200, 1)):
         size = total(crawled(graph, count))
@@ -235,39 +215,35 @@ def test_what_is_left_of_a_tree_are_leaves_though_all_its_urls_have_one_shape() 
 
 @pytest.mark.parametrize("make", [shop, tree])
 @pytest.mark.parametrize("count", [60, 100])
-def test_the_size_of_a_site_is_near(make: Callable[[], Graph], count: int) -> None:
+def test_the_size_of_a_site_is_near(make, count):
     graph = make()
     size = total(crawled(graph, count))
     assert 0.85 * len(graph) <= size.likely <= 1.15 * len(graph), size
     assert size.low <= len(graph) <= size.high, size
 
 
-def test_a_series_whose_end_is_out_of_sight_is_in_the_range() -> None:
+def test_a_series_whose_end_is_out_of_sight_is_in_the_range():
     graph = series()
-    size = total(crawled(graph, 50))
+    sample = crawled(graph, 50)
+    size = total(sample)
     assert size.low < len(graph) <= size.high
-    assert size.likely > len(crawled(graph, 50).known)
+    assert size.likely > len(sample.known)
 
 
-def test_a_site_that_was_seen_as_a_whole_is_as_large_as_it_is() -> None:
-    graph = shop(10)
-    assert total(crawled(graph, 1000)) == Range(*[float(len(graph))] * 3)
+def test_a_site_that_was_seen_as_a_whole_or_is_listed_is_as_large_as_it_is():
+    small, large = shop(10), shop()
+    assert total(crawled(small, 1000)) == Range(*[float(len(small))] * 3)
+    known = {url: pattern for url, (pattern, _links) in large.items()}
+    assert total(SiteSample(crawled(large, 30).pages, known, frozenset(known))).likely == len(large)
 
 
-def test_what_a_sitemap_lists_is_known() -> None:
-    graph = shop()
-    sample = crawled(graph, 30)
-    known = {url: pattern for url, (pattern, _links) in graph.items()}
-    assert total(SiteSample(sample.pages, known, frozenset(known))).likely == len(graph)
-
-
-def test_pages_that_fail_are_a_share_of_their_stratum() -> None:
+def test_pages_that_fail_are_a_share_of_their_stratum():
     pages = [SampledPage(f"/x/{n}", "/x/{n}", error="http_404" if n % 2 else None) for n in range(10)]
     (stratum,) = site_size(SiteSample(pages, {f"/x/{n}": "/x/{n}" for n in range(40)}))
     assert (stratum.known, stratum.failed_share) == (40, 0.5)
 
 
-def test_nothing_grows_without_end() -> None:
+def test_nothing_grows_without_end():
     """Each page leads to two new ones: a calendar."""
     pages = [SampledPage(f"/{n}", "/{n}", frozenset({f"/{2 * n + 1}", f"/{2 * n + 2}"})) for n in range(50)]
     known = {f"/{n}": "/{n}" for n in range(101)}
@@ -291,7 +267,5 @@ def test_nothing_grows_without_end() -> None:
         (["/about", "/contact"], [("/about", "t1")], "/contact", "/about"),
     ],
 )
-def test_urls_are_told_apart_by_shape_and_template(
-    patterns: list[str], templates: list[tuple[str, str]], stratum_of: str, expected: str
-) -> None:
+def test_urls_are_told_apart_by_shape_and_template(patterns, templates, stratum_of, expected):
     assert strata_of(patterns, templates)[stratum_of] == expected

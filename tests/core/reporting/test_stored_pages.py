@@ -57,12 +57,9 @@ def test_records_stand_by_page_type_with_the_fields_of_all():
     rows.add(0, "product", {"name": "Lamp", "price": 10.5})
     rows.add(1, "product", {"name": "Desk", "tags": ["wood", "old"], "price": None})
     rows.add(2, "article", {"title": "News"})
+    products = [[0, "Lamp", 10.5, None], [1, "Desk", None, "wood, old"]]
     assert rows.as_json() == {
-        "product": {
-            "fields": ["name", "price", "tags"],
-            "rows": [[0, "Lamp", 10.5, None], [1, "Desk", None, "wood, old"]],
-            "head": None,
-        },
+        "product": {"fields": ["name", "price", "tags"], "rows": products, "head": None},
         "article": {"fields": ["title"], "rows": [[2, "News"]], "head": None},
     }
 
@@ -132,14 +129,8 @@ def test_a_page_shows_where_each_value_of_its_record_stands(tmp_path):
 
 
 def test_a_selector_has_the_share_of_the_pages_on_which_it_gives_a_value_and_on_which_that_is_used(tmp_path):
-    entry = template_entry(
-        "t1",
-        "product",
-        selectors=[
-            {"field": "price", "css": "p.price", "coverage": 1.0},
-            {"field": "price", "css": "b", "coverage": 1.0},
-        ],
-    )
+    selectors = [{"field": "price", "css": css, "coverage": 1.0} for css in ("p.price", "b")]
+    entry = template_entry("t1", "product", selectors=selectors)
     both = "<p class=price>{0}</p><b>{0}</b>"
     prices = [both, "<b>{}</b>", "<b>{}</b>", "<i>{}</i>"]
     lines = [(product(number), product_html(number, price=price)) for number, price in enumerate(prices)]
@@ -155,11 +146,12 @@ def test_a_selector_has_the_share_of_the_pages_on_which_it_gives_a_value_and_on_
 
 
 def test_nothing_of_a_stored_page_runs_or_is_fetched():
-    hostile = product_html(1, more="<iframe srcdoc='<script>stolen()</script>'></iframe><svg onload=stolen()></svg>"
-                                   "<div style='background:url(//e.example)'>x</div>"
-                                   "<style>@import '//e.example'</style>"
-                                   "<form action='//e.example'><input autofocus onfocus=stolen()></form>")  # fmt: skip
-    html = look_at(hostile, (), "https://shop.example/", "")[0]
+    more = (
+        "<iframe srcdoc='<script>stolen()</script>'></iframe><svg onload=stolen()></svg><!-- stolen() -->"
+        "<div style='background:url(//e.example)'>x</div><style>@import '//e.example'</style>"
+        "<form action='//e.example'><input autofocus onfocus=stolen()></form>"
+    )
+    html = look_at(product_html(1, more=more), (), "https://shop.example/", "")[0]
     assert "e.example" not in html
     assert not re.search(r"<(script|iframe|meta|style|link)|stolen|javascript|autofocus|\son\w+=", html)
     assert "a lamp" in html
