@@ -1,15 +1,12 @@
 """Page types of pages: structured data, rules, the model's verdicts, and how the pages of a template share them."""
 
 from llmcrawler.core.understanding.classification.classifier import Classifier
-from llmcrawler.core.understanding.classification.classify_prompt import describe_page, shown_url
+from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.page_asker import (
     ClassifyWorker,
     PageView,
-    answer_from_json,
-    answer_to_json,
     call_tokens,
     check_question,
-    page_key,
     site_of,
     tokens_of,
 )

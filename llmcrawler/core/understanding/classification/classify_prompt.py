@@ -137,7 +137,7 @@ def describe_page(question: Question) -> dict[str, Any]:
     marked = Counter(name for one in things for name in schema_types(one.get("@type"))).items()
     kind, share = max(question.content.kinds.items(), key=lambda pair: pair[1], default=("", 0.0))
     shown: dict[str, Any] = {
-        "url": shown_url(question.url),
+        "url": question.url.partition("#")[0] + route_of(question.url),
         "title": title,
         "description": "" if description in text or description in title else description,
         "headings": _headings(main, text),
@@ -149,11 +149,6 @@ def describe_page(question: Question) -> dict[str, Any]:
         "counts": _counts(question.content),
     }
     return {name: value for name, value in shown.items() if value or name in ("url", "title", "text")}
-
-
-def shown_url(url: str) -> str:
-    """Return the address that the model is shown of a page."""
-    return url.partition("#")[0] + route_of(url)
 
 
 @lru_cache(maxsize=4)

@@ -146,8 +146,9 @@ class TemplateSamples:
             return SampleStep.WAIT  # the same page twice at a time
         if url in self._chosen and may_ask:
             return SampleStep.ASK
+        is_round_due = may_ask and _round_of(self.page_count) > self._round
         if all(map(_is_front_page, self.labels)):
-            return self._step_to_first_verdict(may_ask)
+            return self._step_to_first_verdict(may_ask, is_round_due)
         # A page that may not be asked about must not wait for others that may not either.
         is_waited_for = self._urgent_count > 0 or (may_ask and bool(self._chosen))
         if self._in_doubt and self._extra_left and may_ask:
@@ -167,14 +168,14 @@ class TemplateSamples:
             return SampleStep.ASK
         if may_ask and (step := self._step_of_contradicting(url)):
             return step
-        return SampleStep.ASK_PATIENTLY if may_ask and self._is_round_due else SampleStep.TAKE
+        return SampleStep.ASK_PATIENTLY if is_round_due else SampleStep.TAKE
 
-    def _step_to_first_verdict(self, may_ask: bool) -> SampleStep:
+    def _step_to_first_verdict(self, may_ask: bool, is_round_due: bool) -> SampleStep:
         if not self.asked:
             return SampleStep.ASK if may_ask and self.page_count >= self._retry_at else SampleStep.FAIL
-        if may_ask and self._is_round_due:
-            return SampleStep.ASK_PATIENTLY if len(self.waiting) < TRUSTED_ALONE else SampleStep.ASK
-        return SampleStep.WAIT
+        if not is_round_due:
+            return SampleStep.WAIT
+        return SampleStep.ASK_PATIENTLY if len(self.waiting) < TRUSTED_ALONE else SampleStep.ASK
 
     def _step_of_contradicting(self, url: str) -> SampleStep | None:
         """Return the step of a page that surely looks like something else than the template's verdict, unless its looks
@@ -217,7 +218,9 @@ class TemplateSamples:
         self._failures = 0
         if _is_front_page(url):
             return
-        if majority is not None and label != majority and not self._in_doubt and self._is_doubtful:
+        most = Counter(self.labels.values()).most_common(1)[0][1]
+        is_doubtful = not self._doubts or most < _CLEAR_MAJORITY * len(self.labels) or self.is_mixed
+        if majority is not None and label != majority and not self._in_doubt and is_doubtful:
             self._in_doubt = True
             extra = min(EXTRA_SAMPLES << min(self._doubts, 4), _MAX_EXTRA_SAMPLES)
             self._extra_left = extra - self._choose(extra, like=url)
@@ -349,15 +352,6 @@ class TemplateSamples:
     @property
     def _urgent_count(self) -> int:
         return sum(not patient for patient in self.asked.values())
-
-    @property
-    def _is_round_due(self) -> bool:
-        return _round_of(self.page_count) > self._round
-
-    @property
-    def _is_doubtful(self) -> bool:
-        most = Counter(self.labels.values()).most_common(1)[0][1]
-        return not self._doubts or most < _CLEAR_MAJORITY * len(self.labels) or self.is_mixed
 
     def _choose(self, count: int, like: str = "") -> int:
         """Choose samples from the waiting pages: half are those that are most like the page `like`, or that look like

@@ -70,7 +70,8 @@ def sketch_page(content: PageContent, main: Sequence[TextBlock], url: str) -> Pa
     """Sketch the page at `url`, whose main text is in the blocks `main`, in time linear in the page."""
     # The way to a page stands above its title, and is another one at another address.
     title_at = next((at for at, block in enumerate(main[:_WAY_BLOCKS]) if block.markdown.startswith("# ")), 0)
-    main = [*(block for block in main[:title_at] if not _is_way(block)), *main[title_at:]]
+    above = [one for one in main[:title_at] if one.word_count > _WAY_WORDS or _has_number(one)]
+    main = [*above, *main[title_at:]]
     text, targets, images = _parts(main)
     if _MOMENT.search(text):
         main = [block for block in main if not _is_stamp(block)]
@@ -103,9 +104,8 @@ def _parts(main: Iterable[TextBlock]) -> tuple[str, list[str], list[str]]:
     return "]".join(parts[::2]), parts[1 : 2 * _MOST_LINKS : 2], images
 
 
-def _is_way(block: TextBlock) -> bool:
-    has_number = _NUMBER.search(_LINK.sub("", block.markdown[:_SIMHASH_CHARS])) is not None
-    return block.word_count <= _WAY_WORDS and not has_number
+def _has_number(block: TextBlock) -> bool:
+    return _NUMBER.search(_LINK.sub("", block.markdown[:_SIMHASH_CHARS])) is not None
 
 
 def _digest(*parts: object) -> int:

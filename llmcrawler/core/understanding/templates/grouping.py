@@ -1,13 +1,14 @@
-"""Groups one site's pages by the template that made them, each as it comes."""
+"""Groups one site's pages by the template that made them, each as it comes, and parts groups by what the model says."""
 
 from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import combinations
 from typing import Any, Final, NamedTuple, Self
 
 from llmcrawler.core.understanding.templates.clustering import (
@@ -18,7 +19,6 @@ from llmcrawler.core.understanding.templates.clustering import (
     Snapshot,
 )
 from llmcrawler.core.understanding.templates.page_sample import Names, PageSample, common_pattern
-from llmcrawler.core.understanding.templates.splitting import Splits, separate
 from llmcrawler.core.urls import relative_url
 
 MAX_GROUPS: Final = 96  # two pages of each fit the reservoir
@@ -30,6 +30,13 @@ _MAX_ALIASES: Final = 1000  # of one site, the newest; a recurring crawl adds a 
 _MAX_KNOWN_PAGES: Final = 20_000  # some 16 bytes each in a file
 _URL_BYTES: Final = 6  # two of 20,000 pages collide once in a million sites
 _FEATURES_BYTES: Final = 3
+_MAX_RULES: Final = 32
+_MAX_DISCRIMINATORS: Final = 24
+_MIN_DIFFERENCE: Final = 0.6
+_MIN_RECALL: Final = 0.75  # what separates samples has to tell each label of so many of those that it was not found on
+
+_Labelled = Sequence[tuple[PageSample, str]]
+Shares = Mapping[str, Mapping[str, float]]  # feature -> label -> share of the label's pages that have it, in 0..1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ class TemplateGrouper:
         self._due_at = FIRST_CLUSTERING
         self._reservoir = _Reservoir()
         self._groups = _Groups(prefix)
-        self._splits = Splits(self.resolve)
+        self._splits = _Splits(self.resolve)
         self._matcher = Matcher()
         self._known = _KnownPages()
 
@@ -218,7 +225,7 @@ class TemplateGrouper:
         """
         template = self.resolve(template)
         members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
-        found = separate(members, labelled)
+        found = _separate(members, labelled)
         if found is None:
             return Changes()
         shares, sides = found
@@ -291,7 +298,7 @@ class TemplateGrouper:
     def _restore(self, value: Mapping[str, Any], origin: str) -> None:
         self._groups = _Groups.from_json(value, origin)
         self._pages, self._due_at = int(value["pages"]), int(value["due_at"])
-        self._splits = Splits.from_json(value, self.resolve)
+        self._splits = _Splits.from_json(value, self.resolve)
         names, samples = value["samples"]["names"], list[PageSample]()
         for path, title, *numbers in value["samples"]["rows"]:
             if not isinstance(title, str):
@@ -570,3 +577,121 @@ def _url_key(url: str) -> str:
 def _features_key(features: frozenset[str]) -> str:
     text = "\n".join(sorted(features))
     return blake2b(text.encode("utf-8", "replace"), digest_size=_FEATURES_BYTES).hexdigest()
+
+
+class _Splits:
+    """Remembers all splits of a site's groups. `resolve` gives the current id of a group."""
+
+    def __init__(self, resolve: Callable[[str], str]) -> None:
+        self._resolve = resolve
+        self._apart: set[tuple[str, str]] = set()
+        self._rules: list[tuple[Shares, Mapping[str, str]]] = []  # what separates labels, and label -> group
+
+    def add(self, shares: Shares, groups: Mapping[str, str]) -> None:
+        """Remember a split, of which `groups` (label -> id) are the parts."""
+        self._apart.update(combinations(groups.values(), 2))
+        self._rules = [*self._rules, (shares, groups)][-_MAX_RULES:]
+
+    def note_parts(self, old: str, parts: Iterable[str]) -> None:
+        """Keep ids that left the group `old` apart from what `old` is kept apart from."""
+        self._apart |= {(new, b if a == old else a) for a, b in self._apart if old in (a, b) for new in parts}
+
+    def apart(self) -> frozenset[tuple[str, str]]:
+        """Return the pairs of current ids that must not be merged."""
+        pairs = {(self._resolve(one), self._resolve(other)) for one, other in self._apart}
+        self._apart = {(one, other) for one, other in pairs if one != other}
+        return frozenset(self._apart)
+
+    def part_for(self, template: str, sample: PageSample) -> str:
+        """Choose among groups that a split has parted: what separated them decides, not the whole page."""
+        for shares, groups in self._rules:
+            ids = {label: self._resolve(group) for label, group in groups.items()}
+            if template in ids.values() and (label := _label_of(sample, shares)) is not None:
+                template = ids[label]
+        return template
+
+    def templates(self) -> set[str]:
+        """Return every id that `part_for` may give."""
+        return {template for _, groups in self._rules for template in groups.values()}
+
+    def to_json(self) -> dict[str, Any]:
+        rules = [
+            {"shares": shares, "groups": {label: self._resolve(group) for label, group in groups.items()}}
+            for shares, groups in self._rules
+        ]
+        return {"apart": sorted(list(pair) for pair in self.apart()), "rules": rules}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], resolve: Callable[[str], str]) -> Self:
+        splits = cls(resolve)
+        splits._apart = {(one, other) for one, other in value["apart"]}
+        for rule in value["rules"]:
+            shares = {
+                name: {label: float(share) for label, share in by_label.items()}
+                for name, by_label in rule["shares"].items()
+            }
+            splits._rules.append((shares, dict(rule["groups"])))
+        return splits
+
+
+def _separate(members: Sequence[PageSample], labels: Mapping[str, str]) -> tuple[Shares, dict[str, list[str]]] | None:
+    """Find what separates pages of different labels (url -> label), and the urls of all members by label, biggest
+    first. None where nothing does, or only what would not have told samples that it was not found on.
+    """
+    known = [(one, labels[one.url]) for one in members if one.url in labels]
+    counts = Counter(label for _, label in known)
+    if len(common := {label for label, count in counts.items() if count > 1}) > 1:
+        # A label that one sample alone has, where two others have more, is an odd page, or a slip of the model.
+        known = [one for one in known if one[1] in common]
+        counts = Counter(label for _, label in known)
+    shares = _discriminators(known)
+    if not shares:
+        return None
+    if min(counts.values()) > 1:  # there are enough to leave each out in turn
+        right = Counter[str]()
+        for place, (sample, label) in enumerate(known):
+            others = _discriminators([*known[:place], *known[place + 1 :]])
+            right[label] += bool(others) and _label_of(sample, others) == label
+        if any(right[label] < _MIN_RECALL * count for label, count in counts.items()):
+            return None
+    label_of = {member.url: label for member, label in known}
+    sides: dict[str, list[str]] = {label: [] for label in sorted(counts)}
+    undecided: list[str] = []
+    for member in members:
+        found = label_of.get(member.url) or _label_of(member, shares)
+        (undecided if found is None else sides[found]).append(member.url)
+    ranked = sorted(sides, key=lambda label: -len(sides[label]))
+    sides[ranked[0]].extend(undecided)
+    return shares, {label: sides[label] for label in ranked}
+
+
+def _label_of(sample: PageSample, shares: Shares) -> str | None:
+    """Return the label whose pages the sample resembles in what separates them; None on a tie."""
+    present = sample.names
+    scores: dict[str, float] = {}
+    for name, by_label in shares.items():
+        for label, share in by_label.items():
+            scores[label] = scores.get(label, 0.0) + (share if name in present else 1 - share)
+    best, second = sorted(scores.items(), key=lambda item: -item[1])[:2]
+    return None if best[1] - second[1] < 1e-9 else best[0]
+
+
+def _discriminators(labelled: _Labelled) -> Shares:
+    """Find the names whose frequency differs most between labels, smoothed by half a page: one page of a label against
+    one of another is weak evidence.
+    """
+    pages = Counter(label for _, label in labelled)
+    if len(pages) < 2:
+        return {}
+    counts: dict[str, Counter[str]] = {}
+    for sample, label in labelled:
+        for name in sample.names:
+            counts.setdefault(name, Counter())[label] += 1
+    ranked: list[tuple[float, str, dict[str, float]]] = []
+    for name, by_label in counts.items():
+        raw = [by_label[label] / number for label, number in pages.items()]
+        if max(raw) - min(raw) >= _MIN_DIFFERENCE:
+            smooth = {label: (by_label[label] + 0.5) / (number + 1) for label, number in pages.items()}
+            ranked.append((min(smooth.values()) - max(smooth.values()), name, smooth))
+    ranked.sort(key=lambda one: one[:2])
+    return {name: smooth for _, name, smooth in ranked[:_MAX_DISCRIMINATORS]}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.llm import BatchRules, ModelRequest, Usage
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Answer, PageTypeRules, PageView, page_key
-from llmcrawler.core.understanding.classification.page_asker import doubted_answers, page_batcher
+from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Answer, PageTypeRules, PageView
+from llmcrawler.core.understanding.classification.page_asker import doubted_answers, page_batcher, page_key
 from llmcrawler.errors import BadAnswer, BudgetSpent
 from tests.adapters.stubs import stub
 from tests.core.llm.clients import Watch
