@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import pytest
 from scrapy import Spider, signals
+from scrapy.exporters import BaseItemExporter
 from scrapy.extensions.feedexport import BlockingFeedStorage
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.test import get_crawler
@@ -42,20 +43,15 @@ class FailingStorage(BlockingFeedStorage):
         raise RuntimeError("access\ndenied")
 
 
-class FailingExporter:
+class FailingExporter(BaseItemExporter):
     def __init__(self, file: IO[bytes], **options: Any) -> None:
+        super().__init__(dont_fail=True, **options)
         self._file = file
-
-    def start_exporting(self) -> None:
-        return
 
     def export_item(self, item: Page) -> None:
         if item is PAGES[1]:
             raise LookupError("no such shelf")
         self._file.write(f"{item.url}\n".encode())
-
-    def finish_exporting(self) -> None:
-        return
 
 
 class Crawled:
@@ -95,15 +91,21 @@ def told(caplog) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
 
 
+def failure_of(crawled: Crawled, caplog) -> str:
+    assert crawled.status is ExitStatus.ERROR
+    (line,) = told(caplog)
+    return line
+
+
 @contextmanager
 def limited_files(size: int):
     """The largest size that a file may have stands for the disk."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_soft, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.slow
@@ -117,8 +119,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
     if count == 0 and format_ in ("jsonlines", "pickle", "marshal", "documents"):
         assert crawled.status is ExitStatus.FINISHED  # an empty file is whole
         return
-    assert crawled.status is ExitStatus.ERROR
-    (line,) = told(caplog)
+    line = failure_of(crawled, caplog)
     assert str(feed) in line
     assert "No space left on device. What was written elsewhere is kept" in line
     assert "\n" not in line
@@ -131,9 +132,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
 def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog):
     with limited_files(size):
         crawled = Crawled({str(tmp_path / "feed"): {"format": format_}})
-    assert crawled.status is ExitStatus.ERROR
-    (line,) = told(caplog)
-    assert "File too large" in line
+    assert "File too large" in failure_of(crawled, caplog)
 
 
 @pytest.mark.slow
@@ -146,17 +145,13 @@ def test_a_compressor_that_writes_at_the_end_has_its_failure_told(plugin, format
     plugins = [f"scrapy.extensions.postprocessing.{plugin}Plugin"]
     options = {"lzma_format": lzma.FORMAT_XZ} if plugin == "LZMA" else {}
     crawled = Crawled({str(feed): {"format": format_, "postprocessing": plugins, **options}})
-    assert crawled.status is ExitStatus.ERROR
-    (line,) = told(caplog)
-    assert "No space left on device" in line
+    assert "No space left on device" in failure_of(crawled, caplog)
 
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_storage_that_fails_in_its_thread_is_told_in_one_line(format_, caplog):
     crawled = Crawled({"failing://user:secret@host/feed": {"format": format_}})
-    assert crawled.status is ExitStatus.ERROR
-    (line,) = told(caplog)
-    assert "(failing://***@host/feed): RuntimeError: access denied." in line
+    assert "(failing://***@host/feed): RuntimeError: access denied." in failure_of(crawled, caplog)
     assert "secret" not in caplog.text
 
 
@@ -165,16 +160,9 @@ def test_other_feeds_of_the_crawl_are_whole(tmp_path, caplog):
     if Path("/dev/full").exists():
         (tmp_path / "b").symlink_to("/dev/full")
         feeds[str(tmp_path / "b")] = {"format": "jsonlines"}
-    crawled = Crawled(
-        {
-            **feeds,
-            str(tmp_path / "c.jsonl"): {"format": "jsonlines"},
-            f"copy://{tmp_path}/d.json.gz": {
-                "format": "json",
-                "postprocessing": ["scrapy.extensions.postprocessing.GzipPlugin"],
-            },
-        }
-    )
+    packed: dict[str, Any] = {"format": "json", "postprocessing": ["scrapy.extensions.postprocessing.GzipPlugin"]}
+    others = {str(tmp_path / "c.jsonl"): {"format": "jsonlines"}, f"copy://{tmp_path}/d.json.gz": packed}
+    crawled = Crawled(feeds | others)
     assert crawled.status is ExitStatus.ERROR
     assert len(told(caplog)) == len(feeds)
     assert len((tmp_path / "c.jsonl").read_text().splitlines()) == len(PAGES)
@@ -197,9 +185,7 @@ def test_a_file_that_was_removed_meanwhile_is_told_and_one_that_was_moved_is_not
         yield PAGES[1]
 
     crawled = Crawled({str(tmp_path / name): {"format": "jsonlines"} for name in ("removed", "moved")}, pages())
-    assert crawled.status is ExitStatus.ERROR
-    (line,) = told(caplog)
-    assert "it was removed while it was written" in line
+    assert "it was removed while it was written" in failure_of(crawled, caplog)
     assert len((tmp_path / "elsewhere").read_text().splitlines()) == 2
 
 
@@ -220,8 +206,7 @@ def test_a_feed_that_cannot_be_made_is_refused(uri, monkeypatch):
 
 def test_a_name_that_nothing_fills_is_told(tmp_path, caplog):
     crawled = Crawled({str(tmp_path / "%(nothing)s"): {"format": "csv"}})
-    assert crawled.status is ExitStatus.ERROR
-    assert "nothing fills %(nothing)s in its name" in told(caplog)[0]
+    assert "nothing fills %(nothing)s in its name" in failure_of(crawled, caplog)
 
 
 @pytest.mark.parametrize(

@@ -12,26 +12,20 @@ from llmcrawler.extensions.setup import ResponsivenessExtension
 
 
 @pytest.fixture
-def crawler():
-    interval = sys.getswitchinterval()
-    yield get_crawler()
+def opened():
+    """The extension of a crawl whose spider was opened."""
+    interval, crawler = sys.getswitchinterval(), get_crawler()
+    old: list[Any] = [[]]
+    extension = ResponsivenessExtension.from_crawler(crawler)
+    crawler.signals.send_catch_log(signals.spider_opened, spider=None)
+    yield extension, old
     gc.unfreeze()
     sys.setswitchinterval(interval)
 
 
-def test_what_is_there_at_the_start_is_left_out_of_full_collections_and_what_comes_later_is_not(crawler):
-    extension = ResponsivenessExtension.from_crawler(crawler)
-    old: list[Any] = [[]]
-    crawler.signals.send_catch_log(signals.spider_opened, spider=None)
+def test_the_event_loop_is_held_by_no_full_collection_of_what_was_there_and_by_no_busy_thread(opened):
     new: list[Any] = [[]]
     looked_at = {id(one) for one in gc.get_objects()}
-    assert id(old) not in looked_at
+    assert id(opened[1]) not in looked_at
     assert id(new) in looked_at
-    assert extension is not None
-
-
-def test_a_busy_thread_gives_the_interpreter_up_within_half_a_millisecond(crawler):
-    extension = ResponsivenessExtension.from_crawler(crawler)
-    crawler.signals.send_catch_log(signals.spider_opened, spider=None)
     assert sys.getswitchinterval() == pytest.approx(0.0005)
-    assert extension is not None

@@ -16,6 +16,7 @@ from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY
 from llmcrawler.engine import log_setup
 from llmcrawler.extensions.start_line import say, start_line
 
+ONE = ExploreOptions.of({"url": "https://a.example"})
 PACE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 5, "DOWNLOAD_DELAY": 0.2, "ROBOTSTXT_OBEY": True, "LLM_PROVIDER": "none"}
 MODEL = {
     "LLM_PROVIDER": "openai",
@@ -29,7 +30,7 @@ def line_of(spider: str, options: ExploreOptions | None, **settings: Any) -> str
     return start_line(Settings({**PACE, **settings}), spider, options)
 
 
-def test_one_line_tells_what_the_crawl_will_do() -> None:
+def test_one_line_tells_what_the_crawl_will_do():
     options = ExploreOptions.of({"url": "https://a.example,https://b.example,https://c.example,https://d.example"})
     assert line_of("explore", options, FEEDS={"pages.csv": {}}) == (
         "explore https://a.example/, https://b.example/, https://c.example/ and 1 more"
@@ -38,22 +39,22 @@ def test_one_line_tells_what_the_crawl_will_do() -> None:
     )
 
 
-def test_without_a_model_that_anybody_chose_it_tells_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_model_that_anybody_chose_it_tells_what_brings_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_API_KEY", "LLM_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    line = line_of("explore", ExploreOptions.of({"url": "https://a.example"}), LLM_PROVIDER="auto")
+    line = line_of("explore", ONE, LLM_PROVIDER="auto")
     assert " | no model (OPENAI_API_KEY, LLM_BASE_URL or pip install xllamacpp brings one) | " in line
 
 
-def test_whose_name_requests_are_signed_with_is_told_where_they_are() -> None:
+def test_whose_name_requests_are_signed_with_is_told_where_they_are():
     agent = "https://bot.example"
-    line = line_of("explore", ExploreOptions.of({"url": "https://a.example"}), BOT_AUTH_AGENT=agent)
+    line = line_of("explore", ONE, BOT_AUTH_AGENT=agent)
     assert "| robots.txt obeyed | signed as https://bot.example | 5 requests" in line
     assert "signed" not in line_of("strange", None, BOT_AUTH_AGENT=agent)
 
 
-def test_limits_of_the_users_own_are_told_with_the_model_and_its_budget() -> None:
+def test_limits_of_the_users_own_are_told_with_the_model_and_its_budget():
     given = {"url": "https://a.example", "max_pages": "40", "depth": "3", "goal": "product", "max_records": "100"}
     line = line_of("explore", ExploreOptions.of(given), **MODEL, LLM_MAX_COST_USD=0.05, ROBOTSTXT_OBEY=False)
     assert "| at most 40 pages (max_pages), depth 3, product first, 100 records (max_records) |" in line
@@ -62,21 +63,16 @@ def test_limits_of_the_users_own_are_told_with_the_model_and_its_budget() -> Non
     assert line.endswith("| output: none, -O FILE writes one")
 
 
-def test_a_job_keeps_lines_without_a_feed() -> None:
-    options = ExploreOptions.of({"url": "https://a.example"})
-    assert line_of("explore", options, JOBDIR="jobs/a").endswith(
-        "| job jobs/a | output: none but the job, -O FILE writes it"
-    )
-
-
-def test_a_feed_that_nobody_has_named_is_told_as_such() -> None:
+def test_it_tells_where_lines_are_kept():
+    job = line_of("explore", ONE, JOBDIR="jobs/a")
+    assert job.endswith("| job jobs/a | output: none but the job, -O FILE writes it")
     settings = Settings(PACE)
     settings.set("FEEDS", {"explore-a.example.jsonl": {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)
-    line = start_line(settings, "explore", ExploreOptions.of({"url": "https://a.example"}))
-    assert line.endswith("| output: explore-a.example.jsonl (chosen, as there is no -O)")
+    chosen = start_line(settings, "explore", ONE)
+    assert chosen.endswith("| output: explore-a.example.jsonl (chosen, as there is no -O)")
 
 
-def test_a_list_and_a_map_have_limits_of_their_own(tmp_path: Path) -> None:
+def test_a_list_and_a_map_have_limits_of_their_own(tmp_path: Path):
     urls = tmp_path / "urls.txt"
     urls.write_text("https://a.example/1\n")
     assert line_of("extract", ExtractOptions.of({"urls": str(urls)})).startswith(f"extract urls={urls} | no model | ")
@@ -86,7 +82,7 @@ def test_a_list_and_a_map_have_limits_of_their_own(tmp_path: Path) -> None:
     )
 
 
-def test_a_spider_of_the_users_own_has_a_line_too() -> None:
+def test_a_spider_of_the_users_own_has_a_line_too():
     line = line_of("lamps", None)
     assert line.startswith("lamps | robots.txt obeyed | 5 requests at a time per host")
 
@@ -111,9 +107,7 @@ def loggers_as_they_were() -> Any:
         ({"LOG_LEVEL": 10}, False, True),
     ],
 )
-def test_what_scrapy_says_of_its_own_parts_is_for_debugging(
-    settings: dict[str, Any], silent: bool, opened: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_scrapy_says_of_its_own_parts_is_for_debugging(settings, silent, opened, caplog):
     caplog.set_level(logging.DEBUG)
     log_setup.silence(Settings(settings))
     middleware = logging.getLogger("scrapy.middleware")
@@ -125,12 +119,32 @@ def test_what_scrapy_says_of_its_own_parts_is_for_debugging(
     logging.getLogger("scrapy.core.engine").info("Closing spider (%(reason)s)", {"reason": "finished"})
     said = [message.split(":")[0].split(" (")[0] for message in caplog.messages]
     internals = [] if silent else ["Enabled addons", "Overridden settings"]
-    assert sorted(said) == sorted(
-        [*internals, "Disabled a.B", "Received SIGINT", *(["Spider opened"] if opened else []), "Closing spider"]
-    )
+    opening = ["Spider opened"] if opened else []
+    assert sorted(said) == sorted([*internals, "Disabled a.B", "Received SIGINT", *opening, "Closing spider"])
 
 
 TEXT = "explore https://shop.example/ | at most 500 pages | no model | output: pages.csv"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def say_on(monkeypatch):
+    """Says a text where this is stderr, and this the only handler of the log."""
+
+    def say_it(screen, handler, text):
+        logger = logging.getLogger("llmcrawler.some")
+        monkeypatch.setattr("sys.stderr", screen)
+        monkeypatch.setattr(logging.root, "handlers", [handler])
+        monkeypatch.setattr(logger, "level", logging.INFO)
+        say(logger, text)
+        handler.close()
+        return screen.getvalue()
+
+    return say_it
 
 
 @pytest.mark.parametrize(
@@ -152,24 +166,12 @@ TEXT = "explore https://shop.example/ | at most 500 pages | no model | output: p
         ('{"message": "%(message)s"}', [f'{{"message": "{TEXT}"}}']),
     ],
 )
-def test_a_line_on_a_terminal_is_folded_between_words(
-    log_format: str, shown: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
+def test_a_line_on_a_terminal_is_folded_between_words(log_format, shown, say_on, monkeypatch):
     monkeypatch.setattr("llmcrawler.extensions.start_line.terminal_columns", lambda: 40)
+    screen = Terminal()
     handler = logging.StreamHandler(screen)
     handler.setFormatter(logging.Formatter(log_format))
-    logger = logging.getLogger("llmcrawler.some")
-    monkeypatch.setattr(logging.root, "handlers", [handler])
-    monkeypatch.setattr(logger, "level", logging.INFO)
-    say(logger, TEXT)
-    assert screen.getvalue().splitlines() == shown
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+    assert say_on(screen, handler, TEXT).splitlines() == shown
 
 
 @pytest.mark.parametrize(
@@ -184,16 +186,10 @@ class Terminal(io.StringIO):
     ],
 )
 def test_a_result_reaches_the_terminal_once_wherever_the_log_goes(  # noqa: PLR0917 - fixtures
-    stderr: type[io.StringIO], log: str, level: int, shown: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    stderr, log, level, shown, tmp_path, say_on
+):
     screen = stderr()
-    monkeypatch.setattr("sys.stderr", screen)
     handler = logging.FileHandler(tmp_path / log) if log else logging.StreamHandler(screen)
     handler.setLevel(level)
-    logger = logging.getLogger("llmcrawler.some")
-    monkeypatch.setattr(logging.root, "handlers", [handler])
-    monkeypatch.setattr(logger, "level", logging.INFO)
-    say(logger, "Summary")
-    handler.close()
-    assert screen.getvalue().count("Summary") == shown
+    assert say_on(screen, handler, "Summary").count("Summary") == shown
     assert not log or (tmp_path / log).read_text() == "Summary\n"
