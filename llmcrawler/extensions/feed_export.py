@@ -119,7 +119,11 @@ class Feeds(FeedExporterBase):
                 self.fail(slot, error)
         if slot in self._failed:
             _abandon(slot)
-        self._note_written(slot)
+        uri, lines, is_whole = _shown(slot.uri), _lines_of(slot), not self.has_failed(slot)
+        if (before := self._written.get(slot.uri_template)) is not None:
+            uri, lines = _shown(slot.uri_template), lines + before.lines
+            is_whole = is_whole and before.is_whole
+        self._written[slot.uri_template] = WrittenFeed(uri, slot.format, lines, is_whole)
         await self.crawler.signals.send_catch_log_async(signals.feed_slot_closed, slot=slot)
 
     async def _store(self, slot: FeedSlot) -> None:
@@ -133,14 +137,6 @@ class Feeds(FeedExporterBase):
         logger.info("Stored %s feed (%d lines) in: %s", slot.format, _lines_of(slot), _shown(slot.uri))
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
-
-    def _note_written(self, slot: FeedSlot) -> None:
-        before = self._written.get(slot.uri_template)
-        uri = _shown(slot.uri if before is None else slot.uri_template)
-        lines, is_whole = _lines_of(slot), not self.has_failed(slot)
-        if before is not None:
-            lines, is_whole = lines + before.lines, is_whole and before.is_whole
-        self._written[slot.uri_template] = WrittenFeed(uri, slot.format, lines, is_whole)
 
     def _count_lack(self, slot: FeedSlot, item: Any) -> None:
         """Count an item that an exporter failed on, by an error in its code. The feed goes on without it."""
@@ -156,7 +152,10 @@ class Feeds(FeedExporterBase):
         self.crawler.stats.inc_value(f"feedexport/failed_count/{kind}")
 
     def _tell_and_close(self, feed: str, error: Exception) -> None:
-        logger.error("The feed cannot be written (%s): %s. What was written elsewhere is kept", feed, _cause(error))
+        cause = " ".join(str(error).split())[:_MOST_CHARS]
+        if not isinstance(error, (OSError, ConfigError)) or not cause:
+            cause = f"{type(error).__name__}: {cause}"
+        logger.error("The feed cannot be written (%s): %s. What was written elsewhere is kept", feed, cause)
         close_spider_soon(self.crawler, "storage_failed")
 
 
@@ -195,8 +194,3 @@ def _lines_of(slot: FeedSlot) -> int:
 def _shown(uri: str) -> str:
     """Return the uri without the password that one of FTP has."""
     return re.sub(r"(?<=://)[^/@]*:[^/]*@", "***@", uri)
-
-
-def _cause(error: Exception) -> str:
-    text = " ".join(str(error).split())[:_MOST_CHARS]
-    return text if isinstance(error, (OSError, ConfigError)) and text else f"{type(error).__name__}: {text}"

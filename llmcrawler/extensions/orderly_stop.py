@@ -10,6 +10,7 @@ from typing import Self
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
+from llmcrawler.core.reporting import many
 from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import on_stop
@@ -55,7 +56,7 @@ class OrderlyStop:
             running_scheduler(self.crawler, FrontierScheduler).stop()
         requests = self._take_back(unsent_only=True)
         later = "put back for the next run" if self.crawl.stop.goes_on_later else "left out"
-        given_up = f"{_count(requests, 'waiting request')} {later}, {_count(calls, 'question')} to the model given up"
+        given_up = f"{many(requests, 'waiting request')} {later}, {many(calls, 'question')} to the model given up"
         self._waiting = asyncio.ensure_future(self._wait(f"; {given_up}"))
 
     async def _wait(self, given_up: str) -> None:
@@ -82,7 +83,7 @@ class OrderlyStop:
         in_flight = sum(len(slot.transferring) for slot in self._engine.downloader.slots.values())
         scraper = self._engine.scraper.slot
         pages = 0 if scraper is None else len(scraper.active) + len(scraper.queue)
-        return f"{_count(in_flight, 'request')} in flight and {_count(pages, 'page')} being worked on"
+        return f"{many(in_flight, 'request')} in flight and {many(pages, 'page')} being worked on"
 
     def _take_back(self, *, unsent_only: bool) -> int:
         downloader = self._engine.downloader
@@ -92,7 +93,3 @@ class OrderlyStop:
     def _engine(self) -> ExecutionEngine:
         assert self.crawler.engine is not None
         return self.crawler.engine
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -86,11 +86,9 @@ class ResumeExtension:
                 await self.reader.observe(site, found.content)
 
     def spider_closed(self, reason: str) -> None:
-        waiting = self.job.frontier.counts().queued
         if reason != "finished":
-            logger.info(
-                "The crawl is not at its end (%s, %d urls wait): run the same command again to go on", reason, waiting
-            )
+            waiting, how = self.job.frontier.counts().queued, "run the same command again to go on"
+            logger.info("The crawl is not at its end (%s, %d urls wait): %s", reason, waiting, how)
 
 
 class WholeSpiderState(SpiderState):
@@ -104,9 +102,7 @@ class WholeSpiderState(SpiderState):
             spider.state = {}  # type: ignore[attr-defined]
 
     def spider_closed(self, spider: Spider) -> None:
-        target = Path(self.statefn)
-        state = getattr(spider, "state", {})
-        if not state:
-            target.unlink(missing_ok=True)
-            return
-        replace_file(target, pickle.dumps(state, protocol=4))
+        if state := getattr(spider, "state", {}):
+            replace_file(Path(self.statefn), pickle.dumps(state, protocol=4))
+        else:
+            Path(self.statefn).unlink(missing_ok=True)

@@ -11,13 +11,22 @@ import sys
 from contextlib import suppress
 from typing import Any, Final, Self
 
-from scrapy import signals
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import build_crawl
 from llmcrawler.crawl.start_checks import check, check_settings
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.scheduler import check_scheduler
+from llmcrawler.extensions import connect_handlers
+
+# Python's own is 5 ms. So long a thread keeps the interpreter's lock while the event loop waits for it; and the loop
+# gives the lock up, and waits for it anew, in every system call and every larger operation of NumPy.
+_SWITCH_SECONDS: Final = 0.0005
+# malloc.h of glibc
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+_LARGE_BYTES: Final = 2**20
+_KEPT_FREE_BYTES: Final = 16 * 2**20
 
 
 class CrawlSetup:
@@ -30,27 +39,12 @@ class CrawlSetup:
         needed = getattr(crawler.spider, "SCHEDULER_CLASS", None)
         if needed is not None:  # one of this project's spiders
             check_scheduler(crawler.settings, needed)
-            _check_late(crawler)
+            spider: Any = crawler.spider
+            if spider.changes_arguments():  # by code of its own, so nobody could check them before it was made
+                check(crawler.settings, spider.options, spider.name)
         check_settings(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
         return cls()
-
-
-def _check_late(crawler: Crawler) -> None:
-    """Check the arguments of a spider whose own code may have changed them: nobody could before it was made."""
-    spider: Any = crawler.spider
-    if spider.changes_arguments():
-        check(crawler.settings, spider.options, spider.name)
-
-
-# Python's own is 5 ms. So long a thread keeps the interpreter's lock while the event loop waits for it; and the loop
-# gives the lock up, and waits for it anew, in every system call and every larger operation of NumPy.
-_SWITCH_SECONDS: Final = 0.0005
-# malloc.h of glibc
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
-_LARGE_BYTES: Final = 2**20
-_KEPT_FREE_BYTES: Final = 16 * 2**20
 
 
 class ResponsivenessExtension:
@@ -64,7 +58,7 @@ class ResponsivenessExtension:
     def from_crawler(cls, crawler: Crawler) -> Self:
         give_large_blocks_back()
         extension = cls()
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
+        connect_handlers(crawler, extension, "spider_opened")
         return extension
 
     def spider_opened(self) -> None:

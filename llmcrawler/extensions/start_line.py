@@ -67,8 +67,10 @@ def start_line(settings: BaseSettings, spider: str, options: ExploreOptions | No
     if feeds:
         is_chosen = settings.getpriority("FEEDS") != CHOSEN_PRIORITY
         output = _some(feeds) + ("" if is_chosen else " (chosen, as there is no -O)")
+    listed = options.listed if isinstance(options, ExtractOptions) else None
+    targets = () if options is None else options.urls if listed is None else (listed.argument,)
     parts = [
-        spider if options is None else f"{spider} {_some(_targets(options))}",
+        f"{spider} {_some(targets)}".rstrip(),
         "" if options is None else ", ".join(_limits(options)),
         "" if options is None or isinstance(options, MapOptions) else _model(settings),
         f"robots.txt {'obeyed' if politeness.robotstxt_obey else 'NOT obeyed'}",
@@ -85,24 +87,16 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(plain(name, _CHARS) for name in names[:_SHOWN]) + more
 
 
-def _targets(options: ExploreOptions) -> tuple[str, ...]:
-    if isinstance(options, ExtractOptions) and options.listed is not None:
-        return (options.listed.argument,)
-    return options.urls
-
-
 def _limits(options: ExploreOptions) -> list[str]:
     """Return the limits; a default is named as one, since nobody has chosen it."""
     if isinstance(options, ExtractOptions):
         return []
-    by_default = {
-        name: "" if name in options.model_fields_set else ", the default" for name in ("max_pages", "max_urls")
-    }
-    limits = [f"at most {options.max_pages:,} pages (max_pages{by_default['max_pages']})"]
+    given = options.model_fields_set
+    limits = [f"at most {options.max_pages:,} pages (max_pages{'' if 'max_pages' in given else ', the default'})"]
     if options.max_pages_per_site is not None:
         limits.append(f"{options.max_pages_per_site:,} of a site (max_pages_per_site)")
     if isinstance(options, MapOptions):
-        limits.append(f"{options.max_urls:,} urls (max_urls{by_default['max_urls']})")
+        limits.append(f"{options.max_urls:,} urls (max_urls{'' if 'max_urls' in given else ', the default'})")
     if options.depth is not None:
         limits.append(f"depth {options.depth}")
     if options.goal:
@@ -129,27 +123,23 @@ def say(logger: logging.Logger, text: str) -> None:
     a terminal a long line is folded between words.
     """
     shown = [handler for handler in logging.root.handlers if _shows(handler)]
-    logger.info("%s", _folded(text, _cells_before(logger, shown[0])) if shown else text)
+    if shown:
+        line = shown[0].format(logger.makeRecord(logger.name, logging.INFO, "", 0, _MARK, (), None))
+        if line.endswith(_MARK):  # else the message is a part of something else
+            text = _folded(text, len(line.removesuffix(_MARK).rstrip()))
+    logger.info("%s", text)
     if sys.stderr.isatty() and not shown:
         sys.stderr.write(f"{_folded(text, 0)}\n")
         sys.stderr.flush()
 
 
-def _folded(text: str, cells_before: int | None) -> str:
+def _folded(text: str, cells_before: int) -> str:
     columns = terminal_columns()
-    if columns is None or cells_before is None or "\n" in text:
+    if columns is None or "\n" in text:
         return text
     # A word in the place of what stands before the text, which a narrow terminal has folded itself.
     before = "." * (cells_before % columns)
     return "\n".join(fold([before, *text.split()], columns)).removeprefix(before).removeprefix(" ")
-
-
-def _cells_before(logger: logging.Logger, handler: logging.Handler) -> int | None:
-    """Return the length of what a handler writes before a message, without its space; None where it writes the message
-    as part of something else.
-    """
-    line = handler.format(logger.makeRecord(logger.name, logging.INFO, "", 0, _MARK, (), None))
-    return len(line.removesuffix(_MARK).rstrip()) if line.endswith(_MARK) else None
 
 
 def terminal_columns() -> int | None:
