@@ -13,8 +13,10 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, Self
 
 from llmcrawler.api.offline_extractor import OfflineExtractor
@@ -145,12 +147,17 @@ def ray_extract(  # noqa: PLR0913 - what a crawl has as arguments, and how Ray i
     """
     rules, file = LineRules.of(fields, schema, page_types), learned_file(templates)
     file.load()  # what is wrong with it is told here, and not by an actor
+    require("ray", "ray", "ray_extract")
+    ray: Any = import_module("ray")
+    if not ray.is_initialized():
+        ray.init()
+    cpus = int(ray.cluster_resources().get("CPU", 1))
     return dataset.map_batches(
         RayBatches,
         fn_constructor_args=(file.path.name, file.path.read_bytes(), rules),
         batch_format="pyarrow",
         batch_size=batch_size,
-        concurrency=concurrency or (1, max(1, _cpus() - 1)),
+        concurrency=concurrency or (1, max(1, cpus - 1)),
     )
 
 
@@ -200,12 +207,9 @@ class RayBatches:
     """Makes a table of lines of a table of pages, in an actor that has read the templates once."""
 
     def __init__(self, name: str, templates: bytes, rules: LineRules) -> None:
-        import tempfile  # noqa: PLC0415 - in the actor
-        from pathlib import Path  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415 - in the actor
 
-        import pyarrow as pa  # noqa: PLC0415
-
-        with tempfile.TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder:
             file = Path(folder) / name
             file.write_bytes(templates)
             self._extractor = BatchExtractor(TemplatesFile(file, "templates"), rules)
@@ -223,16 +227,6 @@ def learned_file(path: str | PathLike[str], named: str = "templates") -> Templat
     if not file.is_file():
         raise ConfigError(f"{file}: no such file")
     return TemplatesFile(file, named)
-
-
-def _cpus() -> int:
-    require("ray", "ray", "ray_extract")
-    import ray  # noqa: PLC0415 - only those who have a cluster have it
-
-    if not ray.is_initialized():
-        ray.init()
-    untyped: Any = ray
-    return int(untyped.cluster_resources().get("CPU", 1))
 
 
 def _text(html: str | bytes, content_type: str | None) -> str:
