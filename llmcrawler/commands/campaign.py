@@ -7,12 +7,15 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scrapy.commands import ScrapyCommand
 
 from llmcrawler.commands import Offline, config_errors_as_usage, show, wrong_usage
+from llmcrawler.errors import ConfigError, JobBusy
 
 # Of the crawls: beside others, on the same cores. Those of the second row would write to the same file.
 _DEFAULTS = {"CONTENT_WORKERS": "0", "PROGRESS": "log"}
@@ -57,7 +60,6 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.campaigns.sites_file import read_sites
         from llmcrawler.campaigns.stored_campaign import work_folder
         from llmcrawler.core.reporting import ExitStatus
-        from llmcrawler.errors import JobBusy
 
         assert self.settings is not None
         with config_errors_as_usage():
@@ -86,14 +88,11 @@ class Command(Offline, ScrapyCommand):
 
     def _run(self, rows: Any, rules: Any, folder: Path, storage: Any, opts: argparse.Namespace) -> bool:
         """Crawl until all is over; False: it was stopped before. Raises JobBusy where another process does already."""
-        from contextlib import nullcontext
-
         from llmcrawler.campaigns.campaign_file import CampaignFile
         from llmcrawler.campaigns.campaign_run import CampaignRun, prepare, retry
         from llmcrawler.campaigns.campaign_status import lock_campaign
         from llmcrawler.campaigns.stored_campaign import StoredCampaign, read_owner
         from llmcrawler.crawl.configuration import CampaignSettings
-        from llmcrawler.errors import ConfigError, JobBusy
 
         assert self.settings is not None
         is_here = storage.is_at(folder)
@@ -119,7 +118,6 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.core.storage.feeds.feed_checks import require_format
         from llmcrawler.crawl.configuration import CampaignSettings, LimitSettings
         from llmcrawler.crawl.start_checks import check_settings
-        from llmcrawler.errors import ConfigError
 
         assert self.settings is not None
         if opts.format not in FORMATS:
@@ -138,8 +136,6 @@ class Command(Offline, ScrapyCommand):
         )
 
     def _crawls(self, folder: Path, storage: Any, opts: argparse.Namespace) -> tuple[Any, int]:
-        from functools import partial
-
         from llmcrawler.campaigns.cluster_crawls import ClusterCrawls, RayCluster
         from llmcrawler.campaigns.machine_crawls import crawls_of_machine
         from llmcrawler.campaigns.stored_campaign import BUDGET_FILE
@@ -152,13 +148,7 @@ class Command(Offline, ScrapyCommand):
             model.check_for_many_machines()
         elif not model.llm_budget_url:
             given = {"LLM_BUDGET_FILE": str(folder / BUDGET_FILE), **given}
-        make = partial(
-            crawls_of_machine,
-            storage=storage,
-            form=opts.format,
-            settings=given,
-            campaign=campaign,
-        )
+        make = partial(crawls_of_machine, storage=storage, form=opts.format, settings=given, campaign=campaign)
         if opts.ray:
             cluster = RayCluster(opts.ray, partial(make, opts.work))
             return ClusterCrawls(cluster, _tell), sum(cluster.machines().values()) or 1
@@ -201,8 +191,6 @@ class Command(Offline, ScrapyCommand):
 
 def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Show the campaign until it ends, or Ctrl-C; return how far it is then."""
-    from contextlib import suppress
-
     from rich.console import Group
     from rich.live import Live
 
@@ -216,8 +204,6 @@ def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:
-    from llmcrawler.errors import ConfigError
-
     pairs = [one.partition("=") for one in given]
     for name, mark, value in pairs:
         if not name or not mark:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
@@ -45,8 +46,6 @@ class Command(Offline, ScrapyCommand):
 
 
 def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
     require("redis", "redis", "the status of a shared crawl")
     from llmcrawler.fleet.connection import shown
     from llmcrawler.fleet.crawl_control import crawl_summaries, distributed_status

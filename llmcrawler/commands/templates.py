@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 
@@ -23,17 +22,13 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.api.public_api import learned_file
         from llmcrawler.core.reporting.terminal_tables import templates_tables
-        from llmcrawler.core.storage import TemplatesFile
 
         if len(args) != 1:
             raise wrong_usage("name one file: scrapy templates [--site HOST] [--json] FILE")
-        path = Path(args[0])
-        path = path / "templates.json" if path.is_dir() else path
-        if not path.exists():
-            raise wrong_usage(f"{path}: no such file")
         with config_errors_as_usage():
-            sites = {site: stored.templates for site, stored in TemplatesFile(path, "FILE").load().items()}
+            sites = {site: stored.templates for site, stored in learned_file(args[0], "FILE").load().items()}
         if opts.site is not None:
             host, known = opts.site.lower().removeprefix("www."), ", ".join(sites) or "none"
             sites = {site: one for site, one in sites.items() if host in (site, site.rpartition(":")[0])}
