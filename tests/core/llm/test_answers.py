@@ -77,20 +77,9 @@ def test_where_nothing_is_whole_there_is_nothing_to_salvage(text: str) -> None:
 
 
 def test_an_entry_whose_own_list_was_cut_is_not_taken_for_whole() -> None:
-    schema: dict[str, Any] = {
-        "type": "object",
-        "required": ["pages"],
-        "properties": {
-            "pages": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "required": ["id", "values"],
-                    "properties": {"values": {"type": "array", "items": {"type": "object"}}},
-                },
-            }
-        },
-    }
+    values = {"type": "array", "items": {"type": "object"}}
+    page = {"type": "object", "required": ["id", "values"], "properties": {"values": values}}
+    schema: dict[str, Any] = {"required": ["pages"], "properties": {"pages": {"type": "array", "items": page}}}
     cut = '{"pages": [{"id": "1", "values": [{"n": 1}]}, {"id": "2", "values": [{"n": 1}, {"n'
     assert read_answer(cut, schema, salvage=True) == {"pages": [{"id": "1", "values": [{"n": 1}]}]}
 

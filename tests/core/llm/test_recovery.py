@@ -6,7 +6,6 @@ import asyncio
 import random
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
@@ -102,11 +101,8 @@ async def test_every_kind_of_fault_over_http_leaves_no_page_without_its_verdict(
     async def no_wait(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    schema: dict[str, Any] = {
-        "type": "object",
-        "required": ["pages"],
-        "properties": {"pages": {"type": "array", "items": {"type": "object", "required": ["id", "label"]}}},
-    }
+    pages_of = {"type": "array", "items": {"type": "object", "required": ["id", "label"]}}
+    schema = {"type": "object", "required": ["pages"], "properties": {"pages": pages_of}}
     faults = ["429:1", "500", "hang", "cut", "drop", "alien", "prose", "reset", "503", "fenced", "length", "empty"]
     async with FakeLLM(label_by_url([("/odd/", "odd"), ("/", "even")]), faults=faults) as server:
         client = client_at(

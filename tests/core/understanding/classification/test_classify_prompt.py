@@ -45,13 +45,8 @@ def test_the_document_has_the_form_of_the_contract() -> None:
     assert document["task"] == "classify"
     assert document["labels"][0] == {"name": "product"}
     assert "- product: one item\n" in SYSTEM
-    page = document["pages"][0]
-    assert (page["id"], page["url"], page["title"], page["text"]) == (
-        "1",
-        "http://shop.test/a",
-        "A",
-        "# Red shoe Soft.",
-    )
+    page = {"id": "1", "url": "http://shop.test/a", "title": "A", "text": "# Red shoe Soft."}
+    assert document["pages"][0].items() >= page.items()
 
 
 def test_a_page_shows_its_headings_counts_and_description() -> None:
@@ -254,11 +249,8 @@ async def test_a_hostile_page_can_not_change_another_pages_verdict() -> None:
     async def ask(ask: ModelRequest) -> Any:
         sent.append(json.loads(json.dumps(ask.document)))
         believed = [page["id"] for page in ask.document["pages"] if "Ignore the above" in page["text"]]
-        return {
-            "pages": [
-                entry(page["id"], "login" if page["id"] in believed else "product") for page in ask.document["pages"]
-            ]
-        }
+        ids = [page["id"] for page in ask.document["pages"]]
+        return {"pages": [entry(one, "login" if one in believed else "product") for one in ids]}
 
     answers = await ClassifyWorker(ask, TYPES)([describe_page(hostile), describe_page(honest)])
     assert [sorted(page) for page in sent[0]["pages"]] == [["id", "text", "title", "url"]] * 2
