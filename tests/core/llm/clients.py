@@ -70,3 +70,8 @@ def document(count: int = 2) -> dict[str, Any]:
 async def ask(client: Any, count: int = 2, **options: Any) -> Any:
     """Ask a client or a model about pages of a shop."""
     return await client.ask(ModelRequest("classify", "You sort pages.", document(count), SCHEMA, **options))
+
+
+async def ask_on(client: Any) -> None:
+    for _ in range(1000):
+        await ask(client)

@@ -7,74 +7,52 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import BudgetLimits, CallLimits, Clock, LLMClient
+from llmcrawler.core.llm import BudgetLimits, CallLimits
 from llmcrawler.core.llm.budget import Budget
 from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, check_question
 from llmcrawler.errors import BudgetSpent, LLMError
-from tests.core.llm.clients import client_at
+from tests.core.llm.clients import KEY, FakeTime, ask, client_at
+from tests.core.llm.conftest import Connect
 from tests.servers.fake_llm import FakeLLM
 
 pytestmark = pytest.mark.server
 
 QUESTION = check_question(DEFAULT_PAGE_TYPES, "http://shop.test/")
-KEY = "sk-live-0123456789abcdef"
 
 
-async def no_wait(_seconds: float) -> None:
-    """Sleep no time."""
-
-
-def client_of(base_url: str, **options: Any) -> LLMClient:
-    return client_at(base_url, "tiny", KEY, clock=Clock(sleep=no_wait), **options)
-
-
-async def test_a_model_that_answers_passes_and_its_tokens_count() -> None:
-    async with FakeLLM(check_faults=["cut"]) as server:  # once may be chance
-        client = client_of(server.base_url)
+async def test_a_model_that_answers_passes_and_its_tokens_count(connect: Connect) -> None:
+    async with connect(FakeLLM(check_faults=["cut"])) as (server, client):  # once may be chance
         await client.check(QUESTION)
-        await client.close()
     assert (server.checks, server.calls) == (2, 0)
     assert client.usage.tasks["check"].calls == 2
     assert 0 < client.usage.total.prompt_tokens < 600
 
 
 @pytest.mark.parametrize(
-    ("refusal", "named"),
-    [
-        ((401, "bad key"), "LLM_API_KEY was refused"),
-        ((404, "model 'tiny' not found"), "LLM_MODEL 'tiny' is not to be had"),
-        ((404, "no such page"), "LLM_BASE_URL leads to no chat completions"),
-    ],
-)
-async def test_a_refusal_names_the_setting_to_look_at(refusal: tuple[int, str], named: str) -> None:
-    async with FakeLLM(refuse=lambda _body: refusal) as server:
-        client = client_of(server.base_url)
-        with pytest.raises(LLMError, match=named):
-            await client.check(QUESTION)
-        await client.close()
-
-
-@pytest.mark.parametrize(
     ("fault", "named"),
     [
-        ("prose", r"LLM_MODEL 'tiny' at .* gives no answer that could be used"),
+        ((401, "bad key"), "LLM_API_KEY was refused"),
+        ((404, "model 'm' not found"), "LLM_MODEL 'm' is not to be had"),
+        ((404, "no such page"), "LLM_BASE_URL leads to no chat completions"),
+        ("prose", r"LLM_MODEL 'm' at .* gives no answer that could be used"),
         ("html", "see whether LLM_BASE_URL is right"),
     ],
 )
-async def test_garbage_names_the_model_or_its_server(fault: str, named: str) -> None:
-    async with FakeLLM(check_faults=[fault] * 20) as server:
-        client = client_of(server.base_url, limits=CallLimits(max_attempts=1))
+async def test_a_refusal_or_garbage_names_the_setting_to_look_at(fault: Any, named: str, connect: Connect) -> None:
+    is_text = isinstance(fault, str)
+    server = FakeLLM(check_faults=[fault] * 20) if is_text else FakeLLM(refuse=lambda _body: fault)
+    async with connect(server, limits=CallLimits(max_attempts=1)) as (_, client):
         with pytest.raises(LLMError, match=named):
             await client.check(QUESTION)
-        await client.close()
 
 
-async def test_a_closed_port_is_tried_a_few_times_only_and_the_address_is_named() -> None:
+async def test_a_closed_port_is_tried_a_few_times_only_and_the_address_is_named(fake_time: FakeTime) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        client = client_of(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
+        base_url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        client = client_at(base_url, "m", KEY, clock=fake_time.clock())
         with pytest.raises(LLMError, match="see whether LLM_BASE_URL is right, and whether the server runs"):
             await client.check(QUESTION)
     assert client.usage.faults == {"unreached": 4}
@@ -87,13 +65,12 @@ async def test_a_model_has_failed_when_no_question_but_the_check_was_answered() 
         model = LanguageModel([Endpoint(choice, CallLimits(max_attempts=1))])
         await model.check(QUESTION)
         assert model.failure == ""
-        ask = QUESTION.__class__("classify", "s", {"task": "classify", "pages": []}, {"type": "object"})
         with pytest.raises(LLMError):
-            await model.ask(ask)
+            await ask(model)
         assert "400" in model.failure
-        await model.ask(ask)
+        await ask(model)
         with pytest.raises(LLMError):
-            await model.ask(ask)
+            await ask(model)
         assert model.failure == ""
         await model.close()
 
