@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from llmcrawler.core.understanding.classification import Classifier, PageType, PageTypes, Verdict
+from llmcrawler.core.understanding.classification import Classifier, PageType, PageTypes, Question, Verdict
 from tests.core.understanding.classification.test_classifier import TYPES, Oracle, one_by_one, opened, page
 
 SITE, ORIGIN = "site.test", "http://site.test"
@@ -50,16 +50,15 @@ async def test_a_page_that_was_judged_itself_keeps_its_verdict_by_its_url() -> N
     assert unused.asked == []
 
 
-async def test_an_odd_page_with_a_new_url_is_asked() -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [page(201, settled=False), page(999, settled=False, is_known=True), page(1, "t2")],
+    ids=["odd page with a new url", "odd page that nobody has judged", "new template"],
+)
+async def test_what_nobody_has_judged_is_asked(asked: Question) -> None:
     oracle = opened(lambda _: "listing")
-    verdict = await again(await learned(), oracle).classify(page(201, settled=False))
+    verdict = await again(await learned(), oracle).classify(asked)
     assert (verdict.page_type, verdict.decided_by, len(oracle.asked)) == ("listing", "llm", 1)
-
-
-async def test_an_odd_page_that_nobody_has_judged_is_asked_though_it_is_known() -> None:
-    oracle = opened()
-    await again(await learned(), oracle).classify(page(999, settled=False, is_known=True))
-    assert len(oracle.asked) == 1
 
 
 async def test_the_schedule_of_samples_goes_on_where_it_was() -> None:
@@ -74,12 +73,6 @@ async def test_a_template_judged_once_is_not_confirmed_for_pages_that_are_known(
     kept = again(await learned(3), oracle)
     await one_by_one(kept, [page(2, url=f"{ORIGIN}/t1/{number}", is_known=True) for number in range(2, 40)])
     assert oracle.asked == []
-
-
-async def test_a_template_that_is_new_is_asked() -> None:
-    oracle = opened(lambda _: "listing")
-    verdict = await again(await learned(), oracle).classify(page(1, "t2"))
-    assert (verdict.page_type, len(oracle.asked)) == ("listing", 1)
 
 
 async def test_without_a_model_what_was_learned_decides() -> None:
@@ -104,21 +97,13 @@ async def test_other_page_types_are_asked_anew_with_one_line_in_the_log(caplog: 
     assert 1 <= len(oracle.asked) <= 3
 
 
-async def test_the_order_and_the_descriptions_of_page_types_may_change() -> None:
+async def test_the_order_and_the_descriptions_of_page_types_may_change_and_the_host() -> None:
     types = PageTypes([PageType(one.name, "in other words") for one in reversed(TYPES)])
-    oracle = opened()
-    await one_by_one(again(await learned(), oracle, types), [page(number, is_known=True) for number in range(1, 9)])
-    assert oracle.asked == []
-
-
-async def test_verdicts_hold_on_another_host() -> None:
-    first = await learned(20)
-    text = json.dumps(first.to_json(SITE))
-    assert SITE not in text
-    oracle = opened()
-    kept = again(first, oracle, origin="https://staging.test:8443")
-    asked_before = page(4, url="https://staging.test:8443/t1/4")
-    assert (await kept.classify(asked_before)).decided_by == "llm"
+    oracle, first = opened(), await learned()
+    await one_by_one(again(first, oracle, types), [page(number, is_known=True) for number in range(1, 9)])
+    assert SITE not in json.dumps(first.to_json(SITE))
+    moved = again(first, oracle, origin="https://staging.test:8443")
+    assert (await moved.classify(page(4, url="https://staging.test:8443/t1/4"))).decided_by == "llm"
     assert oracle.asked == []
 
 

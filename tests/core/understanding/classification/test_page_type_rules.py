@@ -47,43 +47,43 @@ def test_kinds_are_given_the_names_that_the_set_has_for_them(
     assert found.confidence == pytest.approx(wanted[1])
 
 
-def test_the_model_decides_where_it_knows_the_type() -> None:
-    asked = question({"article": 0.9, "product": 0.1}, "https://a.example/products/red-lamp")
-    assert guesser().decide(asked) == Verdict("article", 0.9, CLASSIFIER)
+FORM = {"password_inputs": 1.0, "word_count": 500.0}
+DOXYGEN = {"generator": "Doxygen 1.9.4"}
 
 
-def test_rules_decide_for_types_that_the_model_does_not_know() -> None:
-    asked = question({"article": 0.9}, "https://a.example/account/login", cues={"password_inputs": 1.0})
-    assert decided(guesser(), asked) == ("login", RULE)
+@pytest.mark.parametrize(
+    ("kinds", "about", "wanted"),
+    [
+        # the model decides where it knows the type
+        ({"article": 0.9, "product": 0.1}, {"url": "https://a.example/products/red-lamp"}, ("article", CLASSIFIER)),
+        # rules decide for types that it does not know
+        (
+            {"article": 0.9},
+            {"url": "https://a.example/account/login", "cues": {"password_inputs": 1.0}},
+            ("login", RULE),
+        ),
+        # they need less of a lead where it is in doubt
+        ({"listing": 0.9}, {"cues": FORM}, ("listing", CLASSIFIER)),
+        ({"listing": 0.5, "article": 0.4}, {"cues": FORM}, ("login", RULE)),
+        # a page of little but a password is a login
+        ({"listing": 0.9}, {"cues": {**FORM, "word_count": 40.0}}, ("login", RULE)),
+        # what made the page tells that it describes code
+        ({"documentation": 0.9}, {"title": "A: B Class Reference", "metadata": DOXYGEN}, ("api_reference", RULE)),
+        ({"documentation": 0.9}, {"metadata": DOXYGEN}, ("documentation", CLASSIFIER)),
+        # rules decide where the page was judged by no model
+        ({}, {"url": "https://a.example/item/red-lamp", "cues": {"add_to_cart": 1.0}}, ("product", RULE)),
+    ],
+)
+def test_rules_decide_where_the_model_does_not_know_the_type(
+    kinds: dict[str, float], about: dict[str, Any], wanted: tuple[str, str]
+) -> None:
+    assert decided(guesser(), question(kinds, **about)) == wanted
 
 
-def test_rules_need_less_of_a_lead_where_the_model_is_in_doubt() -> None:
-    cues, url = {"password_inputs": 1.0, "word_count": 500.0}, "https://a.example/x"
-    assert decided(guesser(), question({"listing": 0.9}, url, cues=cues)) == ("listing", CLASSIFIER)
-    assert decided(guesser(), question({"listing": 0.5, "article": 0.4}, url, cues=cues)) == ("login", RULE)
-
-
-def test_a_page_of_little_but_a_password_is_a_login() -> None:
-    asked = question({"listing": 0.9}, "https://a.example/x", cues={"password_inputs": 1.0, "word_count": 40.0})
-    assert decided(guesser(), asked) == ("login", RULE)
-
-
-def test_what_made_the_page_tells_that_it_describes_code() -> None:
-    asked = question({"documentation": 0.9}, title="A: B Class Reference", metadata={"generator": "Doxygen 1.9.4"})
-    assert decided(guesser(), asked) == ("api_reference", RULE)
-    prose = question({"documentation": 0.9}, metadata={"generator": "Doxygen 1.9.4"})
-    assert decided(guesser(), prose) == ("documentation", CLASSIFIER)
-    assert decided(guesser("documentation", "other"), asked) == ("documentation", CLASSIFIER)
-
-
-def test_rules_decide_where_the_page_was_judged_by_no_model() -> None:
-    asked = question({}, "https://a.example/item/red-lamp", cues={"add_to_cart": 1.0})
-    assert decided(guesser(), asked) == ("product", RULE)
-
-
-def test_a_set_without_known_names_has_no_guess() -> None:
-    asked = question({"article": 0.9})
-    assert guesser("castle", "moat").decide(asked) == Verdict(None, 0.0, RULE)
+def test_only_types_of_the_set_are_guessed() -> None:
+    reference = question({"documentation": 0.9}, title="A: B Class Reference", metadata=DOXYGEN)
+    assert decided(guesser("documentation", "other"), reference) == ("documentation", CLASSIFIER)
+    assert guesser("castle", "moat").decide(question({"article": 0.9})) == Verdict(None, 0.0, RULE)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,7 @@ def test_a_set_without_known_names_has_no_guess() -> None:
 )
 def test_a_users_own_type_is_known_by_its_name_or_description(name: str, description: str, kind: str | None) -> None:
     own = PageGuesser(PageTypes([PageType(name.replace(" ", "_"), description), PageType("other", "anything else")]))
-    kinds = {"article": 0.1, "product": 0.1, "collection": 0.1, "forum": 0.1, "listing": 0.1} | (
-        {kind: 0.5} if kind else {}
-    )
+    kinds = dict.fromkeys(("article", "product", "collection", "forum", "listing"), 0.1) | ({kind: 0.5} if kind else {})
     assert own.decide(question(kinds)).page_type == (name.replace(" ", "_") if kind else "other")
 
 

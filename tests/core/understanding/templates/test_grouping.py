@@ -20,6 +20,7 @@ from llmcrawler.core.understanding.templates.page_sample import PageSample
 
 Page = tuple[str, frozenset[str]]
 ORIGIN = "http://site.test"
+LOGIN = frozenset({"html>body", "form:post", "field:password:password"})
 CHROME = frozenset({"html>body", "body>nav", "nav>a"})
 KINDS = {
     "item": frozenset(f"item>{x}" for x in "abcdefgh"),
@@ -98,7 +99,7 @@ def test_samples_are_spread_over_a_group() -> None:
 def test_a_page_unlike_all_known_opens_a_group_of_its_own() -> None:
     grouper = TemplateGrouper()
     known = set(feed(grouper, pages(60)))
-    odd = grouper.assign("http://site.test/login", frozenset({"html>body", "form:post", "field:password:password"}))
+    odd = grouper.assign(f"{ORIGIN}/login", LOGIN)
     assert odd.template not in known
     assert odd.is_sample
 
@@ -222,16 +223,14 @@ def test_a_page_that_is_moved_counts_for_its_new_group_in_this_crawl_and_the_nex
 
 
 def test_a_close_call_names_its_rivals() -> None:
-    grouper = TemplateGrouper()
-    feed(grouper, pages(90))
+    grouper = learned(90)
     item = grouper.match("http://site.test/item/1/", CHROME | KINDS["item"])
     both = grouper.assign("http://site.test/item/9999/", CHROME | KINDS["item"] | KINDS["list"])
     assert both.template != item or both.rivals or both.is_sample or not both.settled
 
 
 def test_a_page_unlike_the_rest_of_its_group_is_not_settled_but_its_like_is() -> None:
-    grouper = TemplateGrouper()
-    feed(grouper, pages(90))
+    grouper = learned(90)
     extra = frozenset(f"aside>{x}" for x in "abcdef")
     url = "http://site.test/item/{}/"
     first = grouper.assign(url.format(9001), CHROME | KINDS["item"] | extra)
@@ -361,20 +360,16 @@ def test_ids_that_are_given_while_a_clustering_runs_are_not_lost(seed) -> None:
     assert given <= {name for group in groups for name in (group.template, *group.aliases)}
 
 
-def test_counts_shown_are_of_the_present_crawl_and_those_kept_are_of_all() -> None:
-    kept = again(learned())
+@pytest.mark.parametrize(("before", "seen", "in_all"), [(300, (0, 30), 300), (40, (20, 500), 500)])
+def test_counts_shown_are_of_the_present_crawl_and_those_kept_are_of_all_whatever_is_regrouped(
+    before: int, seen: tuple[int, int], in_all: int
+) -> None:
+    kept = again(learned(before))
     assert kept.groups() == []
     assert kept.group_count == 0
-    feed(kept, pages(300)[:30])
-    assert sum(group.page_count for group in kept.groups()) == 30
-    assert sum(group.page_count for group in kept.learned_groups()) == 300
-
-
-def test_counts_of_the_present_crawl_follow_a_regrouping() -> None:
-    kept = again(learned(40))
-    feed(kept, pages(500)[20:])
-    assert sum(group.page_count for group in kept.groups()) == 480
-    assert sum(group.page_count for group in kept.learned_groups()) == 500
+    feed(kept, pages(500)[slice(*seen)])
+    assert sum(group.page_count for group in kept.groups()) == seen[1] - seen[0]
+    assert sum(group.page_count for group in kept.learned_groups()) == in_all
 
 
 def test_a_page_of_an_earlier_run_counts_where_it_has_been_moved_to_since() -> None:
@@ -410,55 +405,31 @@ def test_what_is_kept_is_small() -> None:
     assert len(packed) < 60_000
 
 
-def test_a_new_page_unlike_its_group_is_still_not_settled() -> None:
-    extra = frozenset(f"aside>{x}" for x in "abcdef")
-    kept = again(learned(90))
-    odd = kept.assign("http://site.test/item/9001/", CHROME | KINDS["item"] | extra)
-    assert (odd.settled, odd.is_known) == (False, False)
-
-
-def test_a_known_page_that_has_changed_a_little_is_no_news() -> None:
+def test_a_known_page_is_news_where_it_is_another_now_but_not_where_it_has_changed_a_little() -> None:
     grouper = learned(90)
-    kept = again(grouper)
+    kept, known = again(grouper), {group.template for group in grouper.learned_groups()}
     url, features = [page for page in pages(90) if kind_of(page[0]) == "item"][-1]
     changed = kept.assign(url, features | {f"aside>{x}" for x in "abcd"})
     assert (changed.template, changed.settled, changed.is_known) == (grouper.match(url, features), True, True)
     assert sum(group.page_count for group in kept.learned_groups()) == 90
-
-
-def test_a_known_page_that_is_another_now_is_news() -> None:
-    kept = again(learned(90))
-    known = {group.template for group in kept.learned_groups()}
-    url, _ = pages(90)[0]
-    changed = kept.assign(url, frozenset({"html>body", "form:post", "field:password:password"}))
-    assert changed.template not in known
-    assert (changed.settled, changed.is_known) == (False, False)
+    another = kept.assign(pages(90)[0][0], LOGIN)
+    assert another.template not in known
+    assert (another.settled, another.is_known) == (False, False)
+    odd = kept.assign(f"{ORIGIN}/item/9001/", CHROME | KINDS["item"] | {f"aside>{x}" for x in "abcdef"})
+    assert (odd.settled, odd.is_known) == (False, False), "a new page unlike its group"
 
 
 def test_a_page_that_was_not_settled_is_so_the_next_time_too() -> None:
-    """Nobody may have judged it; if somebody has, that judgement is kept by its url."""
-    grouper = TemplateGrouper()
-    first, *_ = stream = pages(60)
-    feed(grouper, stream)
-    assert not again(grouper).assign(*first).settled
+    assert not again(learned(60)).assign(*pages(60)[0]).settled
 
 
-def test_new_groups_get_ids_of_their_own() -> None:
-    grouper = learned(90)
+@pytest.mark.parametrize("count", [0, 4])
+def test_pages_of_a_short_crawl_are_recognised_though_nothing_was_clustered(count: int) -> None:
+    grouper = TemplateGrouper("s2t")
+    ids = feed(grouper, pages(count))
     kept = again(grouper)
-    odd = kept.assign("http://site.test/login", frozenset({"form:post", "field:password:password"}))
-    assert odd.template not in json.dumps(grouper.to_json()["groups"])
-
-
-def test_a_grouper_that_has_seen_nothing_can_be_kept() -> None:
-    assert again(TemplateGrouper("s2t")).to_json() == TemplateGrouper("s2t").to_json()
-
-
-def test_pages_of_a_short_crawl_are_recognised_though_nothing_was_clustered() -> None:
-    grouper = TemplateGrouper()
-    ids = feed(grouper, pages(4))
-    kept = again(grouper)
-    assert [kept.assign(*page).template for page in pages(4)] == ids
+    assert kept.to_json() == grouper.to_json()
+    assert [kept.assign(*page).template for page in pages(count)] == ids
 
 
 @pytest.mark.parametrize(
