@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from llmcrawler.core.storage.shared_file import connect_shared
+from llmcrawler.core.storage.shared_file import connect_shared, delete_database
 
 logger = logging.getLogger(__name__)
 
@@ -63,62 +63,56 @@ class AnswerCache:
 
         def read(connection: sqlite3.Connection) -> Any | None:
             found = connection.execute("SELECT value FROM answers WHERE key = ?", (key,)).fetchone()
-            if found is None:
-                return None
-            with connection:
+            if found is not None:
                 connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._wall_clock(), key))
-            return json.loads(found[0])
+            return found and json.loads(found[0])
 
-        return await self._run(read, None)
+        return await self._run(read)
 
     async def put(self, key: str, value: Any) -> None:
         row = (key, json.dumps(value, ensure_ascii=False), self._wall_clock())
 
         def write(connection: sqlite3.Connection) -> None:
-            with connection:
-                connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
+            connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
             self._puts_since_prune += 1
             if self._puts_since_prune >= _PRUNE_EVERY:
                 self._prune(connection)
 
-        await self._run(write, None)
+        await self._run(write)
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False)
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, otherwise)
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
 
     # Everything below runs on the cache's own thread.
 
-    def _work(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        if self._is_off:
-            return otherwise
-        for last_chance in (False, True):
+    def _work(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        is_new = False
+        while not self._is_off:
             try:
                 if self._connection is None:
                     self._connection = connect_shared(self._path, _SCHEMA, _BUSY_SECONDS)
                     self._prune(self._connection)
                 return work(self._connection)
-            except (sqlite3.OperationalError, OSError) as error:  # locked for long, full or read-only disk
-                return self._switch_off(error, otherwise)
-            except sqlite3.DatabaseError as error:
-                if last_chance:
-                    return self._switch_off(error, otherwise)
+            except (sqlite3.Error, OSError) as error:
                 self._disconnect()
+                # Else it is locked for long, or on a full or read-only disk.
+                is_damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
+                    error, sqlite3.OperationalError
+                )
+                if is_new or not is_damaged:
+                    self._is_off = True
+                    logger.warning("The LLM answer cache %s is off for this run: %s", self._path, error)
+                    return None
+                is_new = True
                 aside = self._path.with_name(f"{self._path.name}.damaged-{self._wall_clock():.0f}")
                 logger.warning("The LLM answer cache %s is damaged (%s): moved to %s", self._path, error, aside.name)
                 self._path.rename(aside)
-                for suffix in ("-wal", "-shm"):
-                    self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-        return otherwise
-
-    def _switch_off(self, error: Exception, otherwise: T) -> T:
-        logger.warning("The LLM answer cache %s is off for this run: %s", self._path, error)
-        self._is_off = True
-        self._disconnect()
-        return otherwise
+                delete_database(self._path)
+        return None
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -132,5 +126,4 @@ class AnswerCache:
         if count > self._max_entries:
             surplus = count - self._max_entries * 9 // 10
             oldest = "SELECT key FROM answers ORDER BY used_at LIMIT ?"
-            with connection:
-                connection.execute(f"DELETE FROM answers WHERE key IN ({oldest})", (surplus,))  # noqa: S608 - a constant is put in
+            connection.execute(f"DELETE FROM answers WHERE key IN ({oldest})", (surplus,))  # noqa: S608 - a constant is put in
