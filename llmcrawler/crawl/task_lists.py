@@ -110,8 +110,12 @@ class TaskList:
         repeated: list[str] = []
 
         def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:  # of two with one name the first would be lost
-            made = dict(pairs)
-            repeated[:] = [] if len(made) == len(pairs) else [name for name, _ in pairs]
+            made: dict[str, Any] = {}
+            repeated.clear()  # the object of all comes last
+            for name, value in pairs:
+                if name in made:
+                    repeated.append(name)
+                made[name] = value
             return made
 
         try:
@@ -120,9 +124,8 @@ class TaskList:
             raise ConfigError(f"{self.argument}: it is no JSON: {error}") from error
         if not isinstance(tasks, dict):
             raise ConfigError(f"{self.argument}: it is no JSON object of tasks by their keys")
-        twice = next((name for name in tasks if repeated.count(name) > 1), None)
-        if twice is not None:
-            raise ConfigError(f"{self.argument}: task {twice!r}: there are two of this key")
+        if repeated:
+            raise ConfigError(f"{self.argument}: task {repeated[0]!r}: there are two of this key")
         return tasks
 
     def _read(self, entry: Any) -> ListedTask | None:
