@@ -110,7 +110,7 @@ class RunningCrawl:
     def stop(self) -> None:
         """End the crawl and wait for that: pages under way are finished. The lines that came are kept."""
         self._is_told = True
-        _end(self._process, _STOP_SECONDS)
+        _end(self._process)
 
     def to_pandas(self) -> pd.DataFrame:
         """Wait for the crawl's end and return a DataFrame: where fields were asked for a row for each record, with a
@@ -280,13 +280,13 @@ def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     with suppress(OSError):
         process.stdin.close()
     try:
         with suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
+            process.wait(_STOP_SECONDS)
     finally:  # it takes too long, or Ctrl-C again
         if process.poll() is None:
             process.kill()
@@ -294,7 +294,7 @@ def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def _clean_up(process: subprocess.Popen[bytes], folder: Path, log: CrawlLog) -> None:
-    _end(process, _STOP_SECONDS)
+    _end(process)
     log.close()
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier import Frontier, MemoryFrontier
+from llmcrawler.core.storage.job_spec import JobRules
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import JobSettings
@@ -69,7 +70,7 @@ def build_backend(
         job = Job(
             kept.jobdir,
             kept.spec(crawler.spidercls.name, options),
-            kept.job_rules,
+            JobRules(kept.jobdir_sync_seconds, kept.store_bodies, kept.lease_seconds, kept.max_leases),
             on_failure=partial(_end_crawl, crawler, switch),
             before_close=lambda reason: crawler.signals.send_catch_log(signals.job_closing, reason=reason),
         )

@@ -25,11 +25,11 @@ from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
 from llmcrawler.core.politeness.rights import MODES, RESPECT, USES, RightsPolicy, SiteRights
 from llmcrawler.core.politeness.rights import OFF as NO_RIGHTS
-from llmcrawler.core.politeness.robots import PageRobots, product_token
+from llmcrawler.core.politeness.robots import product_token
 from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
-from llmcrawler.core.storage.job_spec import JobRules, JobSpec, SessionRules
+from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.extraction import RecordRules, RecordTypes, TrainingRules
 from llmcrawler.core.understanding.site_reader import WorkerRules
@@ -151,9 +151,6 @@ class PolitenessSettings(SettingsGroup):
     def robots_token(self) -> str:
         """The product token by which robots.txt and pages know this crawler."""
         return product_token(self.robots_agent)
-
-    def page_robots(self) -> PageRobots:
-        return PageRobots(self.robots_token, self.robots_meta_obey)
 
 
 class RightsSettings(SettingsGroup):
@@ -351,10 +348,6 @@ class JobSettings(SettingsGroup):
     page_stages: Names
     templates_file: LocalFile
     feeds: Table
-
-    @property
-    def job_rules(self) -> JobRules:
-        return JobRules(self.jobdir_sync_seconds, self.store_bodies, self.lease_seconds, self.max_leases)
 
     @property
     def session_rules(self) -> SessionRules:

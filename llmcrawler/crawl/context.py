@@ -18,7 +18,7 @@ from llmcrawler.core.content.body_limiter import BodyLimiter
 from llmcrawler.core.frontier import Admission, FocusedCrawl, LinkScorer, MapAdmission, MapRules
 from llmcrawler.core.politeness.bot_auth import authority_of
 from llmcrawler.core.politeness.proxies import ProxyPool
-from llmcrawler.core.politeness.robots import RobotsCache
+from llmcrawler.core.politeness.robots import PageRobots, RobotsCache
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Sampler
 from llmcrawler.core.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
 from llmcrawler.crawl import signals
@@ -154,7 +154,7 @@ class CrawlContext:
                 clock=monotonic,
                 record_types=self.record_types,
             )
-        self.page_robots = politeness.page_robots()
+        self.page_robots = PageRobots(politeness.robots_token, politeness.robots_meta_obey)
         self.robots: RobotsCache[RobotParser] = RobotsCache(monotonic)
         self.rights = rights_of_sites(settings, options)
         self.rendering = RenderChoice(options.render)
