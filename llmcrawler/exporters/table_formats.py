@@ -131,7 +131,6 @@ class RecordsExporter(LinesExporter):
                 out.close()
 
     def _columns(self, of_records: dict[str, Column]) -> dict[str, Column]:
-        """Return the columns by their headers."""
         fields = self.fields_to_export
         if fields is None:
             return of_records

@@ -177,7 +177,6 @@ class DistributedWorker:
         await self.session.give_up(site)
 
     def _throttle_state(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Return how the hosts of this worker's sites are to be treated, by site."""
         throttle = self.crawler.get_extension(AdaptiveThrottle)
         found: dict[str, dict[str, dict[str, float]]] = {}
         for host, state in ({} if throttle is None else throttle.manners()).items():

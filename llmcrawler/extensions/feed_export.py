@@ -64,7 +64,6 @@ class Feeds(FeedExporterBase):
         return list(self._written.values())
 
     def has_failed(self, slot: FeedSlot) -> bool:
-        """Return whether this feed, or this batch of it, is not whole."""
         return slot in self._failed or slot in self._lacking
 
     def open_spider(self, spider: Spider) -> None:
@@ -86,7 +85,6 @@ class Feeds(FeedExporterBase):
             self.write(item, spider)
 
     def write(self, item: Any, spider: Spider) -> None:
-        """Write an item into the feeds that take it."""
         slots: list[FeedSlot] = []
         for slot in self.slots:
             self.slots = [slot]  # one at a time, so that a feed that fails takes no line from those after it

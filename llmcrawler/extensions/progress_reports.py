@@ -208,7 +208,6 @@ class ProgressExtension:
 
 
 def read_flow(crawler: Crawler) -> DownloadFlow:
-    """Return what limits the crawl just now, host by host."""
     engine = crawler.engine
     assert engine is not None  # from before spider_opened until after spider_closed
     policies, slots = _policies(crawler), engine.downloader.slots

@@ -155,8 +155,6 @@ def _runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, Sta
 
 @dataclass(eq=False)
 class TracingExtension:
-    """Sends the spans. `of_all` are attributes of each."""
-
     crawler: Crawler
     make_exporter: Callable[[], Any]
     of_all: dict[str, str]

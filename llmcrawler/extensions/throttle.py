@@ -89,7 +89,6 @@ class ThrottleReport:
         logger.info("%s: %s: concurrency %.3g%s%s", key, decision.details, decision.concurrency, pause, more)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Drop what is kept about hosts that are idle."""
         for key in keys:
             self._logged_at.pop(key, None)
             self._unlogged.pop(key, None)

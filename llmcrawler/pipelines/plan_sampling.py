@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
@@ -100,8 +101,8 @@ class SamplingPipeline(ClassifyPipeline):
             block_tokens=await self._block_tokens(page, item_type),
             latency_seconds=page.latency_seconds or 0.0,
         )
-        grouper = self.sites.of(page.url).grouper
-        self.sampler.add_page(sampled, page.final_url, grouper, page.content.features, page.content.title)
+        match, title = self.sites.of(page.url).grouper.match, page.content.title
+        self.sampler.add_page(sampled, page.final_url, partial(match, page.url, page.content.features, title=title))
         return None
 
     async def _block_tokens(self, page: Page, page_type: str | None) -> int:

@@ -82,7 +82,6 @@ class LLMFigures:
 
     @property
     def provider_cached_share(self) -> float:
-        """Return the share of the prompts' tokens that the provider had in its prompt cache, in 0..1."""
         return self.provider_cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
 
@@ -155,7 +154,6 @@ def _values(figures: Any, stats: Stats) -> dict[str, Any]:
 
 
 def lasting_stats(stats: Stats) -> dict[str, int | float]:
-    """Return the stats that are worth keeping after a run."""
     return {
         name: value
         for name, value in stats.items()
@@ -224,7 +222,6 @@ class TemplatePages:
 
     @property
     def shape(self) -> str:
-        """Return the pattern of most of its urls."""
         return max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
 
     def name(self, pattern: str, *, with_site: bool) -> str:
@@ -282,7 +279,6 @@ class CrawlAccount:
         return pages
 
     def add_template(self, template: Template) -> None:
-        """Keep a template, instead of what it was before: it comes again when it changes."""
         if template.template in self.templates or len(self.templates) < _MAX_KEYS:
             self.templates[template.template] = template
 
@@ -382,7 +378,6 @@ def rights_words(rights: RightsCounts) -> str:
 
 
 def rights_rows(rights: RightsCounts) -> list[tuple[str, str]]:
-    """Return what is said, and of how many pages."""
     said = {f"{name} for the declared purpose": pages for name, pages in rights.verdicts.items()} | {**rights.uses}
     said |= {f"said by {name}": pages for name, pages in rights.signals.items()}
     said |= {"signals in conflict": rights.conflicts, "noindex": rights.noindex}
@@ -438,7 +433,6 @@ def job_plan_rows(status: JobStatus, calls: int | None = None, tokens: int | Non
 
 
 def words_of_amounts(amounts: Amounts, word: Callable[[float], str]) -> list[str]:
-    """Return the low, the likely and the high amount."""
     return [word(amounts[name]) for name in ("low", "likely", "high")]
 
 

@@ -204,7 +204,6 @@ class ProgressReport:
         return max(fetching, self.waiting.seconds_left or 0.0) or None
 
     def as_line(self) -> str:
-        """Return the report as one line of printable characters, whatever the pages hold."""
         rows = {name: ", ".join(parts) for name, parts in self.as_rows()}
         parts = [text if name in _SELF_SAYING else f"{name}: {text}" for name, text in rows.items()]
         return plain(" | ".join(parts))

@@ -168,7 +168,6 @@ def _llm(figures: Figures) -> list[str]:
 
 
 def _budget(figures: Figures, account: CrawlAccount) -> list[str]:
-    """Say what the budget bought, and how many pages had to do without."""
     budget = figures.llm.budget
     if budget is None:
         return []

@@ -241,6 +241,5 @@ def no_page(url: str, failures: Mapping[str, str], why: str) -> str:
 
 
 def sampling_line(pages: int, most_pages: int, urls: int, seconds: float) -> str:
-    """Return how far the sample of a plan is."""
     came = f"{pages:,} of up to {most_pages:,} pages, urls known: {urls:,}" if pages else "no page yet"
     return f"{came}, {duration(seconds)}"

@@ -139,7 +139,6 @@ class Timeline:
         bucket.errors += has_error
 
     def add_sample(self, report: ProgressReport, seconds: float) -> None:
-        """Count a sample that holds for the `seconds` before it."""
         bucket = self.at(report.elapsed_seconds)
         bucket.samples += 1
         bucket.in_flight_sum += report.flow.in_flight

@@ -209,7 +209,6 @@ def _by_fall(shares: Iterable[Share]) -> list[Share]:
 
 
 def comparison_view(found: Comparison, before: ReportSource, after: ReportSource) -> dict[str, Any]:
-    """Return what the template `comparison.html` is filled with."""
     patterns = {
         (str(one.get("site")), str(one.get("template"))): plain(one.get("url_pattern") or "")
         for one in before.learned.templates

@@ -43,8 +43,6 @@ Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 @dataclass(slots=True)
 class Concerned:
-    """The pages that something is said of, and the url of one."""
-
     example: str
     pages: int = 0
 
@@ -111,7 +109,6 @@ class RecordRows:
         return sum(map(len, self._rows.values()))
 
     def add(self, row: int | None, page_type: str, record: dict[str, Any], title: str = "") -> None:
-        """Add the record of the page in this row of the list, None for a page that is not listed."""
         if row is None or self._left <= 0 or (page_type not in self._rows and len(self._rows) >= _MAX_TYPES):
             self.left_out += 1
             return
@@ -170,7 +167,6 @@ class PageRows:
         return len(self._columns["path"])
 
     def add(self, item: FeedItem, counted: CountedLine) -> int | None:
-        """Add a page; return its row, None where the list is full."""
         row = len(self)
         if row >= self.limit:
             self.left_out += 1
@@ -226,12 +222,10 @@ class Digest(CrawlAccount):
 
     @property
     def noun(self) -> str:
-        """Name what the items are."""
         return "urls" if self.is_map else "pages"
 
     @property
     def good(self) -> int:
-        """Count those that did not fail."""
         return self.pages - self.failed
 
     @property
@@ -240,7 +234,6 @@ class Digest(CrawlAccount):
         return many(self.good, self.noun[:-1]) + failed
 
     def add(self, item: FeedItem) -> int | None:
-        """Count a page; return its row in the list, None where the list is full."""
         counted, depth = self.count(item), item.get("depth")
         self.depths[depth if isinstance(depth, int) else 0, counted.page_type] += 1
         self._add_path(counted)

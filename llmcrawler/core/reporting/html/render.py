@@ -28,7 +28,6 @@ _SCRIPTS = {
 
 
 def render(view: dict[str, Any], version: str, now: float, template: str = "report.html") -> bytes:
-    """Return the page as a whole, in UTF-8."""
     scripts = [_asset(name) for name in _SCRIPTS[template]]
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts) or "'none'"
     page = _environment().get_template(template)

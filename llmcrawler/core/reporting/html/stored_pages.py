@@ -70,7 +70,6 @@ class SelectorCounts:
     others: Counter[str] = field(default_factory=Counter)
 
     def add(self, record: Any, results: Sequence[SelectorResult]) -> None:
-        """Count a page with its record and what the selectors gave on it."""
         self.pages += 1
         for one in results:
             key = one.field, *_text_of(one)
@@ -150,7 +149,6 @@ class StoredPages:
             self.close()
 
     def close(self) -> None:
-        """Pack what is left."""
         left = [pair for some in self._open.values() for pair in some]
         self._open.clear()
         for start in range(0, len(left), _PAGES_A_PIECE):
@@ -244,7 +242,6 @@ def _mark(root: etree._Element, results: Sequence[SelectorResult]) -> dict[str, 
 
 
 def _clean(root: etree._Element) -> None:
-    """Take away all that would run or be fetched."""
     etree.strip_elements(root, etree.Comment, etree.ProcessingInstruction, etree.Entity, *_DROPPED, with_tail=False)
     for element in root.iter():
         for name in element.attrib:

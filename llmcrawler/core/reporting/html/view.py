@@ -135,7 +135,6 @@ def costs_of(runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def template_names(digest: Digest, learned: Mapping[Key, Mapping[str, Any]]) -> dict[Key, str]:
-    """Return what people call each template: by its url pattern, and its site where there are several."""
     with_site = len(digest.sites) > 1
     return {
         key: group.name(plain(learned.get(key, {}).get("url_pattern") or ""), with_site=with_site)
@@ -239,7 +238,6 @@ def depth_table(digest: Digest, types: Sequence[str]) -> list[tuple[int, list[in
 
 
 def by_type(digest: Digest, names: Mapping[Key, str]) -> list[dict[str, Any]]:
-    """Return a box for each page type, in it one for each template."""
     boxes: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for (site, template), group in digest.groups.items():
         for page_type, pages in group.types.items():
@@ -302,7 +300,6 @@ def _largest(boxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _no_html(source: ReportSource, stored: StoredPages) -> str:
-    """Say why a page may have no stored HTML to look at, and which setting keeps it."""
     if not source.is_job:
         return "A feed has no HTML: with -s JOBDIR=FOLDER a crawl keeps it, and scrapy report FOLDER shows it."
     count = stored.html_pages

@@ -6,13 +6,14 @@ import re
 import statistics
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from llmcrawler.core.frontier.protocol import FIRST, UrlTask
-from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.core.urls import dedup_key, normalise, url_pattern
+
+SAMPLE_PAGES: Final = "PLAN_SAMPLE_PAGES"
 
 # Fewer urls than this say nothing of how many there are.
 _ENOUGH = 3
@@ -106,36 +107,23 @@ def _depth(pattern: str) -> str:
     return _blanked(pattern, "*" * bool(own) + (extension[0] if extension else ""))
 
 
-SAMPLE_PAGES: Final = "PLAN_SAMPLE_PAGES"
-
-
-@dataclass(slots=True)
-class _Seen:
-    """A page, and the features and title that tell its template when all pages have come."""
-
-    page: SampledPage
-    grouper: TemplateGrouper | None
-    features: frozenset[str]
-    title: str
-
-
 class Sampler:
     """Collects what a plan needs of the pages of one crawl. `failures` has why pages failed, by the kind of error."""
 
     def __init__(self) -> None:
         self.failures: dict[str, str] = {}
         self._tasks: dict[str, UrlTask] = {}
-        self._seen: list[_Seen] = []
+        self._pages: list[tuple[SampledPage, Callable[[], str | None]]] = []
         self._links: dict[str, frozenset[str]] = {}
         self._addresses: set[str] = set()
 
     @property
     def page_count(self) -> int:
-        return sum(one.page.error is None for one in self._seen)
+        return sum(page.error is None for page, _template in self._pages)
 
     @property
     def url_count(self) -> int:
-        return max(len(self._tasks), len(self._seen))
+        return max(len(self._tasks), len(self._pages))
 
     def add_urls(self, tasks: Iterable[UrlTask]) -> None:
         for task in tasks:
@@ -146,34 +134,33 @@ class Sampler:
         self._links[url] = frozenset(dedup_key(link) for link in map(normalise, links) if link is not None)
 
     def add_page(
-        self,
-        page: SampledPage,
-        final_url: str | None = None,
-        grouper: TemplateGrouper | None = None,
-        features: frozenset[str] = frozenset(),
-        title: str = "",
+        self, page: SampledPage, final_url: str | None = None, template: Callable[[], str | None] = lambda: None
     ) -> None:
+        """Add a page; `template` tells the one that it has when all pages have come."""
         self._addresses.update({page.url, final_url or page.url})
-        self._seen.append(_Seen(page, grouper, features, title))
+        self._pages.append((page, template))
 
     def sample(self) -> SiteSample:
         """Return the sample when the last page has come, with the templates as they are grouped now."""
         known = {key: url_pattern(task.url) for key, task in self._tasks.items()}
-        known |= {dedup_key(one.page.url): one.page.pattern for one in self._seen}
-        pages = [self._grouped(one) for one in self._seen]
+        known |= {dedup_key(page.url): page.pattern for page, _template in self._pages}
+        pages = [
+            replace(
+                page,
+                template=template() or page.template,
+                links=(self._links.get(page.url, frozenset()) & self._tasks.keys()) - {dedup_key(page.url)},
+            )
+            for page, template in self._pages
+        ]
         strata = strata_of(known.values(), ((page.pattern, page.template or str(page.error)) for page in pages))
-        known = {key: strata[pattern] for key, pattern in known.items()}
         # A page's links have it as their referer; what has another one stood in a list.
-        listed = {
-            key for key, task in self._tasks.items() if task.referer is not None and task.referer not in self._addresses
-        }
-        pages = [replace(page, pattern=strata[page.pattern]) for page in pages]
-        return SiteSample(pages, known, frozenset(listed))
-
-    def _grouped(self, one: _Seen) -> SampledPage:
-        template = one.grouper.match(one.page.url, one.features, title=one.title) if one.grouper is not None else None
-        links = (self._links.get(one.page.url, frozenset()) & self._tasks.keys()) - {dedup_key(one.page.url)}
-        return replace(one.page, template=template or one.page.template, links=links)
+        addresses = {None, *self._addresses}
+        listed = (key for key, task in self._tasks.items() if task.referer not in addresses)
+        return SiteSample(
+            pages=[replace(page, pattern=strata[page.pattern]) for page in pages],
+            known={key: strata[pattern] for key, pattern in known.items()},
+            listed=frozenset(listed),
+        )
 
 
 class Draw:
