@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -97,30 +95,13 @@ async def test_a_place_that_cannot_be_written_is_a_miss_with_one_warning(
     assert len(caplog.records) == 1
 
 
-@pytest.mark.server
-@pytest.mark.slow
-def test_two_processes_share_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "answers.sqlite"
-    writer = (
-        "import asyncio, sys, pathlib\n"
-        "from llmcrawler.core.llm.cache import AnswerCache\n"
-        "async def main():\n"
-        "    cache = AnswerCache(pathlib.Path(sys.argv[1]))\n"
-        "    for n in range(100):\n"
-        "        await cache.put(f'{sys.argv[2]}{n}', n)\n"
-        "    await cache.close()\n"
-        "asyncio.run(main())\n"
-    )
-    processes = [subprocess.Popen([sys.executable, "-c", writer, str(path), name]) for name in "ab"]
-    assert [process.wait(60) for process in processes] == [0, 0]
-
-    async def count() -> int:
-        cache = AnswerCache(path)
-        found = [await cache.get(f"{name}{n}") for name in "ab" for n in range(100)]
+async def test_two_caches_write_one_file_at_a_time_and_lose_nothing(tmp_path: Path) -> None:
+    caches = {name: AnswerCache(tmp_path / "answers.sqlite") for name in "ab"}
+    await asyncio.gather(*(cache.put(f"{name}{n}", n) for name, cache in caches.items() for n in range(100)))
+    found = [await caches["a"].get(f"{name}{n}") for name in caches for n in range(100)]
+    assert found == [*range(100)] * 2
+    for cache in caches.values():
         await cache.close()
-        return sum(value is not None for value in found)
-
-    assert asyncio.run(count()) == 200
 
 
 class SlowModel:

@@ -44,30 +44,12 @@ def test_samples_are_due_at_pages_1_4_16_64_256() -> None:
     assert walk(TemplateSamples(), 1, 1000) == [1, 4, 16, 64, 256]
 
 
-def test_only_the_first_sample_is_urgent() -> None:
-    samples = TemplateSamples()
-    assert samples.step("u1", 1) is SampleStep.ASK
-    samples.note_asked("u1", patient=False)
-    samples.note_answer("u1", "a")
-    assert samples.step("u4", 4) is SampleStep.ASK_PATIENTLY
-
-
 def test_a_schedule_survives_member_numbers_that_jump() -> None:
     samples = TemplateSamples()
     walk(samples, 1, 1)
     assert samples.step("u40", 40) is SampleStep.ASK_PATIENTLY
     samples.note_asked("u40", patient=True)
     assert samples.step("u41", 41) is SampleStep.TAKE
-
-
-def test_pages_wait_for_the_first_verdict_and_then_take_it() -> None:
-    samples = TemplateSamples()
-    first = ask(samples, 1)
-    assert samples.step("u2", 2) is SampleStep.WAIT
-    assert samples.step("u3", 3) is SampleStep.WAIT
-    samples.note_answer(first, "a")
-    assert samples.step("u2", 2) is SampleStep.TAKE
-    assert samples.majority == "a"
 
 
 def test_one_answer_does_not_decide_for_many_that_wait() -> None:
@@ -139,14 +121,6 @@ def test_a_failed_sample_is_followed_by_the_next_page_but_not_by_all() -> None:
     assert samples.step("u9", 9) is SampleStep.FAIL
     assert samples.step("u17", 17) is SampleStep.FAIL
     assert samples.step("u18", 18) is SampleStep.ASK
-
-
-def test_a_page_that_failed_as_a_sample_takes_its_templates_verdict() -> None:
-    samples = TemplateSamples()
-    walk(samples, 1, 3)
-    samples.note_asked("u4", patient=True)
-    samples.note_failure("u4")
-    assert samples.step("u4", 4, may_ask=False) is SampleStep.TAKE
 
 
 def test_confidence_is_laplaces_rule_of_succession() -> None:
