@@ -128,7 +128,7 @@ class SiteRegistry:
     duplicates: DuplicateFinder | None = None
     most_awake: int = MOST_AWAKE
     _template_counts: dict[str, int] = field(default_factory=dict, init=False)  # by site
-    template_count: int = field(default=0, init=False)  # of all sites, as far as `count_templates` was told of changes
+    template_count: int = field(default=0, init=False)  # of all sites, as `count_templates` has counted them
 
     def __post_init__(self) -> None:
         self._sites: SiteShelf[Site] = SiteShelf(self.most_awake)

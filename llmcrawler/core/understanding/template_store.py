@@ -119,7 +119,7 @@ class TemplateStore:
         self._groupers.pop(site, None)
 
     def keep_nothing(self) -> None:
-        """Save nothing from here on: somebody only looks at a page."""
+        """Save nothing from here on, as where one page is only shown."""
         self._saves = False
 
     def state_of(self, site: str) -> SiteState:
@@ -136,7 +136,7 @@ class TemplateStore:
             self._saver = asyncio.ensure_future(self._save_from_time_to_time())
 
     def note_progress(self) -> None:
-        """Save soon where progress is noted: a page is done, and has its place among the templates."""
+        """Save soon where progress is noted: a page is done, and its template is known."""
         if self._ledger is not None or self._keep is not None:
             self.note_change()
 

@@ -87,8 +87,8 @@ class Classifier:
         does not matter.
         """
         samples = self._site(question.site).samples(question.template)
-        is_told = samples.is_told_by_looks(question, is_model_asked=False)
-        return self._by_looks(samples, question, None if is_told else self._guesser.decide(question))
+        is_decided = samples.is_decided_by_looks(question, is_model_asked=False)
+        return self._by_looks(samples, question, None if is_decided else self._guesser.decide(question))
 
     def regroup(self, site: str, changes: Changes) -> None:
         """Let samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
@@ -164,8 +164,8 @@ class Classifier:
     async def _by_samples(self, question: Question) -> Verdict:
         site = self._site(question.site)
         samples = site.samples(question.template)
-        is_told = samples.is_told_by_looks(question, is_model_asked=self._asker is not None)
-        guess = None if is_told else self._guesser.decide(question)
+        is_decided = samples.is_decided_by_looks(question, is_model_asked=self._asker is not None)
+        guess = None if is_decided else self._guesser.decide(question)
         label = Answer(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
         if question.settled and guess is not None:
             samples.votes.note(label)

@@ -186,7 +186,7 @@ class TemplateSamples:
         if self._is_reliable(guess):
             return SampleStep.GUESS
         right, wrong = record_of(guess.label, self.labels, self.hints)
-        out = sum(1 for one in self.asked if (told := self._guess(one)) and told.label == guess.label)
+        out = sum(1 for one in self.asked if (other := self._guess(one)) and other.label == guess.label)
         if wrong + out < _FALSE_ALARMS or right > wrong:
             return SampleStep.ASK
         return SampleStep.WAIT if out and self._urgent_count else None
@@ -267,7 +267,7 @@ class TemplateSamples:
         common = Counter(self.labels.values()).most_common(2)
         return common[1][1] if len(common) > 1 else 0
 
-    def is_told_by_looks(self, question: Question, *, is_model_asked: bool) -> bool:
+    def is_decided_by_looks(self, question: Question, *, is_model_asked: bool) -> bool:
         """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
 
         Where a lone answer of the model says otherwise, each page is looked at that may contradict it.

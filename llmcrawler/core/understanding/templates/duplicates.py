@@ -47,14 +47,14 @@ _SOME_MOMENT: Final = r"\d(?::\d\d|[.,]\d+ ?(?:ms|s|seconds|milliseconds)\b)"
 _MOMENT: Final = re.compile(_SOME_MOMENT)
 _STAMP: Final = re.compile(rf"\b(?:{'|'.join(_STAMP_WORDS)})\b.{{0,80}}?{_SOME_MOMENT}", re.IGNORECASE)
 _STAMP_CHARS: Final = 160
-_STATED: Final = frozenset(("sku", "mpn", "productID", "price", "lowPrice", "highPrice", "contentUrl", "embedUrl"))
-_MOST_STATED: Final = 200
+_IDENTIFYING: Final = frozenset(("sku", "mpn", "productID", "price", "lowPrice", "highPrice", "contentUrl", "embedUrl"))
+_MOST_VALUES: Final = 200
 
 
 class PageSketch(NamedTuple):
     """Numbers of 64 bits. `content`: all that the page says, 0 where that is too little; `title`: with the language;
     `points`: headings, numbers, images and links of the main text; `form`: these, the title, the description and all
-    short lines, 0 where the text is not long; `stated`: ids and prices that the page states for machines, 0 without
+    short lines, 0 where the text is not long; `structured`: ids and prices that the page states for machines, 0 without
     any; `words`: the SimHash of the main text.
     """
 
@@ -62,7 +62,7 @@ class PageSketch(NamedTuple):
     title: int
     points: int
     form: int
-    stated: int
+    structured: int
     words: int
 
 
@@ -81,17 +81,17 @@ def sketch_page(content: PageContent, main: Sequence[TextBlock], url: str) -> Pa
     headings = [block.key for block in main if "# " in block.markdown[:20]]
     links = sorted(_others(targets, (url, content.metadata.get("canonical", ""))))
     points = _digest(_sum(headings) if headings else title, *_NUMBER.findall(text), *images, *links)
-    stated = sorted(_stated(content.structured_data))
+    structured = sorted(_identifiers(content.structured_data))
     whole = form = 0
     if len(letters) >= _LEAST_BYTES:
         said = _sum(block.key for block in main)
         described = (content.metadata.get("description", ""), _path(content.metadata.get("og:image", "")))
         beside = _beside(content.blocks, main)
-        whole = _digest(title, said, beside, *described, *stated, *images, *links)
+        whole = _digest(title, said, beside, *described, *structured, *images, *links)
         if len(letters) >= _LONG_BYTES:
             short = _sum(block.key for block in main if block.word_count < _SHORT_WORDS)
             form = _digest(title, points, short, beside, *described)
-    return PageSketch(whole, title, points, form, _digest(*stated) if stated else 0, _simhash(letters))
+    return PageSketch(whole, title, points, form, _digest(*structured) if structured else 0, _simhash(letters))
 
 
 def _parts(main: Iterable[TextBlock]) -> tuple[str, list[str], list[str]]:
@@ -158,20 +158,20 @@ def _beside(blocks: Sequence[TextBlock], main: Sequence[TextBlock]) -> int:
     return _sum(block.key for block, text in texts if "](" not in text or _WORD.search(_LINK.sub("", text)))
 
 
-def _stated(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _identifiers(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield ids and prices of things, in whatever depth, up to a limit of values looked at."""
     waiting: list[Any] = list(objects)
-    for _ in range(_MOST_STATED):
+    for _ in range(_MOST_VALUES):
         if not waiting:
             return
         value = waiting.pop()
         if isinstance(value, list):
-            waiting += value[:_MOST_STATED]
+            waiting += value[:_MOST_VALUES]
         elif isinstance(value, dict):
             for name, part in value.items():
                 if isinstance(part, (dict, list)):
                     waiting.append(part)
-                elif name in _STATED or name.startswith("gtin"):
+                elif name in _IDENTIFYING or name.startswith("gtin"):
                     yield f"{name}={_path(str(part)) if name.endswith('Url') else str(part).removesuffix('.0')}"
 
 
@@ -269,9 +269,9 @@ class DuplicateIndex:
     """Remembers the first pages of one site, and tells of each page that follows which of them it repeats.
 
     A page repeats another one if all that it says is the same, with its title, language, numbers, images and ids; or if
-    its words are nearly the same and the site says that they are one: by its canonical link (then headings, numbers,
-    images and links agree too), or by a url that differs only in what names a variant. Of more than `max_pages` the one
-    not met for longest goes first.
+    its words are nearly the same and the site declares them one: by a canonical link (then headings, numbers, images
+    and links agree too), or by a url that differs only in what names a variant. Of more than `max_pages` the one not
+    met for longest goes first.
     """
 
     def __init__(self, max_pages: int = MAX_PAGES) -> None:
@@ -335,19 +335,19 @@ class DuplicateIndex:
         if named is not None and (first := self._at(_key(named))) is not None:
             is_own = _key(named) == own  # a page that names itself tells nothing of its variants
             is_variant = is_own or names_variant(address) or names_variant(named)
-            if _agree(sketch, first.sketch, is_variant=is_variant, is_told=not is_own or named == first.url):
+            if _agree(sketch, first.sketch, is_variant=is_variant, is_declared=not is_own or named == first.url):
                 return first
         if (first := self._at(own)) is not None:
-            is_told = _key(first.url) != own  # by that page
-            is_variant = not is_told or names_variant(address) or names_variant(first.url)
-            if _agree(sketch, first.sketch, is_variant=is_variant, is_told=is_told):
+            is_declared = _key(first.url) != own  # by that page
+            is_variant = not is_declared or names_variant(address) or names_variant(first.url)
+            if _agree(sketch, first.sketch, is_variant=is_variant, is_declared=is_declared):
                 return first
         if sketch.content and (row := self._by_content.get(sketch.content)) is not None:
             return _FirstPage.unpack(row)
         if not sketch.form or (row := self._by_form.get(sketch.form)) is None:
             return None
         first = _FirstPage.unpack(row)
-        is_near = _difference(sketch, first.sketch) <= _NEAR_ALONE and sketch.stated == first.sketch.stated
+        is_near = _difference(sketch, first.sketch) <= _NEAR_ALONE and sketch.structured == first.sketch.structured
         return first if is_near else None
 
     def _at(self, key: int) -> _FirstPage | None:
@@ -377,11 +377,9 @@ class DuplicateIndex:
                 del known[digest]
 
 
-def _agree(one: PageSketch, other: PageSketch, *, is_variant: bool, is_told: bool) -> bool:
-    """Tell whether two pages may be one. `is_variant`: their urls differ only in what names a variant; `is_told`: the
-    site says that they are one.
-    """
-    if one.stated and other.stated and one.stated != other.stated:
+def _agree(one: PageSketch, other: PageSketch, *, is_variant: bool, is_declared: bool) -> bool:
+    """Tell whether two pages may be one. `is_variant`: by urls, but for the variant; `is_declared`: by the site."""
+    if one.structured and other.structured and one.structured != other.structured:
         return False
     if one.content and one.content == other.content:
         return True
@@ -389,8 +387,8 @@ def _agree(one: PageSketch, other: PageSketch, *, is_variant: bool, is_told: boo
     if not is_variant:
         return has_same_points and difference <= _NEAR
     is_named = one.title == other.title
-    is_sure = has_same_points or (is_told and is_named)
-    return (is_told or is_named) and difference <= (_NEAR_SURE if is_sure else _NEAR_VIEWS)
+    is_sure = has_same_points or (is_declared and is_named)
+    return (is_declared or is_named) and difference <= (_NEAR_SURE if is_sure else _NEAR_VIEWS)
 
 
 def _difference(one: PageSketch, other: PageSketch) -> int:
