@@ -59,7 +59,7 @@ TEMPLATE = {
 _OF_TASKS = {"classify": (1, 900, 100, 0.001), "induce": (2, 4000, 1000, 0.01)}
 STATS = {
     "llmcrawler/pages": 4,
-    "llmcrawler/crawl/changes/new": 1,
+    "llmcrawler/changes/new": 1,
     **{
         f"llmcrawler/llm/{name}/{task}": value
         for task, values in _OF_TASKS.items()

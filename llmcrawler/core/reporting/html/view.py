@@ -324,15 +324,14 @@ def _runs(runs: Iterable[Run]) -> list[dict[str, Any]]:
     """Return the runs with their figures, newest first; `delta_pages` is against the run before, None for the first."""
     views: list[dict[str, Any]] = []
     for run in runs:
-        stats = run.figures.get("stats", {})
-        figures = read_figures(stats)
+        figures = read_figures(run.figures.get("stats", {}))
         failed = figures.errors.total()
         pages = figures.pages - failed
         views.append(
             {
                 "run": run,
                 "figures": figures,
-                "changes": {name: int(stats.get(f"llmcrawler/crawl/changes/{name}", 0)) for name in _CHANGES},
+                "changes": {name: figures.changes[name] for name in _CHANGES},
                 "pages": pages,
                 "failed": failed,
                 "delta_pages": pages - views[-1]["pages"] if views else None,
