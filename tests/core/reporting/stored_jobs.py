@@ -33,9 +33,9 @@ PRODUCT_HTML = (
 def product(number: int, *, template: str = "t1", **more: Any) -> dict[str, Any]:
     """A line of a product page."""
     record = {"name": f"Lamp {number}", "price": 10 + number, "stock": 3}
-    return {"kind": "page", "url": f"https://{SITE}/p/{number}/", "status": 200, "page_type": "product", "depth": 1,
-            "decided_by": "template", "template": template, "title": f"Lamp {number}", "text": "A lamp.",
-            "record": record, "error": None, **more}  # fmt: skip
+    line = {"kind": "page", "url": f"https://{SITE}/p/{number}/", "status": 200, "depth": 1, "error": None}
+    line |= {"page_type": "product", "decided_by": "template", "template": template, "record": record}
+    return line | {"title": f"Lamp {number}", "text": "A lamp.", **more}
 
 
 def product_html(number: int, price: str = "<p class=price>£ {}</p>", more: str = "") -> str:
@@ -44,23 +44,18 @@ def product_html(number: int, price: str = "<p class=price>£ {}</p>", more: str
 
 def template_entry(template: str, page_type: str, **more: Any) -> dict[str, Any]:
     """What the file of learned templates has for people."""
-    return {"template": template, "page_type": page_type, "url_pattern": f"/{page_type}/*/", "page_count": 3,
-            "examples": [], "aliases": [], "selectors": [], "schema": None, "llm_calls": 1, **more}  # fmt: skip
+    none: dict[str, Any] = {"examples": [], "aliases": [], "selectors": [], "schema": None}
+    known = {"template": template, "page_type": page_type, "url_pattern": f"/{page_type}/*/"}
+    return {**known, **none, "page_count": 3, "llm_calls": 1, **more}
 
 
 def learned_state(extractors: dict[str, TemplateExtractor]) -> dict[str, Any]:
     """What the file has for the next crawl: how records of these templates are taken."""
-    learners = [
-        {
-            "template": template,
-            "page_type": one.page_type,
-            "variants": [{"extractor": one.to_json(), "coverage": {rule.field.key: 1.0 for rule in one.rules}}],
-            "calls": 1,
-            "pages_shown": 3,
-            "gave_up": False,
-        }
-        for template, one in extractors.items()
-    ]
+    learners = []
+    for template, one in extractors.items():
+        variant = {"extractor": one.to_json(), "coverage": {rule.field.key: 1.0 for rule in one.rules}}
+        known = {"template": template, "page_type": one.page_type, "variants": [variant]}
+        learners.append({**known, "calls": 1, "pages_shown": 3, "gave_up": False})
     return {"records": {"wanted": None, "templates": learners}}
 
 
