@@ -265,12 +265,13 @@ class LanguageModel:
         on_progress: Progress = lambda _done, _total: None,
     ) -> None:
         self._endpoints = endpoints
-        self._choice = endpoints[0].choice
+        self.provider, is_chosen = endpoints[0].choice.kind, endpoints[0].choice.is_chosen
+        self.is_embedded = self.provider == "embedded"  # the small one, which is not asked for page types
         self.usage = usage or Usage(endpoints[0].price)
         self.budget = budget or Budget(BudgetLimits(price=endpoints[0].price))
         self.close_shared: Callable[[], Awaitable[None]] | None = None  # what the budget is shared by
         self._rate = rate
-        self.is_optional = is_optional or not self._choice.is_chosen
+        self.is_optional = is_optional or not is_chosen
         self._embedded_file = embedded_file
         self._on_progress = on_progress
         self._clients: list[LLMClient] = []  # in the order of the endpoints
@@ -283,15 +284,6 @@ class LanguageModel:
         self._last_error: LLMError | None = None
         self._starting = asyncio.Lock()
         self._waiting: set[asyncio.Timeout] = set()  # one for each answer that somebody waits for
-
-    @property
-    def provider(self) -> str:
-        return self._choice.kind
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether it is the small one, which learns records and is not asked for page types."""
-        return self.provider == "embedded"
 
     @property
     def is_cold(self) -> bool:
@@ -448,7 +440,7 @@ class LanguageModel:
             self.fetched_bytes = bytes_done, bytes_total
             self._on_progress(bytes_done, bytes_total)
 
-        why = "LLM_PROVIDER" if self._choice.is_chosen else "no key and no LLM_BASE_URL"
+        why = "LLM_PROVIDER" if self._endpoints[0].choice.is_chosen else "no key and no LLM_BASE_URL"
         logger.info("Starting the embedded model (%s) to learn records; the first time its weights are fetched", why)
         try:
             server = self._server = await embedded.launch(self._embedded_file, on_progress=note_progress)

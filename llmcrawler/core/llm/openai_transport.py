@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import PathFinder
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 
 # Where servers say how many tokens of the prompt they had in their cache, and how many they put there: OpenAI and
 # OpenRouter; LiteLLM; Anthropic's names, which gateways pass on; DeepSeek.
-_CACHE_READS: Final = ("prompt_tokens_details.cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
-_CACHE_WRITES: Final = (
-    "prompt_tokens_details.cache_write_tokens",
-    "prompt_tokens_details.cache_creation_tokens",
-    "cache_creation_input_tokens",
-)
+_CACHE_READS: Final = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
+_CACHE_WRITES: Final = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
 _MOST_TOKENS: Final = 100_000_000  # no model takes or gives so many in a call
 _MAX_MODELS: Final = 1_000
 _MAX_NAME_CHARS: Final = 200
@@ -60,14 +56,14 @@ def completion_of(body: bytes, redact: Callable[[Any], str]) -> Completion | Fau
     text = message.get("content") if isinstance(message, dict) else 0
     if not isinstance(message, dict) or not isinstance(text, str | None):
         return Fault(SERVER_ERROR, f"no chat completion: {redact(_text(body))}", may_be_billed=True)
-    reason = choice.get("finish_reason")
+    reason, counts = choice.get("finish_reason"), usage | _dict(usage.get("prompt_tokens_details"))
     return Completion(
         text=text or "",
         finish_reason="refusal" if message.get("refusal") else reason if isinstance(reason, str) and reason else "stop",
         prompt_tokens=_count(usage.get("prompt_tokens")),
         completion_tokens=_count(usage.get("completion_tokens")),
-        provider_cached_tokens=_first_count(usage, _CACHE_READS),
-        provider_cache_write_tokens=_first_count(usage, _CACHE_WRITES),
+        provider_cached_tokens=next(filter(None, (_count(counts.get(name)) for name in _CACHE_READS)), 0),
+        provider_cache_write_tokens=next(filter(None, (_count(counts.get(name)) for name in _CACHE_WRITES)), 0),
         service_tier=tier if isinstance(tier, str) else None,
     )
 
@@ -107,15 +103,6 @@ def _count(value: Any) -> int | None:
     """Return the value if it can be a number of tokens."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= _MOST_TOKENS else None
-
-
-def _first_count(usage: dict[str, Any], paths: Sequence[str]) -> int:
-    """Return the first number of tokens that stands at one of these paths, or 0."""
-    for path in paths:
-        inside, _, name = path.rpartition(".")
-        if count := _count((_dict(usage.get(inside)) if inside else usage).get(name)):
-            return count
-    return 0
 
 
 class OpenAITransport:

@@ -56,8 +56,8 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
     provider = _text("LLM_PROVIDER", settings, environ).lower() or "auto"
     if provider not in PROVIDERS:
         raise ConfigError(f"LLM_PROVIDER is {provider!r}; it can be {', '.join(PROVIDERS)}")
-    own_url = _base_url("LLM_BASE_URL", settings, environ)
-    base_url = own_url or _base_url("OPENAI_BASE_URL", settings, environ)
+    own_url = _checked_url("LLM_BASE_URL", _text("LLM_BASE_URL", settings, environ))
+    base_url = own_url or _checked_url("OPENAI_BASE_URL", _text("OPENAI_BASE_URL", settings, environ))
     api_key = _api_key(own_url, settings, environ)
     if provider == "auto" and not base_url and not api_key:
         has_server = _text("LLM_EMBEDDED_MODEL", settings, environ) or find_spec("xllamacpp")
@@ -125,13 +125,10 @@ def _text(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
     return ("" if value is None else str(value).strip()) or environ.get(name, "").strip()
 
 
-def _base_url(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
-    url = _text(name, settings, environ)
-    return _checked_url(name, url) if url else ""
-
-
 def _checked_url(name: str, url: str) -> str:
-    """Return the address of an API; `name` is what gives it."""
+    """Return the address of an API, if there is one; `name` is what gives it."""
+    if not url:
+        return ""
     parts = urlsplit(url)
     try:
         well_formed = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -209,7 +206,7 @@ def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoi
         key = _checked_key(f"{where}: api_key_env={given.api_key_env}", environ.get(given.api_key_env, "").strip())
         if not key:
             raise ConfigError(f"{where}: {given.api_key_env} is not set in the environment, and is to hold its key")
-    url = _checked_url(f"{where}: base_url", given.base_url) if given.base_url else first.choice.base_url
+    url = _checked_url(f"{where}: base_url", given.base_url) or first.choice.base_url
     if not key and url == first.choice.base_url:
         key = first.choice.api_key
     elif not key and _is_openai(url):
