@@ -9,26 +9,25 @@ import math
 import random
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection
-from contextlib import suppress
-from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
-from scrapy.core.downloader import Slot
+from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.downloader.handlers import DownloadHandlerProtocol, DownloadHandlers
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
-from scrapy.utils.misc import load_object
+from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.failure import Failure
 
 from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.engine.compat import DownloaderBase, DownloadHandlersBase, wake_engine
+from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.failures import RefusalKind
 from llmcrawler.engine.request_context import RENDER, context_of, update_context
 from llmcrawler.errors import BrowserMissing, ConfigError, StorageFailed, install_command
@@ -40,47 +39,40 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BROWSER = "browser"  # no scheme of a url
-_BROWSER_HANDLER = "llmcrawler.engine.browser.handler.BrowserDownloadHandler"
 
 
 class NotRendered(Exception):
     """Raised by the browser for a download: it is fetched as what needs no browser is."""
 
 
-class PageHandlers(DownloadHandlersBase):
+class PageHandlers(DownloadHandlers):
     """Imports and starts the browser with the first page that needs it. Without one pages come as the server sends
     them, and `no_browser` says why.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self.no_browser: str | None = None
+    no_browser: str | None = None
 
     async def download_request_async(self, request: Request) -> Response:
         if request.meta.get(RENDER) and request.method == "GET" and self.no_browser is None:
-            if not self.has_handler(_BROWSER):
-                with suppress(ImportError):  # _load_browser() tells; in a thread, as it takes a tenth of a second
-                    await asyncio.to_thread(importlib.import_module, _BROWSER_HANDLER.rpartition(".")[0])
             try:
-                return await self.extra_handler(_BROWSER, _load_browser).download_request(request)
+                return await (await self._browser()).download_request(request)
             except BrowserMissing as error:
-                self._note_missing(str(error))
+                if self.no_browser is None:
+                    self.no_browser = str(error)
+                    logger.warning("Pages are not rendered, the crawl goes on without: %s", error)
             except NotRendered:
                 pass
         return await super().download_request_async(request)
 
-    def _note_missing(self, reason: str) -> None:
-        if self.no_browser is None:
-            self.no_browser = reason
-            logger.warning("Pages are not rendered, the crawl goes on without: %s", reason)
-
-
-def _load_browser() -> type:
-    try:
-        handler_class: type = load_object(_BROWSER_HANDLER)
-    except ImportError as error:
-        raise BrowserMissing(f"{error}: {install_command('browser')}") from error
-    return handler_class
+    async def _browser(self) -> DownloadHandlerProtocol:
+        if _BROWSER not in self._handlers:
+            try:  # in a thread, as it takes a tenth of a second
+                module = await asyncio.to_thread(importlib.import_module, "llmcrawler.engine.browser.handler")
+            except ImportError as error:
+                raise BrowserMissing(f"{error}: {install_command('browser')}") from error
+            if _BROWSER not in self._handlers:  # another page has waited for it, too
+                self._handlers[_BROWSER] = build_from_crawler(module.BrowserDownloadHandler, self._crawler)
+        return self._handlers[_BROWSER]
 
 
 class StartGate:
@@ -122,58 +114,46 @@ class PoliteSlot(Slot):
     are never far from it: after gaps that were shorter the next one is longer, and the other way round.
     """
 
-    def __init__(
-        self, concurrency: int, delay: float, jitter: float, gate: StartGate, on_start: Callable[[PoliteSlot], object]
-    ) -> None:
-        super().__init__(concurrency, delay, jitter)
+    def __init__(self, slot: Slot, gate: StartGate, on_start: Callable[[], object], rests_until: float) -> None:
+        super().__init__(slot.concurrency, slot.delay, slot.jitter)
         self.queue = _CountingQueue(self, gate)
-        self.rests_until = 0.0
+        self.rests_until = rests_until
         self.went_out = -math.inf  # when its last request did: after its start, where other workers are heard first
         self.turn = asyncio.Lock()  # of those that have started and have not gone out
         self._gate = gate
         self._on_start = on_start
-        self._gap = delay
+        self.gap = slot.delay  # seconds from the request that started last to the next one
         self._excess = 0.0  # seconds that this gap is longer than its mean
         self._surplus = 0.0  # that those before it were
 
     def download_delay(self) -> float:
-        return max(self._gap, self.rests_until - self.lastseen)
+        return max(self.gap, self.rests_until - self.lastseen)
 
     def free_transfer_slots(self) -> int:
         free = super().free_transfer_slots()
         return free if free <= 0 or self._gate.admits(self) else 0
 
-    @property
-    def gap(self) -> float:
-        """Seconds from the request that started last to the next one."""
-        return self._gap
-
-    @property
-    def least_gap(self) -> float:
-        """Seconds that are between two requests at least."""
-        return max(0.0, self.delay * (1 - self.jitter))
-
     def start(self, request: Request) -> None:
         self.transferring.add(request)
         self._gate.in_flight += 1
         update_context(request, started=monotonic(), in_flight=len(self.transferring))
-        self._on_start(self)
+        self._on_start()
         self._surplus += self._excess
         self.draw_gap()
 
-    def give_back(self, entries: Collection[tuple[Request, Any]], error: Callable[[], Exception]) -> None:
-        """Fail requests that wait here."""
+    def give_back(self, entries: Collection[tuple[Request, Any]], reason: str) -> None:
+        """Fail requests that wait here with HostPaused."""
         for entry in entries:
             self.queue.remove(entry)
         for _request, waiting in entries:
-            waiting.errback(error())
+            waiting.errback(HostPaused(reason))
 
     def draw_gap(self) -> None:
         """Draw the gap after the request that started last, in the place of one that was drawn before."""
         least = 0.0 if self._surplus < 0 else -self.jitter
         most = 0.0 if self._surplus > 0 else self.jitter
-        self._gap = max(0.0, self.delay * (1 + random.uniform(least, most)))  # noqa: S311 (no secret)
-        self._excess = self._gap - self.delay
+        self.gap = max(0.0, self.delay * (1 + random.uniform(least, most)))  # noqa: S311 (no secret)
+        self._excess = self.gap - self.delay
 
 
 class _CountingQueue(deque[tuple[Request, Any]]):
@@ -227,7 +207,7 @@ class HostPaused(IgnoreRequest):
     """Raised for a request whose host is left alone for now: it goes back, and loses no try."""
 
 
-class PoliteDownloader(DownloaderBase):
+class PoliteDownloader(Downloader):
     """Holds CONCURRENT_REQUESTS_PER_DOMAIN and DOWNLOAD_DELAY per host and port, as the server sees them, and
     CONCURRENT_REQUESTS over all hosts: what waits here for a gap or for a robots.txt takes no place of those.
 
@@ -235,6 +215,8 @@ class PoliteDownloader(DownloaderBase):
     `given_up` has the hosts that are not asked any more, `rests` until when (monotonic seconds) others are left alone,
     and `held` those whose robots.txt is long in coming. `on_room` is called with a host that may have room again.
     """
+
+    slots: dict[str, PoliteSlot]  # type: ignore[assignment]
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -245,9 +227,9 @@ class PoliteDownloader(DownloaderBase):
         crawl = find_crawl(crawler)
         self._session = None if crawl is None else crawl.backend.session
         self.rests: dict[str, float] = {}
-        self.on_room: Callable[[str], object] = _ignore
+        self.on_room: Callable[[str], object] = lambda _host: None  # a scheduler that asks for room sets it
         self._usual_gap_seconds = PolitenessSettings.of(crawler.settings).download_delay
-        self._gate = StartGate(self.total_concurrency, self.start_waiting)
+        self._gate = StartGate(self.total_concurrency, self._process_queue)
         self._fetches: dict[Request, Deferred[Response | Request]] = {}
         self._downloads: dict[Request, asyncio.Task[Any] | None] = {}  # those that have begun
         self._is_stopping = False
@@ -338,11 +320,11 @@ class PoliteDownloader(DownloaderBase):
         self.rests[key] = until
         call_later(max(0.0, until - monotonic()), self._rested, key, until)
         slot = self.slots.get(key)
-        if not isinstance(slot, PoliteSlot):
+        if slot is None:
             return
         slot.rests_until = until
         # A robots.txt has no lease: it stays, and the pages that wait for it with it.
-        slot.give_back([entry for entry in slot.queue if _is_page(entry[0])], partial(_paused, key))
+        slot.give_back([entry for entry in slot.queue if _is_page(entry[0])], f"{key} rests")
 
     def give_up(self, key: str, kind: RefusalKind, reason: str) -> None:
         """Ask nothing more of this host: its requests fail at once."""
@@ -351,9 +333,8 @@ class PoliteDownloader(DownloaderBase):
         self.held.discard(key)
         slot = self.slots.get(key)
         if slot is not None:
-            assert isinstance(slot, PoliteSlot)
             slot.rests_until = 0.0
-            slot.give_back(list(slot.queue), partial(_paused, key))
+            slot.give_back(list(slot.queue), f"{key} rests")
         self._has_room_again(key)
 
     def get_slot_key(self, request: Request) -> str:
@@ -374,46 +355,48 @@ class PoliteDownloader(DownloaderBase):
             raise HostPaused(_STOPPING)
         return request.replace(dont_filter=True)
 
-    def make_slot(self, key: str, slot: Slot) -> PoliteSlot:
-        return PoliteSlot(slot.concurrency, slot.delay, slot.jitter, self._gate, partial(self._started, key))
+    def _get_slot(self, request: Request, spider: Any = None) -> tuple[str, PoliteSlot]:  # noqa: ARG002 (Scrapy's)
+        key = self.get_slot_key(request)
+        if key not in self.slots:
+            _, plain = super()._get_slot(request)
 
-    def slot_made(self, key: str, slot: Slot) -> None:
-        assert isinstance(slot, PoliteSlot)
-        slot.rests_until = self.rests.get(key, 0.0)
-        self._send(slot_made, key, slot)
+            def started() -> None:
+                self.signals.send_catch_log(request_started, key=key, slot=slot)
+                self.on_room(key)
 
-    def _started(self, key: str, slot: PoliteSlot) -> None:
-        self._send(request_started, key, slot)
-        self.on_room(key)
+            slot = self.slots[key] = PoliteSlot(plain, self._gate, started, self.rests.get(key, 0.0))
+            self.signals.send_catch_log(slot_made, key=key, slot=slot)
+        return key, self.slots[key]
 
-    def _send(self, signal: object, key: str, slot: PoliteSlot) -> None:
-        self.signals.send_catch_log(signal, key=key, slot=slot)
-
-    async def download(self, slot: Slot, request: Request) -> Response:
+    async def _download(self, slot: PoliteSlot, request: Request) -> Response:  # type: ignore[override]
+        """Download a request that has left its slot's queue."""
         try:
-            return await self._download_started(slot, request)
+            if self._is_stopping:
+                slot.transferring.remove(request)
+                raise HostPaused(_STOPPING)
+            self._downloads[request] = asyncio.current_task()
+            if self._session is not None and not await self._may_start(self._session, slot, request):
+                slot.transferring.remove(request)
+                self._process_queue(slot)
+                raise HostPaused("another worker has its host now")
+            # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the
+            # next one would follow too closely.
+            slot.lastseen = monotonic()
+            try:
+                return await super()._download(slot, request)
+            except Exception as error:
+                self.signals.send_catch_log(download_failed, request=request, exception=error)
+                raise
         finally:
             self._gate.leave()
 
-    async def _download_started(self, slot: Slot, request: Request) -> Response:
-        if self._is_stopping:
-            slot.transferring.remove(request)
-            raise HostPaused(_STOPPING)
-        self._downloads[request] = asyncio.current_task()
-        if self._session is not None and not await self._may_start(self._session, slot, request):
-            slot.transferring.remove(request)
-            self.start_waiting(slot)
-            raise HostPaused("another worker has its host now")
-        return await self._download_now(slot, request)
-
-    async def _may_start(self, session: DistributedSession, slot: Slot, request: Request) -> bool:
-        assert isinstance(slot, PoliteSlot)
+    async def _may_start(self, session: DistributedSession, slot: PoliteSlot, request: Request) -> bool:
+        key, lease = self.get_slot_key(request), context_of(request).lease
         try:
-            key, lease = self.get_slot_key(request), context_of(request).lease
             # All that came while Redis stood still would go out together when it is back.
             async with slot.turn:
                 may_start = await session.may_start(key, lease, slot.gap)
-                left = slot.went_out + slot.least_gap - monotonic()
+                left = slot.went_out + max(0.0, slot.delay * (1 - slot.jitter)) - monotonic()
                 if may_start and left > 0:
                     await asyncio.sleep(left)
                     may_start = lease is None or session.frontier.holds(lease.url)
@@ -423,16 +406,6 @@ class PoliteDownloader(DownloaderBase):
         except StorageFailed:  # the crawl is being closed, and says why; the page is for its next run
             return False
 
-    async def _download_now(self, slot: Slot, request: Request) -> Response:
-        # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the next
-        # one would follow too closely.
-        slot.lastseen = monotonic()
-        try:
-            return await super().download(slot, request)
-        except Exception as error:
-            self.signals.send_catch_log(download_failed, request=request, exception=error)
-            raise
-
     def _rested(self, key: str, until: float) -> None:
         if self.rests.get(key) != until:
             return  # the rest was made longer
@@ -441,14 +414,6 @@ class PoliteDownloader(DownloaderBase):
             return
         del self.rests[key]
         self._has_room_again(key)
-
-
-def _ignore(_key: str) -> None:
-    """Do nothing: the scheduler does not ask for room."""
-
-
-def _paused(key: str) -> HostPaused:
-    return HostPaused(f"{key} rests")
 
 
 def _is_page(request: Request) -> bool:

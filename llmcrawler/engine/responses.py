@@ -9,7 +9,6 @@ from scrapy.responsetypes import responsetypes
 
 from llmcrawler.core.content import decode, decode_page, encoding_of, looks_like_html
 from llmcrawler.core.storage import StoredBody
-from llmcrawler.engine.compat import TextBase
 from llmcrawler.engine.request_context import LATENCY
 
 ROBOTS_HEADER = "X-Robots-Tag"
@@ -18,20 +17,19 @@ _KEPT_BYTES = 1024 * 1024
 _META_REFRESH_BYTES = 4 * 4096  # Scrapy looks for one in the first 4096 characters
 
 
-class _Decoded(TextBase):
-    """Decodes the first 6,000,000 bytes, in a time proportional to them.
+class _Decoded(TextResponse):
+    """Decodes the first 6,000,000 bytes, once, in a time proportional to them.
 
     Scrapy's own class takes any codec of Python's that a page names, and punycode takes minutes for a page.
     """
 
     __slots__ = ()
 
-    def decode_text(self) -> str:
-        return decode(self.body, self.encoding)
-
-
-class DecodedText(_Decoded):
-    __slots__ = ()
+    @property
+    def text(self) -> str:
+        if self._cached_ubody is None:
+            self._cached_ubody = decode(self.body, self.encoding)
+        return self._cached_ubody
 
 
 class DecodedHtml(_Decoded, HtmlResponse):
@@ -47,7 +45,7 @@ class DecodedJson(_Decoded, JsonResponse):
 
 
 _KINDS: dict[type[Response], type[TextResponse]] = {
-    TextResponse: DecodedText,
+    TextResponse: _Decoded,
     HtmlResponse: DecodedHtml,
     XmlResponse: DecodedXml,
     JsonResponse: DecodedJson,
@@ -60,8 +58,10 @@ def decoded(response: Response) -> Response:
     What has no Content-Type and begins as a web page becomes one: Scrapy takes it for a file where it has a zero byte,
     as all of UTF-16 has.
     """
-    if type(response) in (Response, TextResponse) and _has_no_type(response) and looks_like_html(response.body):
-        response = _as(HtmlResponse, response)
+    if type(response) in (Response, TextResponse) and looks_like_html(response.body):
+        essence = (content_type_of(response) or "").partition(";")[0].strip().lower()
+        if "/" not in essence or essence in ("unknown/unknown", "application/unknown", "*/*"):
+            response = _as(HtmlResponse, response)
     if not isinstance(response, TextResponse):
         return response
     kind = _KINDS.get(type(response))  # a class of the user's own stays
@@ -81,7 +81,6 @@ def content_type_of(response: Response) -> str | None:
 
 
 def robots_tags_of(response: Response) -> list[str]:
-    """Return the X-Robots-Tag headers."""
     return [value.decode("latin-1") for value in response.headers.getlist(ROBOTS_HEADER)]
 
 
@@ -98,7 +97,7 @@ def page_text(response: Response) -> str:
     It is kept with the response, but for large ones: a text may take four times the memory of its body, and the
     response stays for as long as its page is worked on.
     """
-    if isinstance(response, _Decoded) and (response.has_decoded_text or len(response.body) <= _KEPT_BYTES):
+    if isinstance(response, _Decoded) and (response._cached_ubody is not None or len(response.body) <= _KEPT_BYTES):
         return response.text
     return decode(response.body, _encoding_of(response))
 
@@ -132,11 +131,6 @@ def _encoding_of(response: Response) -> str:
     return encoding_of(response.body, content_type_of(response))
 
 
-def _has_no_type(response: Response) -> bool:
-    essence = (content_type_of(response) or "").partition(";")[0].strip().lower()
-    return "/" not in essence or essence in ("unknown/unknown", "application/unknown", "*/*")
-
-
 # The body is stored unpacked, and cookies are nobody else's.
 NOT_STORED_COOKIES = (b"set-cookie", b"set-cookie2")
 _NOT_STORED = {b"content-encoding", b"transfer-encoding", b"content-length", *NOT_STORED_COOKIES}
@@ -153,13 +147,11 @@ def response_of(stored: StoredBody) -> Response:
 
 
 def text_of(stored: StoredBody) -> str:
-    """Return the text of a stored body."""
     assert stored.body is not None
     return decode_page(stored.body, stored.header("content-type"))
 
 
 def body_of(response: Response, fetched_at: str) -> StoredBody:
-    """Return what the ledger keeps of a response."""
     headers = tuple(
         (name.decode("latin-1"), value.decode("latin-1"))
         for name, values in response.headers.items()

@@ -16,13 +16,13 @@ from weakref import WeakSet
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.extensions.feedexport import FeedSlot, ItemFilter, StdoutFeedStorage
+from scrapy.extensions.feedexport import FeedExporter, FeedSlot, ItemFilter, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
 from llmcrawler.core.reporting import WrittenFeed
 from llmcrawler.crawl.arguments import DROP
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.engine.compat import FeedExporterBase, close_spider_soon
+from llmcrawler.engine.compat import close_spider_soon
 from llmcrawler.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _MOST_CHARS = 300  # of what a storage says about its failure
 
 
-class Feeds(FeedExporterBase):
+class Feeds(FeedExporter):
     """Counts what is written; and a feed that is not whole as `feedexport/failed_count/...`, by which the exit status
     goes. The log's errors are not enough for that: Scrapy's counter of them is gone when the feeds are closed.
     """
@@ -107,7 +107,7 @@ class Feeds(FeedExporterBase):
         self._failed.add(slot)
         self._tell_and_close(_shown(slot.uri), error)
 
-    async def close_slot(self, slot: FeedSlot) -> None:
+    async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
         if not (slot.itemcount or (slot.store_empty and slot.batch_id == 1) or self.has_failed(slot)):
             return
         if slot not in self._failed:
@@ -127,7 +127,7 @@ class Feeds(FeedExporterBase):
     async def _store(self, slot: FeedSlot) -> None:
         slot.start_exporting()  # does nothing if that was done for its first item
         await asyncio.to_thread(slot.finish_exporting)  # some write all of their lines now
-        file = self.file_of(slot)
+        file = self._get_file(slot)
         file.flush()
         await ensure_awaitable(slot.storage.store(file))
         if slot in self._lacking:
@@ -175,7 +175,7 @@ def _abandon(slot: FeedSlot) -> None:
     with suppress(Exception):
         slot.finish_exporting()
     with suppress(Exception):
-        file = Feeds.file_of(slot)
+        file = Feeds._get_file(slot)
         if isinstance(slot.storage, StdoutFeedStorage):
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, file.fileno())

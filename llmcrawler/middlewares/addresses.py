@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from scrapy import Request
 from scrapy.crawler import Crawler, CrawlerProcess
-from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, RedirectMiddleware
+from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware, MetaRefreshMiddleware, RedirectMiddleware
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest, NotConfigured
 from scrapy.http import HtmlResponse, Response
 from scrapy.resolver import CachingThreadedResolver
@@ -26,7 +26,6 @@ from llmcrawler.core.frontier import Frontier
 from llmcrawler.core.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.context import ReachableHosts, crawl_of, find_crawl
-from llmcrawler.engine.compat import RedirectHooks
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.responses import head_of, may_refresh
@@ -98,7 +97,13 @@ def source_of(request: Request) -> str | None:
     return context.found_at if context.lease is None else context.lease.task.referer
 
 
-class _InsideTheCrawl(RedirectHooks):
+if TYPE_CHECKING:
+    _RedirectBase = BaseRedirectMiddleware
+else:
+    _RedirectBase = object
+
+
+class _InsideTheCrawl(_RedirectBase):
     """Checks where a leased request is redirected. The page's item stays under the url that was asked for.
 
     A start url may lead to another host, which then belongs to the crawl. A target that has an item of its own is not
@@ -117,21 +122,22 @@ class _InsideTheCrawl(RedirectHooks):
         middleware._addresses, middleware._scope = crawl.hosts.addresses, crawl.admission.scope
         middleware._frontier, middleware._is_list = crawl.frontier, crawl.options.is_list
         middleware._session = crawl.backend.session
-        crawler.signals.connect(middleware._take_in, signals.scope_widened)
+        crawler.signals.connect(middleware._scope.widen, signals.scope_widened)
         return middleware
 
-    def _take_in(self, url: str) -> None:
-        self._scope.widen(url)
-
-    def redirect_target(self, url: str) -> str:
-        """Judge the same host that is asked, and send no password along."""
-        target = with_plain_origin(url)
+    def _build_redirect_request(
+        self, source_request: Request, response: Response, *, url: str, **kwargs: Any
+    ) -> Request:
+        target = with_plain_origin(url)  # the host that is judged is the one that is asked, and gets no password
         if target is None:
             raise ValueError("it leads to no web page")
-        return target
+        return super()._build_redirect_request(source_request, response, url=target, **kwargs)
 
-    def too_many_redirects(self, redirected: Request, error: IgnoreRequest) -> IgnoreRequest:
-        return RequestRefused(RefusalKind.REDIRECT_LOOP, str(error), redirected.url)
+    def _redirect(self, redirected: Request, request: Request, reason: Any) -> Request:
+        try:
+            return super()._redirect(redirected, request, reason)
+        except IgnoreRequest as error:
+            raise RequestRefused(RefusalKind.REDIRECT_LOOP, str(error), redirected.url) from None
 
     async def _admitted(self, result: Request | Response, request: Request) -> Request | Response:
         lease = context_of(request).lease

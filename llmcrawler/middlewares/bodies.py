@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from contextlib import suppress
 from typing import Final, Self
 
 from scrapy import Request
@@ -11,11 +12,11 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
 from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat import BoundedUnpacking, UnpacksTooLarge
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.engine.responses import decoded
 
@@ -27,6 +28,28 @@ _ORDINARY_BYTES: Final = 2 * 2**20  # a larger body waits for its turn, so that 
 _MAX_CODINGS: Final = 5  # as curl has it; a file that unpacks to itself could be unpacked for each of 40,000 of them
 # The meta key of a request whose body is worth nothing when it is cut: Scrapy unpacks what there is of one.
 WHOLE_BODY: Final = "whole_body"
+
+
+class _UnpacksTooLarge(Exception):
+    """Raised when a body has more bytes than it may have when it is unpacked."""
+
+
+class BoundedUnpacking(HttpCompressionMiddleware):
+    """Raises _UnpacksTooLarge for a body of more than `most_bytes` when it is unpacked. What exceeds DOWNLOAD_MAXSIZE
+    is refused as Scrapy refuses it.
+    """
+
+    def __init__(self, *, crawler: Crawler, most_bytes: int) -> None:
+        super().__init__(crawler=crawler)
+        self._most_bytes = most_bytes
+
+    def _handle_encoding(self, body: bytes, content_encoding: list[bytes], max_size: int) -> tuple[bytes, list[bytes]]:
+        if 0 < max_size <= self._most_bytes:
+            return super()._handle_encoding(body, content_encoding, max_size)
+        try:
+            return super()._handle_encoding(body, content_encoding, self._most_bytes)
+        except _DecompressionMaxSizeExceeded as error:
+            raise _UnpacksTooLarge from error
 
 
 class CompressionMiddleware(HttpCompressionMiddleware):
@@ -58,15 +81,11 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         return unpacked
 
     async def _unpacked(self, request: Request, response: Response) -> Request | Response:
-        if len(response.body) <= _INLINE_PACKED_BYTES:
-            try:
+        with suppress(_UnpacksTooLarge):
+            if len(response.body) <= _INLINE_PACKED_BYTES:
                 return self._small.process_response(request, response)
-            except UnpacksTooLarge:
-                pass
-        try:
+        with suppress(_UnpacksTooLarge):
             return await asyncio.to_thread(self._ordinary.process_response, request, response)
-        except UnpacksTooLarge:
-            pass
         most_bytes: int = request.meta.get("download_maxsize", self._max_bytes)
         async with self._intake.unpacking(most_bytes):
             return await asyncio.to_thread(super().process_response, request, response)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from http.cookiejar import Cookie
 from typing import Any, Self
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares import cookies as scrapy_cookies
 from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
 from tldextract import TLDExtract
-
-from llmcrawler.engine.compat import CookiesBase, use_public_suffixes
 
 # As browsers have them (RFC 6265, 6.1, asks for 50 cookies of 4096 bytes at least).
 _MAX_COOKIE_CHARACTERS = 4096
@@ -20,21 +21,21 @@ _MAX_DOMAINS = 1000  # in one jar
 _MAX_IN_A_RESPONSE = 180
 
 
-class CrawlCookiesMiddleware(CookiesBase):
+class CrawlCookiesMiddleware(scrapy_cookies.CookiesMiddleware):
     """Scrapy's middleware with the list of public suffixes that ships with tldextract.
 
     Scrapy asks publicsuffix.org for that list when the first cookie comes, and waits for the answer in the event loop.
     Here it is read in a thread, when a site sets the first cookie: it has 10,000 suffixes, and many crawls see none.
     """
 
-    _split_domain: TLDExtract
+    _suffixes: TLDExtract
     _has_suffixes = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         middleware = super().from_crawler(crawler)
-        middleware._split_domain = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
-        use_public_suffixes(middleware._split_domain)
+        middleware._suffixes = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+        scrapy_cookies._split_domain = middleware._suffixes
         return middleware
 
     async def process_request(self, request: Request, spider: Any = None) -> Request | Response | None:  # type: ignore[override]  # noqa: ARG002 (Scrapy's, which awaits what is awaitable)
@@ -57,14 +58,22 @@ class CrawlCookiesMiddleware(CookiesBase):
 
     async def _load_suffixes(self) -> None:
         if not self._has_suffixes:
-            await asyncio.to_thread(self._split_domain, "example.com")
+            await asyncio.to_thread(self._suffixes, "example.com")
             self._has_suffixes = True
 
-    def accepts(self, cookie: Cookie, kept: dict[str, dict[str, dict[str, Cookie]]]) -> bool:
-        """Tell whether there is room for a cookie; a full jar still takes new values for the names that it has."""
-        if sum(map(len, (cookie.name, cookie.value or "", cookie.path, cookie.domain))) > _MAX_COOKIE_CHARACTERS:
-            return False
-        of_domain = kept.get(cookie.domain)
-        if of_domain is None:
-            return len(kept) < _MAX_DOMAINS
-        return cookie.name in of_domain.get(cookie.path, ()) or sum(map(len, of_domain.values())) < _MAX_COOKIES
+    def _process_cookies(self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request) -> None:
+        for cookie in cookies:
+            if _has_room(cookie, jar._cookies):
+                super()._process_cookies((cookie,), jar=jar, request=request)
+
+
+def _has_room(cookie: Cookie, kept: dict[str, dict[str, dict[str, Cookie]]]) -> bool:
+    """Return whether a cookie may go into the jar, which has `kept` by domain, path and name; a full jar still takes
+    new values for the names that it has.
+    """
+    if sum(map(len, (cookie.name, cookie.value or "", cookie.path, cookie.domain))) > _MAX_COOKIE_CHARACTERS:
+        return False
+    of_domain = kept.get(cookie.domain)
+    if of_domain is None:
+        return len(kept) < _MAX_DOMAINS
+    return cookie.name in of_domain.get(cookie.path, ()) or sum(map(len, of_domain.values())) < _MAX_COOKIES

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from llmcrawler.engine.browser.launching import INSTALL, system_browser
+from llmcrawler.engine.browser.handler import INSTALL, system_browser
 
 BROWSER = system_browser("", shutil.which)
 Test = TypeVar("Test", bound=Callable[..., object])

@@ -1,18 +1,26 @@
-"""Downloads pages with scrapy-playwright: one browser, contexts that take turns, all traffic through the gateway."""
+"""Downloads pages with scrapy-playwright: one browser, contexts that take turns, all traffic through the gateway.
+
+The browser is started when the first page needs it, and again when it has died.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import shutil
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
@@ -24,17 +32,15 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
+from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 
 from llmcrawler.core.urls import origin_of
 from llmcrawler.crawl.configuration import LimitSettings, PolitenessSettings, RenderSettings
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.browser.gateway import Failure, Gateway, Route, Upstream
-from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
+from llmcrawler.engine.browser.gateway import Gateway, Route, Upstream
 from llmcrawler.engine.browser.rendered_page import (
     BrowserHostLimiter,
-    BrowserRequest,
     RenderedPage,
-    RenderRules,
     Traffic,
     TrafficRules,
     links_header,
@@ -44,6 +50,9 @@ from llmcrawler.engine.downloader import NotRendered, PoliteDownloader
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
 from llmcrawler.engine.responses import LINKS_HEADER, ROBOTS_HEADER
+from llmcrawler.errors import BrowserMissing, ConfigError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -91,7 +100,21 @@ class ContextTurns:
         return done
 
 
-logger = logging.getLogger(__name__)
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+INSTALL: Final = "apt-get install chromium, or: playwright install --with-deps chromium"
+_CLOSE_SECONDS: Final = 10.0
+# No traffic but through the gateway, none of the browser's own, and no frames in processes of their own.
+_ARGUMENTS: Final = (
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-remote-fonts",
+    "--blink-settings=imagesEnabled=false",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-features=IsolateOrigins,site-per-process,BackForwardCache,MediaRouter,OptimizationHints,Translate",
+)
+_NO_WAY_OUT: Final = "http://127.0.0.1:9"  # for what the browser asks on its own account; contexts have the gateway
 
 # The browser has its own for these, or the context has them.
 _NOT_PASSED_ON: Final = frozenset(
@@ -100,49 +123,60 @@ _NOT_PASSED_ON: Final = frozenset(
 )
 # Headers about the document as the server sent it, which is not what was rendered.
 _NOT_KEPT: Final = (b"etag", b"last-modified", b"content-length", b"content-encoding", b"transfer-encoding")
-_TRAFFIC: Final = "_traffic"
-_VIEW: Final = "_view"
+_TRAFFIC: Final = "_traffic"  # the state of a page's traffic, in the meta of the request that scrapy-playwright has
+_VIEW: Final = "_view"  # the rendered page
 
 
-class BrowserDownloadHandler(LaunchingHandler):
+def system_browser(chosen: str, find: Callable[[str], str | None]) -> str | None:
+    """Return the path of the chosen browser, else of one of the system's; None for Playwright's own.
+
+    `find` is shutil.which. Raises ConfigError when the chosen one is not there.
+    """
+    if chosen:
+        path = find(chosen)
+        if path is None:
+            raise ConfigError(f"PLAYWRIGHT_EXECUTABLE={chosen}: no such program")
+        return path
+    return next((path for path in map(find, _NAMES) if path is not None), None)
+
+
+class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # scrapy-playwright has no types
     """Renders pages in contexts that take turns. Raises BrowserMissing when there is no browser, and NotRendered for a
     download.
     """
 
     lazy = True
+    _starting: asyncio.Task[None] | None = None
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         crawl = crawl_of(crawler)
         hosts = crawl.hosts
-        render, limits = RenderSettings.of(crawler.settings), LimitSettings.of(crawler.settings)
-        politeness = PolitenessSettings.of(crawler.settings)
-        self._rules = RenderRules(
-            wait_seconds=render.render_wait_seconds, scrolls=render.render_scrolls, clicks=render.render_clicks
-        )
+        self._render_settings = RenderSettings.of(crawler.settings)
+        self._limits = LimitSettings.of(crawler.settings)
+        self._politeness = PolitenessSettings.of(crawler.settings)
         self._sign = crawl.signature_headers
         self._robots = crawl.robots
         self._guard = hosts.addresses if hosts.is_guarded else None
         self._gateway = Gateway(
             self._guard,
-            timeout_seconds=limits.download_timeout,
+            timeout_seconds=self._limits.download_timeout,
             look=hosts.names.addresses,
             checks_proxied=hosts.checks_names,
         )
-        self._turns = ContextTurns(render.render_context_pages)
+        self._turns = ContextTurns(self._render_settings.render_context_pages)
         self._limiter = BrowserHostLimiter(self._room)
-        self._max_bytes = limits.download_maxsize
-        self._obeys_robots = politeness.robotstxt_obey
-        self._robots_agent = politeness.robots_agent
-        self._verifies = limits.download_verify_certificates
         if not logging.getLogger("scrapy-playwright").level:
             logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)  # each failure is a line of the feed
 
     async def download_request(self, request: Request) -> Response:
-        await self.started()
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start())
+        await asyncio.shield(self._starting)
         seconds = request.meta.get("download_timeout") or 30.0
         traffic = self._traffic_of(request)
-        limit = seconds + self._rules.wait_seconds * (1 + self._rules.scrolls) + CLOSE_SECONDS
+        render = self._render_settings
+        limit = seconds + render.render_wait_seconds * (1 + render.render_scrolls) + _CLOSE_SECONDS
         try:
             async with asyncio.timeout(limit):
                 response = await self._render(request, traffic, seconds)
@@ -159,19 +193,86 @@ class BrowserDownloadHandler(LaunchingHandler):
         return response
 
     async def close(self) -> None:
-        await super().close()
+        if self._starting is not None:
+            self._starting.cancel()
+        with suppress(PlaywrightError):
+            await super().close()
         await self._gateway.close()
+
+    # -- the browser --------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        """Raises BrowserMissing when the browser does not start."""
+        try:
+            path = system_browser(self._render_settings.playwright_executable, shutil.which)
+            await self._start_playwright()
+            if path is None:
+                own = Path(self.browser_provider.browser_type.executable_path)
+                if not await asyncio.to_thread(own.exists):
+                    raise BrowserMissing(f"there is no browser: {INSTALL}")
+            self.config.launch_options = {
+                **self.config.launch_options,
+                **({"executable_path": path} if path is not None else {}),
+                "args": [*_ARGUMENTS, *self.config.launch_options.get("args", ())],
+                "proxy": {"server": _NO_WAY_OUT},
+                "env": {**os.environ, "LLM_API_KEY": "", "OPENAI_API_KEY": "", "BOT_AUTH_KEY": ""},
+            }
+            await self._open_browser()
+        except (PlaywrightError, ConfigError) as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise BrowserMissing(f"the browser does not start: {lines[0][:300]} ({INSTALL})") from error
+
+    async def _start_playwright(self) -> None:
+        """Start Playwright's process, in a session of its own: Ctrl-C, and the SIGTERM of `timeout`, reach all
+        processes of the crawl's group, and pages in flight would be lost.
+        """
+        start = asyncio.create_subprocess_exec
+        asyncio.create_subprocess_exec = partial(start, start_new_session=True)  # Playwright has no option for it
+        try:
+            await self._launch()
+        finally:
+            asyncio.create_subprocess_exec = start
+
+    async def _open_browser(self) -> None:
+        """Open the browser in its sandbox where there can be one: never as root, and not in every container."""
+        self.config.launch_options.setdefault("chromium_sandbox", os.geteuid() != 0)
+        try:
+            await self._maybe_launch_browser()
+        except PlaywrightError:
+            if not self.config.launch_options["chromium_sandbox"]:
+                raise
+            logger.warning("The browser starts without its sandbox: it does not start with it")
+            self.config.launch_options["chromium_sandbox"] = False
+            await self._maybe_launch_browser()
+        logger.info("A browser is open: pages that need it are rendered (%s)", self.browser.version)
+
+    async def forget_if_gone(self) -> None:
+        """Start all anew when Playwright's own process has died. A browser that dies alone is noticed by others."""
+        browser = getattr(self, "browser", None)
+        if browser is None or not browser.is_connected():
+            return
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await (await browser.new_browser_cdp_session()).detach()
+        except (PlaywrightError, TimeoutError):
+            if browser.is_connected() and getattr(self, "browser", None) is browser:
+                logger.warning("The browser has gone without a word: it is started anew")
+                del self.browser
+                self.context_wrappers.clear()
+                self._starting = None
 
     # -- one page -----------------------------------------------------------------------------------------------------
 
     async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response:
         """Return the rendered response. Raises NotRendered for a download."""
         place = "" if self._guard is None else self._guard.private_place_of(request.url)
+        proxy = request.meta.get("proxy")
+        upstream = Upstream(proxy, request.headers.get(b"Proxy-Authorization")) if proxy else None
         agent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
-        port = await self._gateway.port(Route(_upstream(request), place))
+        port = await self._gateway.port(Route(upstream, place))
         name = self._turns.enter(f"{port} {agent}")
         inner = self._inner(request, traffic, name, port, seconds)
-        work = asyncio.ensure_future(self.render(inner))
+        work = asyncio.ensure_future(self._download_request(inner))
         leaving = asyncio.ensure_future(traffic.left.wait())
         try:
             await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -193,18 +294,16 @@ class BrowserDownloadHandler(LaunchingHandler):
             "proxy": {"server": f"http://127.0.0.1:{port}"},
             "service_workers": "block",
             "accept_downloads": False,
-            "ignore_https_errors": not self._verifies,
+            "ignore_https_errors": not self._limits.download_verify_certificates,
             "viewport": {"width": 1280, "height": 1600},
             "reduced_motion": "reduce",
         }
-        agent, language = request.headers.get(b"User-Agent"), request.headers.get(b"Accept-Language")
-        if agent:
-            options["user_agent"] = agent.decode("latin-1")
-        if language:
-            options["extra_http_headers"] = {"Accept-Language": language.decode("latin-1")}
         going: dict[str, Any] = {"wait_until": "domcontentloaded", "timeout": 1000 * seconds}
-        referer = request.headers.get(b"Referer")
-        if referer:
+        if agent := request.headers.get(b"User-Agent"):
+            options["user_agent"] = agent.decode("latin-1")
+        if language := request.headers.get(b"Accept-Language"):
+            options["extra_http_headers"] = {"Accept-Language": language.decode("latin-1")}
+        if referer := request.headers.get(b"Referer"):
             going["referer"] = referer.decode("latin-1")
         meta = {
             "playwright": True,
@@ -216,19 +315,19 @@ class BrowserDownloadHandler(LaunchingHandler):
         }
         return request.replace(meta=meta)
 
-    async def work_on_page(self, request: Request, page: Page) -> Response:
+    async def _download_request_with_page(self, request: Request, page: Page, spider: Spider) -> Response:
         """Render the page. scrapy-playwright would encode it again with whatever codec of Python's it names."""
-        answer = await self.go(request, page)
+        answer, _download = await self._get_response_and_download(request, page, spider)
         headers = Headers(await answer.all_headers() if answer is not None else None)
         headers.pop("Content-Encoding", None)
         if answer is not None:  # in one header after another, one robot's name would be for what was said to all
             headers.setlist(ROBOTS_HEADER, await answer.header_values(ROBOTS_HEADER))
         traffic: Traffic = request.meta[_TRAFFIC]
-        if not traffic.is_watched:
+        if traffic.session is None:
             raise PlaywrightError("the page's requests could not be watched; the log says why")
         body = b""
         if await page.evaluate("document.contentType") in ("text/html", "application/xhtml+xml"):
-            request.meta[_VIEW] = await view(page, traffic, self._rules)
+            request.meta[_VIEW] = await view(page, traffic, self._render_settings)
         else:
             body = (await page.content()).encode("utf-8", "replace")
         kind = responsetypes.from_args(headers=headers, url=page.url, body=body)
@@ -243,14 +342,13 @@ class BrowserDownloadHandler(LaunchingHandler):
         if seen is None:
             return response.replace(request=request)
         body = seen.html.encode("utf-8", "replace")
-        if len(body) > self._max_bytes > 0:
+        if len(body) > self._limits.download_maxsize > 0:
             raise DownloadCancelledError("the rendered page is larger than DOWNLOAD_MAXSIZE")
         headers = Headers(response.headers)
         for header in (*_NOT_KEPT, LINKS_HEADER.encode()):
             headers.pop(header, None)
         headers[b"Content-Type"] = b"text/html; charset=utf-8"
-        links = links_header(seen.links, response.url)
-        if links:
+        if links := links_header(seen.links, response.url):
             headers[LINKS_HEADER] = links
         for said in seen.robots:
             headers.appendlist(ROBOTS_HEADER, said.encode("latin-1", "replace"))
@@ -261,21 +359,22 @@ class BrowserDownloadHandler(LaunchingHandler):
     async def _leave(self, name: str, traffic: Traffic) -> None:
         traffic.detach()
         with suppress(PlaywrightError, TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 if traffic.page is not None and not traffic.page.is_closed():
                     await traffic.page.close()
         for done in self._turns.leave(name):
             wrapper = self.context_wrappers.get(done)
             if wrapper is not None:
                 with suppress(PlaywrightError, TimeoutError):
-                    async with asyncio.timeout(CLOSE_SECONDS):
+                    async with asyncio.timeout(_CLOSE_SECONDS):
                         await wrapper.context.close()
 
     # -- what a page may do -------------------------------------------------------------------------------------------
 
     def _traffic_of(self, request: Request) -> Traffic:
+        guard = self._guard
         rules = TrafficRules(
-            refuse_url=lambda url, source: None if self._guard is None else self._guard.reason_to_refuse(url, source),
+            refuse_url=lambda url, source: None if guard is None else guard.reason_to_refuse(url, source),
             is_forbidden=self._is_forbidden,
         )
         headers = {
@@ -283,18 +382,17 @@ class BrowserDownloadHandler(LaunchingHandler):
             for name, values in request.headers.items()
             if name.lower() not in _NOT_PASSED_ON
         }
-        url = request.url.partition("#")[0]
-
-        def more_headers(ask: BrowserRequest) -> dict[str, str]:
-            return {**(headers if ask.is_page else {}), **self._sign(ask.method, ask.url)}
-
-        return Traffic(url, rules, self._limiter, more_headers, lambda reason: self._count(f"blocked/{reason}"))
+        return Traffic(
+            request.url.partition("#")[0],
+            rules,
+            self._limiter,
+            more_headers=lambda ask: {**(headers if ask.is_page else {}), **self._sign(ask.method, ask.url)},
+            count=lambda reason: self.stats.inc_value(f"llmcrawler/content/rendering/blocked/{reason}"),
+        )
 
     def _is_forbidden(self, url: str) -> bool:
-        if not self._obeys_robots:
-            return False
-        parser = self._robots.last(origin_of(url))
-        return parser is not None and not parser.allowed(url, self._robots_agent)
+        parser = self._robots.last(origin_of(url)) if self._politeness.robotstxt_obey else None
+        return parser is not None and not parser.allowed(url, self._politeness.robots_agent)
 
     def _room(self, host: str) -> int:
         """Return how many requests the browser may have at a host, beside those of the downloader."""
@@ -306,27 +404,24 @@ class BrowserDownloadHandler(LaunchingHandler):
             return int(downloader.domain_concurrency)
         return int(slot.concurrency) - sum(1 for one in slot.transferring if not one.meta.get(RENDER))
 
-    def _count(self, name: str) -> None:
-        self.stats.inc_value(f"llmcrawler/content/rendering/{name}")
-
     def _failed(self, request: Request) -> Exception | None:
         """Return the failure that the gateway has seen, as an error of Scrapy's."""
         failure = self._gateway.failure(request.url)
-        return None if failure is None else _exception_of(failure, request)
+        if failure is None:
+            return None
+        if failure.kind == "private_address":
+            return RequestRefused(RefusalKind.PRIVATE_ADDRESS, failure.message)
+        if failure.kind == "proxy":
+            proxy = request.meta.get("proxy")
+            return TunnelError(f"Could not open CONNECT tunnel with proxy {proxy} [{failure.message}]")
+        return _ERRORS.get(failure.kind, DownloadFailedError)(failure.message)
 
 
-def _upstream(request: Request) -> Upstream | None:
-    proxy = request.meta.get("proxy")
-    return Upstream(proxy, request.headers.get(b"Proxy-Authorization")) if proxy else None
-
-
-def _exception_of(failure: Failure, request: Request) -> Exception:
-    if failure.kind == "private_address":
-        return RequestRefused(RefusalKind.PRIVATE_ADDRESS, failure.message)
-    if failure.kind == "proxy":
-        return TunnelError(f"Could not open CONNECT tunnel with proxy {request.meta.get('proxy')} [{failure.message}]")
-    kinds = {"dns": CannotResolveHostError, "refused": DownloadConnectionRefusedError, "timeout": DownloadTimeoutError}
-    return kinds.get(failure.kind, DownloadFailedError)(failure.message)
+_ERRORS: Final = {
+    "dns": CannotResolveHostError,
+    "refused": DownloadConnectionRefusedError,
+    "timeout": DownloadTimeoutError,
+}
 
 
 def _error_of(error: PlaywrightError) -> Exception:

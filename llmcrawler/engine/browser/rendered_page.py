@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from playwright.async_api import CDPSession, Page
+from playwright.async_api import CDPSession, Download, Page
 from playwright.async_api import Error as PlaywrightError
 from scrapy import Request
 
 from llmcrawler.core.content import robots_metas
 from llmcrawler.core.urls import normalise_with_route, route_of
+from llmcrawler.crawl.configuration import RenderSettings
 
 
 class BrowserHostLimiter:
@@ -141,7 +142,7 @@ class Traffic:
         self._held: dict[str, tuple[str, asyncio.TimerHandle]] = {}
         self._hops: dict[str, str] = {}  # where requests on their way went last, to tell what redirects them
         self._tasks: set[asyncio.Task[None]] = set()
-        self._session: CDPSession | None = None
+        self.session: CDPSession | None = None  # set once requests are watched
         self._main_frame = ""
         self._documents = 0
         self._document_id = ""
@@ -151,14 +152,10 @@ class Traffic:
     def is_quiet(self) -> bool:
         return not self._held and not self._tasks
 
-    @property
-    def is_watched(self) -> bool:
-        return self._session is not None
-
     async def attach(self, page: Page, _request: Request) -> None:
         """Watch a new page; scrapy-playwright calls it before the page goes anywhere."""
         self.page = page
-        page.on("download", lambda _download: self._note_download())
+        page.on("download", self._note_download)
         await page.add_init_script(PREPARE)
         session = await page.context.new_cdp_session(page)
         tree = await session.send("Page.getFrameTree")
@@ -170,7 +167,7 @@ class Traffic:
         await session.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
         await session.send("Fetch.enable", {"patterns": [{"urlPattern": "*"}]})
         await page.unroute("**")
-        self._session = session
+        self.session = session
 
     def detach(self) -> None:
         for task in list(self._tasks):
@@ -180,7 +177,7 @@ class Traffic:
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def _note_download(self) -> None:
+    def _note_download(self, _download: Download) -> None:
         self.is_download = True
         self.left.set()
 
@@ -210,8 +207,14 @@ class Traffic:
         self._release(request_id)  # where it was redirected from is done with
         try:
             reason = self._rules.reason_to_block(ask, probing=self.probing)
-            if is_page and self._documents and not self._is_reload(ask.url):
-                self._go(ask.url)
+            # Some pages ask for themselves again after setting a cookie.
+            is_reload = not self.probing and ask.url == self._url and self._documents <= _MAX_RELOADS
+            if is_page and self._documents and not is_reload:
+                if self.probing:
+                    self.probed.append(ask.url)
+                else:
+                    self.sent_to = ask.url
+                    self.left.set()
                 await self._answer("Fetch.failRequest", event, {"errorReason": "Aborted"})
             elif reason is not None:
                 self._count(reason)
@@ -237,22 +240,8 @@ class Traffic:
         await self._answer("Fetch.continueRequest", event, options)
 
     async def _answer(self, method: str, event: dict[str, Any], options: dict[str, Any]) -> None:
-        assert self.page is not None
-        session = self._session
-        if session is None:  # `attach` has not ended yet, and nothing went out before it has
-            return
-        await session.send(method, {"requestId": event["requestId"], **options})
-
-    def _is_reload(self, url: str) -> bool:
-        """Return whether a page asks for itself again, as some do after setting a cookie."""
-        return not self.probing and url == self._url and self._documents <= _MAX_RELOADS
-
-    def _go(self, url: str) -> None:
-        if self.probing:
-            self.probed.append(url)
-        else:
-            self.sent_to = url
-            self.left.set()
+        if self.session is not None:  # else `attach` has not ended yet, and nothing went out before it has
+            await self.session.send(method, {"requestId": event["requestId"], **options})
 
     def _release(self, request_id: str) -> None:
         held = self._held.pop(request_id, None)
@@ -464,17 +453,6 @@ _RESTLESS_SECONDS: Final = 2.0  # nothing under way for so long: what still chan
 
 
 @dataclass(frozen=True, slots=True)
-class RenderRules:
-    """Rules of a look. `wait_seconds`: the longest wait for the content, and for each step of `scrolls`. `clicks` at
-    most on what may be links.
-    """
-
-    wait_seconds: float
-    scrolls: int
-    clicks: int
-
-
-@dataclass(frozen=True, slots=True)
 class RenderedPage:
     """A rendered page. `links` are those that `html` does not show, `robots` what the HTML that the server sent says to
     robots, as X-Robots-Tag headers.
@@ -485,19 +463,24 @@ class RenderedPage:
     robots: tuple[str, ...]
 
 
-async def view(page: Page, traffic: Traffic, rules: RenderRules) -> RenderedPage:
-    await _settle(page, traffic, rules.wait_seconds)
+async def view(page: Page, traffic: Traffic, settings: RenderSettings) -> RenderedPage:
+    await _settle(page, traffic, settings.render_wait_seconds)
     passed: list[str] = []
-    for _ in range(rules.scrolls):
+    for _ in range(settings.render_scrolls):
         passed += await page.evaluate(LINKS)  # long lists drop what has been scrolled past
-        if not await _load_more(page, traffic, rules.wait_seconds):
+        before = await page.evaluate(SIZE)
+        await page.evaluate(MORE)
+        await asyncio.sleep(_QUIET_SECONDS)  # a page may look where it stands some frames later
+        await _settle(page, traffic, settings.render_wait_seconds)
+        after = await page.evaluate(SIZE)
+        if after["items"] <= before["items"] and after["height"] <= before["height"]:
             break
     html: str = await page.evaluate(SNAPSHOT)
     said = robots_metas(await page.evaluate(METAS))
     shown = dict.fromkeys(await page.evaluate(LINKS))
     passed += filter(route_of, shown)  # in plain pages they are none
     traffic.probing = True
-    found = [*passed, *await page.evaluate(PROBE, rules.clicks), *traffic.probed]
+    found = [*passed, *await page.evaluate(PROBE, settings.render_clicks), *traffic.probed]
     links = tuple(url for url in dict.fromkeys(found) if url not in shown or route_of(url))
     return RenderedPage(html, links, tuple(f"{name}: {' '.join(text.split())}" for name, text in said.items()))
 
@@ -515,13 +498,3 @@ async def _settle(page: Page, traffic: Traffic, seconds: float) -> None:
             continue
         if look["quiet"] >= 1000 * _QUIET_SECONDS or quiet_seconds >= _RESTLESS_SECONDS:
             return
-
-
-async def _load_more(page: Page, traffic: Traffic, seconds: float) -> bool:
-    """Scroll once, and return whether that brought more."""
-    before = await page.evaluate(SIZE)
-    await page.evaluate(MORE)
-    await asyncio.sleep(_QUIET_SECONDS)  # a page may look where it stands some frames later
-    await _settle(page, traffic, seconds)
-    after = await page.evaluate(SIZE)
-    return bool(after["items"] > before["items"] or after["height"] > before["height"])

@@ -9,7 +9,7 @@ import pytest
 
 from llmcrawler.core.urls import AddressGuard, place_of
 from llmcrawler.engine.browser.gateway import Gateway, Route, Upstream
-from llmcrawler.engine.browser.launching import system_browser
+from llmcrawler.engine.browser.handler import system_browser
 from llmcrawler.engine.browser.rendered_page import BrowserHostLimiter
 from llmcrawler.errors import ConfigError
 from tests.servers.mock_site import MockSite

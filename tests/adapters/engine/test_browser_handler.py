@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Error as PlaywrightError
 
 from llmcrawler.engine.browser.handler import BrowserDownloadHandler
+from tests.adapters.stubs import stub
 
 
 class Browser:
@@ -33,3 +34,19 @@ def test_a_browser_that_does_not_answer_is_started_anew_and_one_that_does_is_kep
     assert hasattr(handler, "browser") is answers
     assert handler._starting == ("started" if answers else None)
     assert bool(handler.context_wrappers) is answers
+
+
+async def test_playwrights_process_is_started_in_a_session_of_its_own(monkeypatch):
+    started: list[dict[str, Any]] = []
+
+    async def start(*_arguments, **options):
+        started.append(options)
+
+    async def launch():
+        await asyncio.create_subprocess_exec("node", "run-driver")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
+    handler: Any = stub(_launch=launch)
+    await BrowserDownloadHandler._start_playwright(handler)
+    assert started == [{"start_new_session": True}]
+    assert asyncio.create_subprocess_exec is start

@@ -1,4 +1,4 @@
-"""What is private of Scrapy's engine and scraper."""
+"""What this project asks of Scrapy's engine, scraper and commands."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from scrapy import Request, Spider, signals
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
-from scrapy.core.scraper import Scraper
-from scrapy.crawler import AsyncCrawlerRunner, Crawler, CrawlerProcessBase
+from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
 from llmcrawler.engine import compat
-from tests.adapters.engine.compat.private_names import URL, crawler_with
 from tests.adapters.stubs import stub
+
+URL = "http://a.test/"
 
 
 class Opened:
     """A crawler whose engine has a spider, as a crawl has it, and does nothing."""
 
     def __init__(self) -> None:
-        self.crawler = crawler_with(SCHEDULER=Scheduler)
+        handlers = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
+        self.crawler: Any = get_crawler(Spider, {"DOWNLOAD_HANDLERS": handlers, "SCHEDULER": Scheduler})
         self.crawler.spider = self.crawler._create_spider("test")
         self.scheduled: list[int] = []
 
@@ -180,12 +182,6 @@ async def test_what_comes_of_a_response_is_observed_from_before_its_callback_unt
         await maybe_deferred_to_future(opened.crawler.engine.scraper.enqueue_scrape(Response(URL), request))
     assert seen == [f"begin {URL} 200", f"item {URL}", f"end {URL}"]
     assert not current.get()
-
-
-def test_what_is_called_is_there():
-    assert hasattr(Scraper, "_check_if_closing")
-    assert "self._signal_shutdown" in inspect.getsource(CrawlerProcessBase._setup_reactor)
-    assert "self._signal_kill" in inspect.getsource(CrawlerProcessBase._signal_shutdown)
 
 
 async def test_a_crawl_that_ends_with_failure_makes_scrapys_commands_exit_with_1():

@@ -1,4 +1,4 @@
-"""What is private of HTTP/1.1 as Scrapy and Twisted speak it."""
+"""Connections, tunnels and answers of HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -9,58 +9,11 @@ from scrapy.core.downloader.handlers import http11
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.web import _newclient
-from twisted.web.client import URI, HTTPConnectionPool, ResponseFailed
-from twisted.web.http import _ChunkedTransferDecoder
+from twisted.web.client import URI, ResponseFailed
 from twisted.web.http_headers import Headers
 
-from llmcrawler.engine import http_downloads as compat_http11
-from tests.adapters.engine.compat.private_names import check_overridden, check_read
+from llmcrawler.engine import http_downloads
 from tests.adapters.stubs import stub
-
-
-@pytest.mark.parametrize(
-    ("base", "original", "names"),
-    [
-        (compat_http11.ClientProtocol, _newclient.HTTP11ClientProtocol, ["_finishResponse"]),
-        (compat_http11.JoinedChunks, _ChunkedTransferDecoder, ["_dataReceived_CHUNK_LENGTH"]),
-        (compat_http11.PageAgent, http11._ScrapyAgent, ["_get_agent", "_cb_bodyready"]),
-    ],
-)
-def test_what_is_overridden_is_there_with_the_same_parameters(base, original, names):
-    check_overridden(base, original, names)
-
-
-@pytest.mark.parametrize(
-    ("owner", "names"),
-    [
-        (http11, {"_LenientHTTP11ClientFactory", "_LenientHTTP11ClientProtocol", "_LenientHTTPClientParser"}),
-        (http11._TunnelingTCP4ClientEndpoint, {"connect", "requestTunnel", "processProxyResponse"}),
-        (http11._TunnelingAgent, {"_getEndpoint"}),
-        (_newclient.HTTPClientParser, {"_transferDecoders"}),
-    ],
-)
-def test_what_is_called_is_there(owner, names):
-    assert not {name for name in names if not hasattr(owner, name)}
-
-
-@pytest.mark.parametrize(
-    ("owner", "names"),
-    [
-        (
-            http11.HTTP11DownloadHandler,
-            "_pool _contextFactory _bind_address _default_maxsize _default_warnsize _fail_on_dataloss _crawler",
-        ),
-        (http11._ScrapyAgent, "_timeout_cl"),
-        (http11._TunnelingAgent, "_proxyConf _contextFactory _endpointFactory _reactor"),
-        (http11._TunnelingTCP4ClientEndpoint, "_connectBuffer _tunnelReadyDeferred _protocol _host _port"),
-        (HTTPConnectionPool, "_factory"),
-        (_newclient.HTTP11ClientProtocol, "_parser"),
-        (http11._LenientHTTP11ClientFactory, "_quiescentCallback"),
-        (_ChunkedTransferDecoder, "_buffer _start _maxTrailerHeadersSize"),
-    ],
-)
-def test_what_is_read_of_objects_is_in_their_code(owner, names):
-    check_read(owner, names.split())
 
 
 class Intake:
@@ -75,14 +28,14 @@ class Intake:
 def test_a_connection_tells_where_an_answer_ends_and_is_known_by_its_response():
     answers: list[Any] = []
     intake = Intake()
-    protocol = compat_http11.ClientProtocol(lambda _: None, intake, lambda *_: {})  # type: ignore[arg-type]
+    protocol = http_downloads.ClientProtocol(lambda _: None, intake, lambda *_: {})  # type: ignore[arg-type]
     protocol.makeConnection(StringTransport())
     request = _newclient.Request(b"GET", b"/", Headers({b"host": [b"a.test"]}), None, persistent=True)
     protocol.request(request).addCallback(answers.append)
     assert (protocol._is_receiving, intake.ended) == (True, 0)
-    assert type(protocol._parser) is compat_http11.HeadParser
+    assert type(protocol._parser) is http_downloads.HeadParser
     protocol.dataReceived(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
-    assert getattr(answers[0], compat_http11._PROTOCOL) is protocol
+    assert getattr(answers[0], http_downloads._PROTOCOL) is protocol
     protocol.dataReceived(b"ok")
     assert (protocol._is_receiving, intake.ended) == (False, 1)
 
@@ -99,7 +52,7 @@ def test_headers_are_added_anew_each_time_that_a_request_is_sent():
     headers = Headers({b"host": [b"a.test"]})
     request = _newclient.Request._construct(b"GET", b"/page?x=1", headers, None, True, uri)
     for number in (1, 2):
-        protocol = compat_http11.ClientProtocol(lambda _: None, Intake(), sign)  # type: ignore[arg-type]
+        protocol = http_downloads.ClientProtocol(lambda _: None, Intake(), sign)  # type: ignore[arg-type]
         protocol.makeConnection(transport := StringTransport())
         protocol.request(request)
         lines = [line for line in transport.value().split(b"\r\n") if line.startswith(b"Number")]
@@ -107,17 +60,17 @@ def test_headers_are_added_anew_each_time_that_a_request_is_sent():
 
 
 def test_faults_in_an_answer_are_told_from_other_failures():
-    fault = compat_http11._answer_fault("too long")
-    assert compat_http11.fault_in_answer(ResponseFailed([Failure(fault)])) == "no HTTP: 'too long'"
-    assert compat_http11.fault_in_answer(ResponseFailed([Failure(OSError("gone"))])) is None
-    assert compat_http11.fault_in_answer(None) is None
+    fault = http_downloads._answer_fault("too long")
+    assert http_downloads.fault_in_answer(ResponseFailed([Failure(fault)])) == "no HTTP: 'too long'"
+    assert http_downloads.fault_in_answer(ResponseFailed([Failure(OSError("gone"))])) is None
+    assert http_downloads.fault_in_answer(None) is None
 
 
 class Tunnel:
     """A connection to a proxy that a tunnel is asked of."""
 
     def __init__(self) -> None:
-        self.endpoint = compat_http11._Tunnel(
+        self.endpoint = http_downloads._Tunnel(
             reactor=stub(connectTCP=self._connect),
             host=b"a.test",  # type: ignore[arg-type] # Twisted says str, and takes what Scrapy gives it
             port=443,
