@@ -11,12 +11,12 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -34,6 +34,7 @@ from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages, crawl_of
+from llmcrawler.crawl.job import Job
 from llmcrawler.engine.compat import close_spider_soon, process_item, wake_engine
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.failures import error_page, spider_line, unasked_line
@@ -68,33 +69,7 @@ def idle_hosts(downloader: PoliteDownloader, waiting: Collection[str]) -> tuple[
     return held, min(gaps, default=None)
 
 
-def held_by_host(
-    downloader: PoliteDownloader,
-    queues: Sequence[HostQueues[Any]],
-    leases: Iterable[Lease],
-    wanted: Callable[[str], int],
-) -> Counter[str]:
-    """Count what is held of each host: handed to the downloader, in one of the queues, or just leased. A host that
-    wants more or less than a new one (`wanted("")`) has so many less or more: a frontier is told one number for all.
-    """
-    usual, fetching = wanted(""), downloader.fetching
-    held = Counter({host: count + usual - wanted(host) for host, count in fetching.items()})
-    for one in queues:
-        for host in one:
-            if host not in held:
-                held[host] = usual - wanted(host)
-            held[host] += one.count(host)
-    held.update(lease.task.host for lease in leases)
-    return held
-
-
 logger = logging.getLogger(__name__)
-
-
-class LeasingSpider(Protocol):
-    """A spider whose urls come from the frontier."""
-
-    def request_of(self, lease: Lease) -> Request: ...
 
 
 @dataclass(eq=False)
@@ -144,23 +119,38 @@ class FrontierScheduler(BaseScheduler):
                 crawler.spidercls.name,
             )
         crawl = crawl_of(crawler)
-        budget = PageBudget(crawl.options.max_pages)
-        sites = SiteBudgets(crawl.backend.frontier, crawl.options.max_pages_per_site)
-        parts = (crawl.admission, crawl.understanding.templates, crawl.arriving_pages, crawl.focused_crawl)
-        return cls(crawler, crawl.backend, budget, sites, *parts)
+        return cls(
+            crawler,
+            crawl.backend,
+            PageBudget(crawl.options.max_pages),
+            SiteBudgets(crawl.backend.frontier, crawl.options.max_pages_per_site),
+            crawl.admission,
+            crawl.understanding.templates,
+            crawl.arriving_pages,
+            crawl.focused_crawl,
+        )
 
     # -- Scrapy's interface -------------------------------------------------------------------------------------------
 
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
         check_downloader(self.crawler)
         self._downloader.on_room = self._note_room
-        return deferred_from_coro(self._open_or_close())
+
+        async def open_or_close() -> None:
+            try:
+                await self._open()
+            except StorageFailed:  # the log says why
+                close_spider_soon(self.crawler, "storage_failed")
+
+        return deferred_from_coro(open_or_close())
 
     def close(self, reason: str) -> Deferred[None] | None:
         return deferred_from_coro(self._close(reason))
 
     def enqueue_request(self, request: Request) -> bool:
-        if (self._is_stopping and self._end_untried(request)) or self._is_lost(request):
+        lease = context_of(request).lease
+        is_lost = self.backend.session is not None and lease is not None and not self.holds(lease)
+        if (self._is_stopping and self._end_untried(request)) or is_lost:  # another worker has the url by now
             return True
         if not self._delayed.hold(request):
             self._waiting.put(self._downloader.get_slot_key(request), request)
@@ -180,10 +170,10 @@ class FrontierScheduler(BaseScheduler):
         if lease.task.fault or lease.is_lost:  # there is nothing to ask for
             process_item(self.crawler, unasked_line(self.crawler, lease))
             return self.next_request()
-        spider: LeasingSpider = self.crawler.spider  # type: ignore[assignment]  # others have no leases
-        request = spider.request_of(lease)
-        update_context(request, lease=lease)
-        return request
+        spider: Any = self.crawler.spider
+        leased: Request = spider.request_of(lease)  # it has leases, so it has this
+        update_context(leased, lease=lease)
+        return leased
 
     def has_pending_requests(self) -> bool:
         here = self._waiting or self._delayed or self._buffer or self._is_leasing
@@ -279,22 +269,15 @@ class FrontierScheduler(BaseScheduler):
         if job is not None and not job.resumed.is_new:
             await job.restore(self.admission, self._relearn)
             self.sites.start(await job.counts_by_host())
-            self._resume_budget()
+            self._resume_budget(job)
         self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
-
-    async def _open_or_close(self) -> None:
-        try:
-            await self._open()
-        except StorageFailed:  # the log says why
-            close_spider_soon(self.crawler, "storage_failed")
 
     def _relearn(self, connection: JobConnection) -> None:
         if self.focused_crawl is not None:
             restore_link_scorer(connection, self.focused_crawl)
 
-    def _resume_budget(self) -> None:
-        assert self.backend.job is not None
-        self.budget.resume(self.backend.job.resumed)
+    def _resume_budget(self, job: Job) -> None:
+        self.budget.resume(job.resumed)
 
     async def _keep_filled(self) -> None:
         with suppress(StorageFailed):
@@ -385,7 +368,18 @@ class FrontierScheduler(BaseScheduler):
         return self._downloader.wanted(host, most)
 
     def _held(self, leases: Iterable[Lease] = ()) -> Counter[str]:
-        return held_by_host(self._downloader, (self._buffer, self._waiting), leases, self._per_host)
+        """Count what is held of each host: handed to the downloader, in one of the queues, or just leased. A host that
+        wants more or less than a new one has so many less or more: a frontier is told one number for all.
+        """
+        usual, fetching = self._per_host(), self._downloader.fetching
+        held = Counter({host: count + usual - self._per_host(host) for host, count in fetching.items()})
+        for queue in (self._buffer, self._waiting):
+            for host in queue:
+                if host not in held:
+                    held[host] = usual - self._per_host(host)
+                held[host] += queue.count(host)
+        held.update(lease.task.host for lease in leases)
+        return held
 
     def _note_room(self, host: str) -> None:
         has_room = self._downloader.has_room
@@ -404,11 +398,6 @@ class FrontierScheduler(BaseScheduler):
             else:
                 found.append(request)
         return found
-
-    def _is_lost(self, request: Request) -> bool:
-        """Return whether another worker has the url of a request by now."""
-        lease = context_of(request).lease
-        return self.backend.session is not None and lease is not None and not self.holds(lease)
 
     def _end_untried(self, request: Request) -> bool:
         """Give a line to the url of a request that was sent before and will not be again; return whether it was."""
@@ -476,15 +465,13 @@ class FrontierScheduler(BaseScheduler):
         except StorageFailed:
             return
         self.templates.note_progress()
-        if self._refund(lease, outcome):
+        if outcome.is_dead and not lease.task.fault:  # such a page does not count, and gives its place back
+            has_one_more = self.sites.refund(lease) | self.budget.refund()
+        else:
+            has_one_more = outcome.is_duplicate and self.sites.refund_duplicate(lease) | self.budget.refund_duplicate()
+        if has_one_more:
             self._refill.set()
         self._count()
-
-    def _refund(self, lease: Lease, outcome: Outcome) -> bool:
-        """Give the place of a page back that does not count; return whether there is one more now."""
-        if outcome.is_dead and not lease.task.fault:
-            return self.sites.refund(lease) | self.budget.refund()
-        return outcome.is_duplicate and self.sites.refund_duplicate(lease) | self.budget.refund_duplicate()
 
     def _count(self) -> None:
         assert self.crawler.stats is not None

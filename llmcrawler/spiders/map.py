@@ -33,6 +33,7 @@ from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.arguments import MapOptions
 from llmcrawler.crawl.configuration import LimitSettings
+from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.task_lists import CaptureIndex
 from llmcrawler.engine.compat import close_spider_soon, is_closing, settle_scraper, wake_engine
 from llmcrawler.engine.failures import OVERLOAD_STATUSES, RefusalKind, error_page, failure_kind, response_fault
@@ -100,7 +101,7 @@ class MapScheduler(FrontierScheduler):
         if self.backend.job is not None:
             self.budget.spent = await self.backend.job.ledger.tried_count()
 
-    def _resume_budget(self) -> None:
+    def _resume_budget(self, job: Job) -> None:
         """Do nothing: most lines of earlier runs were no pages, and `_open` counts those that were."""
 
     async def _fill(self) -> None:
