@@ -50,31 +50,14 @@ KEEP: Final = "keep"
 NO_LIMIT: Final = sys.maxsize  # of max_pages
 
 
-class ListFaults:
-    """Counts the entries of a list that cannot be fetched; `keeps` them as well."""
-
-    def __init__(self, *, keeps: bool) -> None:
-        self._keeps = keeps
-        self._count = 0
-        self._first = ""
-        self.tasks: list[ListedTask] = []
-
-    def takes(self, task: ListedTask) -> bool:
-        if task.fault:
-            self._count += 1
-            self._first = self._first or task.fault
-            if self._keeps:
-                self.tasks.append(task)
-        return bool(task.fault)
-
-    def values(self, argument: str, fetched: int) -> dict[str, str]:
-        """Return what is said of them at the start. Raises ConfigError where there is nothing else in the list."""
-        if not fetched:
-            raise ConfigError(f"{argument}: {self._first or 'there is nothing in it to fetch'}")
-        if not self._count:
-            return {}
-        told = f"{argument}: {self._count:,} of {self._count + fetched:,} entries cannot be fetched, and each gets a"
-        return {"list_fault": f"{told} line with its error, as {self._first}"}
+def _told_faults(argument: str, fetched: int, faults: int, first: str) -> str:
+    """Say how many entries of a list cannot be fetched, as the `first`. Raises ConfigError where no other is in it."""
+    if not fetched:
+        raise ConfigError(f"{argument}: {first or 'there is nothing in it to fetch'}")
+    if not faults:
+        return ""
+    told = f"{argument}: {faults:,} of {faults + fetched:,} entries cannot be fetched, and each gets a line"
+    return f"{told} with its error, as {first}"
 
 
 def _of_text(read: Callable[[str], Any]) -> BeforeValidator:
@@ -155,14 +138,12 @@ class ExploreOptions(BaseModel):
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(given.get("urls"), str):
             return given
-        listed, faults = open_list("urls", given["urls"]), ListFaults(keeps=True)
-        urls = [task.url for task in listed if not faults.takes(task)]
-        return {
-            **given,
-            "urls": tuple(urls),
-            **faults.values(listed.argument, len(urls)),
-            "faulty": tuple(faults.tasks),
-        }
+        listed = open_list("urls", given["urls"])
+        tasks = [*listed]
+        faulty = tuple(task for task in tasks if task.fault)
+        urls = tuple(task.url for task in tasks if not task.fault)
+        told = _told_faults(listed.argument, len(urls), len(faulty), faulty[0].fault if faulty else "")
+        return {**given, "urls": urls, "list_fault": told, "faulty": faulty}
 
     @classmethod
     def arguments(cls) -> dict[str, FieldInfo]:
@@ -271,23 +252,22 @@ class ExtractOptions(ExploreOptions):
         if keys and listed.kind != "tasks":
             raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
         urls: dict[str, str] = {}
-        missing, has_countries, count, faults = set(keys), False, 0, ListFaults(keeps=False)
+        missing, has_countries, count, faults, first_fault = set(keys), False, 0, 0, ""
         for task in listed:
             if keys and task.fault and task.key not in keys:
                 continue
             missing.discard(task.key)
-            if faults.takes(task):
+            if task.fault:
+                faults, first_fault = faults + 1, first_fault or task.fault
                 continue
             count += 1
             urls.setdefault(urlsplit(task.url).netloc, task.url)
-            details = json.loads(task.payload) if task.payload else {}
-            missing.discard(details.get("key"))
-            has_countries = has_countries or "country" in details
+            has_countries = has_countries or (task.payload is not None and "country" in json.loads(task.payload))
         if missing:
             raise ConfigError(f"keys={given['keys']}: {listed.argument} has no task {min(missing)!r}")
         return {
             **given,
-            **faults.values(listed.argument, count),
+            "list_fault": _told_faults(listed.argument, count, faults, first_fault),
             **({"render": NEVER} if isinstance(listed, ArchiveList) else {}),
             "listed": listed,
             "urls": tuple(urls.values()),
@@ -302,10 +282,7 @@ class ExtractOptions(ExploreOptions):
     def selected(self) -> Iterator[ListedTask]:
         """Return the tasks of this run. Raises ConfigError when the list has become another one meanwhile."""
         assert self.listed is not None
-        for task in self.listed:
-            key = json.loads(task.payload)["key"] if self.keys and task.payload else task.key
-            if not self.keys or key in self.keys:
-                yield task
+        return (task for task in self.listed if not self.keys or task.key in self.keys)
 
     def identity(self) -> dict[str, Any]:
         assert self.listed is not None

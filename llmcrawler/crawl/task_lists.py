@@ -188,7 +188,8 @@ class TaskList:
             if error["type"] == "value_error":
                 raise error["ctx"]["error"] from invalid
             raise ValueError(f"{field}={_shown(error['input'])} {_COMPLAINTS[field]}") from invalid
-        return ListedTask(read_url(task.url), json.dumps({"key": key, **task.request()}, ensure_ascii=False))
+        payload = json.dumps({"key": key, **task.request()}, ensure_ascii=False)
+        return ListedTask(read_url(task.url), payload, key=key)
 
 
 def open_list(name: str, file: str) -> TaskList:
