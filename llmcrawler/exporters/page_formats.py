@@ -123,9 +123,9 @@ class PagesXmlExporter(BaseItemExporter):
 
 
 class PagesCsvExporter(CsvItemExporter):
-    """Writes rows at the end, from a temporary file, as the last page may have a new record field for the header. They
-    are written at once where the columns are given: by the `fields` of the feed or the file that is added to. A record
-    that was `asked` for has all of its columns, filled or not.
+    """Writes rows at the end, from a temporary file, as the last page may bring a new record field; at once where the
+    `fields` of the feed or the file that is added to give the columns. A record that was `asked` for has all of its
+    columns.
     """
 
     lines = 0
@@ -219,9 +219,7 @@ def columns_there(file: Any) -> list[str] | None:
 
 
 class LinesExporter(BaseItemExporter):
-    """Writes pages and items of other spiders. `lines` counts what it has written: Scrapy counts what it was given,
-    templates too.
-    """
+    """Base of exporters that skip templates. `lines` counts what was written; Scrapy counts all items."""
 
     lines = 0
 
@@ -241,8 +239,8 @@ class LinesExporter(BaseItemExporter):
 
 
 class ParquetExporter(LinesExporter):
-    """Takes types from the item's class, never from values, so that every file of every crawl has the same. Records and
-    other nested values are JSON text, an error is a struct. The feed's `fields` choose columns and rename them.
+    """Takes types from the item's class, never from values, so that all files have the same. Records and other nested
+    values are JSON text, an error is a struct. The feed's `fields` choose and rename columns.
     """
 
     def __init__(self, file: Any, **kwargs: Any) -> None:

@@ -47,9 +47,9 @@ class RecordsFilter(ItemFilter):
 
 
 class RecordsExporter(LinesExporter):
-    """Writes all rows at the end, from a temporary file: the last page may bring a new field, or a text into a column
-    that held numbers. The feed's `fields` choose and rename columns, of records or of pages. Other options are those
-    of csv.writer, and `join_multivalued`: what stands between the values of a list.
+    """Writes all rows at the end, from a temporary file: the last page may bring a new field, or text into a column of
+    numbers. The feed's `fields` choose and rename columns of records or pages; other options are csv.writer's, and
+    `join_multivalued`, which stands between the values of a list.
     """
 
     def __init__(  # noqa: PLR0913 - Scrapy's options of exporters, and ours

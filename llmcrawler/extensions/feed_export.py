@@ -1,5 +1,5 @@
-"""Scrapy's feed exports, made to tell when a feed is not whole: each feed that fails is named once and counted, the
-others are written on, and the crawl ends.
+"""Scrapy's feed exports that tell when a feed is incomplete: it is named once and counted, the others go on, and the
+crawl ends.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _MOST_CHARS = 300  # of what a storage says about its failure
 
 
 class Feeds(FeedExporter):
-    """Counts what is written; and a feed that is not whole as `feedexport/failed_count/...`, by which the exit status
-    goes. The log's errors are not enough for that: Scrapy's counter of them is gone when the feeds are closed.
+    """Counts what is written, and incomplete feeds as `feedexport/failed_count/...` for the exit status: Scrapy's
+    counter of logged errors is gone by the time that feeds are closed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -169,9 +169,7 @@ class _WithoutDuplicates(ItemFilter):
 
 
 def _abandon(slot: FeedSlot) -> None:
-    """Close the files of a failed feed, and ignore errors: closing tries to write again, as Python does when
-    it ends.
-    """
+    """Close the files of a failed feed without errors: closing, and Python's end, would try to write again."""
     with suppress(Exception):
         slot.finish_exporting()
     with suppress(Exception):

@@ -25,8 +25,8 @@ _SAY_SECONDS = 2.0
 
 @dataclass(eq=False)
 class OrderlyStop:
-    """Takes back at once what was not begun: requests that wait, and questions to the model. Requests in flight, and
-    what is done with pages that came, get `patience_seconds`.
+    """Takes back what has not begun: waiting requests and questions to the model. What is in flight gets
+    `patience_seconds`.
     """
 
     crawler: Crawler

@@ -1,5 +1,5 @@
-"""Samples a crawl: shows its progress, live on a terminal, else as a log line a minute, and a summary when it ends; and
-keeps the figures and the timeline of a run in its JOBDIR, for `scrapy report`.
+"""Samples a crawl for its progress (a live display, or a log line a minute), its summary, and the figures and timeline
+that its JOBDIR keeps for `scrapy report`.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ _KEPT_SETTINGS = (
 
 
 class ProgressExtension:
-    """Reports the progress of a crawl on the display, or without one in the log every `log_seconds` (0: nothing is
-    shown), and writes the run into the job, if there is one, every few seconds and when it ends.
+    """Shows the progress on the display, or without one in the log every `log_seconds` (0: nothing is shown), and
+    writes the run into the job, if there is one, every few seconds and at its end.
     """
 
     def __init__(self, crawler: Crawler, display: LiveDisplay | None, log_seconds: float) -> None:
@@ -145,7 +145,7 @@ class ProgressExtension:
         self._write(reason)
 
     def engine_stopped(self) -> None:
-        """Give the summary, when feeds are closed and Scrapy has logged all that it does: it is to be seen."""
+        """Show the summary last, when feeds are closed and Scrapy has logged all that it does."""
         self._stop()
         if self._ending is None:
             return

@@ -1,6 +1,4 @@
-"""Builds the parts of a crawl, before any other component asks for them, and sets up its process: garbage collector,
-threads, memory.
-"""
+"""Builds the crawl before other components ask for it, and sets up its process: garbage collector, threads, memory."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ _KEPT_FREE_BYTES: Final = 16 * 2**20
 
 
 class CrawlSetup:
-    """Builds the crawl when it is made, as the first extension: Scrapy makes extensions first once settings are final,
-    also for `scrapy shell`, `fetch` and `parse` and for spiders of the user's own. It has nothing to do later.
+    """Builds the crawl as the first extension: these are made once settings are final, also for `scrapy shell`, `fetch`
+    and `parse` and for the user's own spiders.
     """
 
     @classmethod
@@ -48,10 +46,10 @@ class CrawlSetup:
 
 
 class ResponsivenessExtension:
-    """Keeps the garbage collector and busy threads from holding the event loop, and gives free memory back.
+    """Keeps the garbage collector and busy threads from blocking the event loop, and gives free memory back.
 
-    A full collection looks at every object of the process, 60 ms for those of the modules alone, and it comes when a
-    quarter as many new ones have lived for a while. Modules stay for good: without them it comes earlier, and is short.
+    A full collection visits every object, 60 ms for those of the modules alone, which stay for good: without them it is
+    short.
     """
 
     @classmethod
@@ -67,11 +65,10 @@ class ResponsivenessExtension:
 
 
 def give_large_blocks_back() -> None:
-    """Make the C library give each block of a megabyte or more back to the system once it is freed.
+    """Make the C library return each block of a megabyte or more to the system once it is freed.
 
-    glibc would keep blocks up to the size of the largest one that was ever freed: a single body of 20 MB left 30 MB of
-    holes, into which the later copies of it did not fit. Nothing happens where the environment has MALLOC_* or
-    GLIBC_TUNABLES, and with other C libraries, which have no such call.
+    glibc keeps blocks up to the largest ever freed: one body of 20 MB left 30 MB of holes that later copies did not
+    fit. Nothing happens where the environment has MALLOC_* or GLIBC_TUNABLES, or with other C libraries.
     """
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
         return

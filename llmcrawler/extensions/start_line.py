@@ -119,9 +119,7 @@ def _model(settings: BaseSettings) -> str:
 
 
 def say(logger: logging.Logger, text: str) -> None:
-    """Log a text; where the log goes to a file, or has no such lines, write it on the terminal too if there is one. On
-    a terminal a long line is folded between words.
-    """
+    """Log a text; where the log does not reach the terminal, write it there too. A long line is folded at spaces."""
     shown = [handler for handler in logging.root.handlers if _shows(handler)]
     if shown:
         line = shown[0].format(logger.makeRecord(logger.name, logging.INFO, "", 0, _MARK, (), None))

@@ -1,10 +1,8 @@
 """Prometheus metrics and OpenTelemetry traces. When they are off, nothing is loaded for them.
 
-Metrics: an endpoint to scrape while the crawl runs (METRICS_PORT), and a textfile for the node exporter
-(METRICS_TEXTFILE), which stays when it has ended. They are read from the stats when somebody asks.
-
-Traces (TRACES): each page is a trace, with its fetches and stages; calls of the LLM are in the crawl's own. Spans are
-made when something has ended, from what is recorded anyway, so a page does no more work on its way.
+Metrics are read from the stats for an endpoint (METRICS_PORT) and for the node exporter's textfile (METRICS_TEXTFILE).
+In traces (TRACES) each page is a trace with its fetches and stages; LLM calls are in the crawl's own. Spans are made
+when something has ended, from what is recorded anyway.
 """
 
 from __future__ import annotations
@@ -52,9 +50,7 @@ _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 @dataclass(eq=False)
 class MetricsExtension:
-    """Offers the metrics, all with `labels`: those of the stats, read in the endpoint's thread when it is asked, and
-    histograms of times, which the stats do not hold.
-    """
+    """Offers the metrics, all with `labels`: the stats, read in the endpoint's thread, and histograms of times."""
 
     crawler: Crawler
     monitoring: MonitoringSettings

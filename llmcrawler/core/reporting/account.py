@@ -1,5 +1,5 @@
-"""The account of a crawl: its figures, read from the stats that its components keep, and what its lines say, counted as
-they come. The progress, the summary, the status and the report are views of it.
+"""The account of a crawl: figures read from its stats, and counts of its lines. Progress, summary, status and report
+show it.
 """
 
 # ruff: noqa: RUF009 - _of makes a field of a dataclass
@@ -38,9 +38,7 @@ _NO_TYPES: Final = (UNKNOWN, DUPLICATE, FAILED)
 
 
 def _of(stat: str, default: Any = 0) -> Any:
-    """Make a field that is read from this stat; or from all below it, by the rest of their names, where it ends with
-    "/".
-    """
+    """Make a field read from this stat, or a Counter of all stats below it where it ends with "/"."""
     if stat.endswith("/"):
         return field(default_factory=Counter, metadata={"stat": stat})
     return field(default=default, metadata={"stat": stat})
@@ -48,9 +46,7 @@ def _of(stat: str, default: Any = 0) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BudgetFigures:
-    """Limits and spending of the LLM's budget. Limits of 0 are none. Spending counts over all runs of a job; `cost_usd`
-    None: the price is not known.
-    """
+    """Limits of the LLM budget (0: none), and what all runs of a job spent. `cost_usd` None: the price is unknown."""
 
     max_tokens: int = _of("llmcrawler/llm/budget_max_tokens")
     max_cost_usd: float = _of("llmcrawler/llm/budget_max_cost_usd")
@@ -87,13 +83,9 @@ class LLMFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures of a crawl so far. `errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those
-    that went out, repeats too; `noindex_pages` have no text because they say so.
-
-    `goal` are the page types that are wanted first, with commas; `goal_records` counts over all runs of a job.
-    `changes` counts the pages of a refresh by what became of them. `rights` counts pages by their marks
-    (core/storage/rights_marks.py). `sources` counts the urls of a map, which are no pages; `map_end` says why it looked
-    through no more pages.
+    """Figures of a crawl so far. `errors` counts "stage/kind", `requests` include retries; `goal` names page types with
+    commas, and `goal_records` counts over all runs of a job. `changes` are those of a refresh, `rights` those of
+    core/storage/rights_marks.py; `sources` and `map_end` belong to a map.
     """
 
     llm: LLMFigures
@@ -170,9 +162,7 @@ def goal_words(figures: Figures) -> str:
 
 
 def goal_progress(figures: Figures, by_type: Mapping[str, int]) -> list[str]:
-    """Tell the same while the crawl runs: until there is a first record, what the pages of the goal wait for. `by_type`
-    counts the pages that wait for their template.
-    """
+    """Tell the same of a running crawl. `by_type` counts the pages waiting for their template, by page type."""
     names = figures.goal.split(",")
     waiting, pages = sum(by_type.get(name, 0) for name in names), sum(figures.page_types[name] for name in names)
     if waiting and not figures.goal_records:
@@ -185,8 +175,8 @@ def goal_progress(figures: Figures, by_type: Mapping[str, int]) -> list[str]:
 
 @dataclass(slots=True)
 class TemplatePages:
-    """The pages of one template. `asked` counts those that the model judged, `filled` records by the fields that have a
-    value, `shapes` the patterns of some urls; `confidences` is the sum and the count.
+    """The pages of one template. `asked` were classified by the model; `filled` counts records by field, `shapes` url
+    patterns of the first pages; `confidences` is a sum and a count.
     """
 
     site: str
@@ -249,11 +239,10 @@ class CountedLine(NamedTuple):
 
 
 class CrawlAccount:
-    """Counts the lines of pages and of a map's urls as they come, those of a running crawl for its summary and those of
-    a job or a feed for its report. It is bounded: what comes when there is no room for a new key counts as "…".
+    """Counts page lines and map urls as they come. It is bounded: what finds no room as a new key counts as "…".
 
-    `types` counts the pages without an error, `ways` pages by (page type, decided by), `records` those with a record by
-    page type, `filled` the records that have a field, by (page type, field). `templates` are the latest items.
+    `types` counts pages without an error, `ways` by (page type, decided by), `records` those with a record by page
+    type, `filled` by (page type, field). `templates` are the latest items.
     """
 
     def __init__(self) -> None:
@@ -416,9 +405,7 @@ def plan_rows(  # noqa: PLR0913 - the figures of a plan
 
 
 def job_plan_rows(status: JobStatus, calls: int | None = None, tokens: int | None = None) -> list[tuple[str, str, str]]:
-    """Return the rows of plan_rows for a job, none where nothing was planned. The calls and tokens are of all runs,
-    where one knows them: the status has those since the last refresh began.
-    """
+    """Return plan_rows of a job; nothing without a plan. The status has calls and tokens of the last refresh only."""
     if status.plan is None:
         return []
     return plan_rows(

@@ -74,9 +74,7 @@ _RULES: Final = tuple(
 
 
 def metrics_of(stats: Mapping[str, Any], max_errors_share: float) -> Iterator[Metric]:
-    """Yield the metrics of which there is something to say, then those that an alert goes by: whether the crawl runs,
-    when it ended, and how.
-    """
+    """Yield the metrics that have a value, then those for alerts: whether the crawl runs, when it ended, and how."""
     for expression, name, kind, text, labels in _RULES:
         samples = [
             (match.groups(), float(value))

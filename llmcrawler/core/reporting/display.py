@@ -27,10 +27,8 @@ _MORE = ", …"
 
 
 def panel(report: ProgressReport, title: str, columns: int, lines: int) -> tuple[RenderableType, int]:
-    """Draw a report for a terminal of this size, and return the number of its lines too. No row is folded, and of rows
-    that are too many the last are left out.
-
-    All text goes in as Text: what a page says is never read as rich's markup.
+    """Draw a report for a terminal of this size; return its number of lines too. No row is folded, the last ones are
+    left out where there are too many. All text is Text: nothing from a page is read as rich's markup.
     """
     rows = report.as_rows()[: max(1, lines - _FRAME_LINES)]
     cells = max(len(name) for name, _ in rows)
@@ -60,9 +58,8 @@ def fitted(parts: Sequence[str], width: int) -> str:
 
 
 class _ResizableLive(Live):
-    """Clears the lines that a terminal has folded when it became narrower, too; rich knows only of those that it drew.
-    `drawn` are the columns and lines of what stands there. Where a terminal cuts lines instead of folding them, some
-    lines of the log are lost from the screen.
+    """Also clears the lines that a terminal folded when it became narrower, of which rich knows nothing. `drawn` is the
+    size of what is on the screen. Where a terminal cuts lines instead, some lines of the log are lost from the screen.
     """
 
     drawn = (0, 0)

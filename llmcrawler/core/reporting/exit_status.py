@@ -30,9 +30,7 @@ _GOOD_REASONS = {
 
 
 class ExitStatus(IntEnum):
-    """The exit status of scrapy crawl. Where several apply, the lowest is given. 2 is for wrong usage in all of
-    Scrapy's commands.
-    """
+    """Exit status of scrapy crawl; where several apply, the lowest. 2 is wrong usage in all of Scrapy's commands."""
 
     FINISHED = 0
     ERROR = 1

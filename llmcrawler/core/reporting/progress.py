@@ -28,10 +28,9 @@ _HOSTS = 3
 
 @dataclass(frozen=True, slots=True)
 class ModelWait:
-    """Pages that wait: for the model's verdict, for a template that is being learned, or for one that has too few pages
-    so far. `calls_due` are those that templates are known to need, `call_seconds` is what one takes, where one was
-    answered. `fetched_bytes` (done, in total) and `is_starting` are about a model that is not there yet. `by_type`
-    counts, by page type, the pages that wait for a template.
+    """Pages waiting for the model's verdict, for a template being learned, or for more pages of their template.
+    `calls_due` are known to be needed, `call_seconds` is the time of one. `fetched_bytes` (done, total) and
+    `is_starting` are of a model that is not ready. `by_type` counts those waiting for a template.
     """
 
     for_verdict: int = 0
@@ -80,10 +79,8 @@ def _pages_wait(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostThrottle:
-    """The throttle of one host: what is allowed now, and what is used: `waiting` requests could start but for the
-    throttle.
-
-    `rest_seconds` is what is left of a rest that the host asked for or needs. Latencies are None before an answer.
+    """The throttle of one host. `waiting` requests wait for it alone; `rest_seconds` are left of a cooldown. Latencies
+    are None before an answer.
     """
 
     host: str
@@ -173,9 +170,8 @@ def binding_limit(
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """A crawl at one moment. Rates are fetched pages per second: over the last half minute, and over the whole crawl.
-
-    `fetched` pages are those that are written and those that wait; a url that could not be fetched is none of them.
+    """A crawl at one moment. Rates are fetched pages per second, over the last half minute and over the whole crawl;
+    `fetched` pages are written or waiting, failed urls are not among them.
     """
 
     figures: Figures
@@ -326,8 +322,8 @@ class CrawlProgress:
 
 
 class DownloadProgress:
-    """Logs how far a long download is, at every twentieth of the way: the display is the crawl's, which goes on beside
-    it. To be called with (bytes done, bytes total) from any thread.
+    """Logs every twentieth of a long download, beside the crawl's display. Called with (bytes done, bytes total) from
+    any thread.
     """
 
     def __init__(self, what: str) -> None:

@@ -1,6 +1,4 @@
-"""Summarises a crawl as text for a person: nothing but printable characters, what matters most at the end, where it
-is still on the screen.
-"""
+"""Summarises a crawl as printable text, what matters most at the end, where it is still on the screen."""
 
 from __future__ import annotations
 
@@ -63,11 +61,9 @@ class WrittenFeed:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """End of a crawl. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back; `goes_on_later`:
-    the same command would go on from here.
-
-    `hosts` have the throughput of their whole time. `planned` is what plan_rows gives, where the job has a plan.
-    `outcomes` tell what was learned of pages of `record_types`, those that have records.
+    """End of a crawl. `reason` is Scrapy's, `limit_seconds` how long each limit held it back, `planned` what plan_rows
+    gives; `hosts` have their mean throughput. `outcomes` tell what was learned of `record_types`. `goes_on_later`: the
+    same command would resume it.
     """
 
     reason: str
@@ -240,9 +236,7 @@ def _records(account: CrawlAccount, ending: Ending, width: int) -> list[str]:
 
 
 def _fields(page_type: str, account: CrawlAccount, outcomes: Sequence[LearningOutcome], width: int) -> list[str]:
-    """Tell how full the fields of a type are, why others have no selector in any template (where none was learned, that
-    is said once for all fields), and why pages have no record.
-    """
+    """Tell how full the fields of a type are, which were not learned and why, and why pages have no record."""
     learned = [one for one in outcomes if one.learned]
     known = frozenset().union(*(one.learned for one in learned))
     missing = {name: why for one in learned for name, why in one.missing.items() if name not in known}

@@ -46,9 +46,7 @@ def more(count: int, shown: int) -> list[Text]:
 
 
 def table_part(headers: Sequence[str], rows: Sequence[Sequence[Any]], count: int = 0) -> Iterator[RenderableType]:
-    """Yield an empty line and a table; nothing without rows. Of `count` rows (0: all that are given) the first stand
-    in it.
-    """
+    """Yield an empty line and a table; nothing without rows. Of `count` rows (0: those given) the first are shown."""
     if rows:
         yield Text("")
         yield table(headers, rows[:MAX_ROWS] if count else rows)

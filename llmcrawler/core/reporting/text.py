@@ -1,4 +1,4 @@
-"""Writes text for people: figures in words, and what strangers have written made fit for a terminal."""
+"""Writes text for people: figures in words, and text from crawled sites made fit for a terminal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ _SHOWN_CHARS = 200  # of a value of a record
 
 
 def plain(text: object, width: int | None = None) -> str:
-    """Return one line of printable characters, cut to `width` terminal cells.
-
-    Control characters would move the cursor, set colours or the title, or write the clipboard; format characters
-    would turn the direction of the line or hide a part of it.
+    """Return one line of printable characters, cut to `width` terminal cells: control characters could move the cursor
+    or write the clipboard, format characters turn the direction of the line or hide a part of it.
     """
     line = "".join(_printable(character) for character in str(text))
     if width is None or cell_len(line) <= width:
@@ -36,9 +34,7 @@ def column(text: object, width: int, *, right: bool = False) -> str:
 
 
 def fold(tokens: Iterable[object], width: int, indent: str = "") -> list[str]:
-    """Return lines of at most `width` terminal cells, each with the indent before it. A token is parted only where it
-    is longer than a line.
-    """
+    """Return lines of at most `width` terminal cells, indented. Only a token longer than a line is split."""
     room, lines = max(1, width - len(indent)), [""]
     for token in map(plain, tokens):
         for piece in [token] if cell_len(token) <= room else _pieces(token, room):

@@ -1,5 +1,5 @@
-"""Keeps how a crawl went over time in a bounded number of buckets (full ones are merged in pairs), and tells from that
-how fast it was and what held it back, by Little's law.
+"""Keeps how a crawl went over time in a bounded number of buckets, merged in pairs when full, and tells its pace and
+what held it back by Little's law.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ _CURES: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class Bucket:
-    """A stretch of the crawl. `refused` are answers 429 and 503; sums are over `samples`, which are taken evenly.
-    `latencies` counts answers by the bin of their latency, `limits` the seconds for which each limit held the crawl
-    back.
+    """A stretch of the crawl. `refused` are answers 429 and 503, `samples` evenly spaced, `latencies` counts of answers
+    by bin, `limits` the seconds for which each limit held the crawl back.
     """
 
     pages: int = 0
@@ -176,9 +175,7 @@ def _pairs(counter: Mapping[Any, float]) -> list[list[Any]]:
 
 
 def timeline_of(timed: Iterable[tuple[float, float | None, bool]]) -> tuple[float, Timeline]:
-    """Return the moment of the start and the timeline, from pages alone: (moment of its answer, latency, is an error)
-    in any order.
-    """
+    """Return the start and the timeline of pages alone: (moment of the answer, latency, is an error) in any order."""
     ordered = sorted(timed, key=lambda one: one[0])
     timeline, start = Timeline(), min((moment - (latency or 0.0) for moment, latency, _ in ordered), default=0.0)
     for moment, latency, is_error in ordered:
@@ -197,8 +194,8 @@ def last_busy(runs: Sequence[Run]) -> Run | None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The pace of one run. `limits` are (name, seconds, share of the time), the longest first; `words` is Little's law
-    in figures, `cure` what would change the first of them.
+    """The pace of one run. `limits` are (name, seconds, share of the time), longest first; `words` is Little's law in
+    figures, `cure` the advice for the first limit.
     """
 
     seconds: float

@@ -11,18 +11,14 @@ from llmcrawler.core.reporting.html.view import build
 
 
 def make_report(path: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:
-    """Return the page, and how many pages or urls it is about, in words. Raises ConfigError where `path` is neither a
-    job nor a feed.
-    """
+    """Return the page and, in words, what it covers. Raises ConfigError where `path` is neither a job nor a feed."""
     with open_source(path, now) as source:
         view = build(source, max_listed)
     return render(view, version, now), view["digest"].in_words
 
 
 def make_comparison(before: Path, after: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:
-    """Return the page that compares two crawls, and what it has found, in words. Raises ConfigError as `make_report`
-    does.
-    """
+    """Return the page comparing two crawls and, in words, what it found. Raises ConfigError as `make_report` does."""
     with open_source(before, now) as then, open_source(after, now) as later:
         view = comparison_view(compare(then, later, max_listed), then, later)
     return render(view, version, now, "comparison.html"), str(view["findings"][0]).rstrip(".")

@@ -1,6 +1,4 @@
-"""Compares two crawls of a site: pages that are new, gone or changed, values before and after, and what each field and
-selector gives now.
-"""
+"""Compares two crawls of a site: pages new, gone or changed, values, and what each field and selector gives."""
 
 from __future__ import annotations
 
@@ -69,9 +67,8 @@ States = Mapping[str, PageState]  # by url
 
 @dataclass(slots=True)
 class Comparison:
-    """Two crawls side by side. `rows` are (kind, url, title, page type, changes) of pages that are not the same.
-    `fields` and `selectors` are by the template that a page had before, those that fell most first; `selectors` is what
-    those that were learned before gave on the same `looked_at` stored pages, then and now.
+    """Two crawls side by side. `rows` are (kind, url, title, page type, changes) of pages that differ. `fields` and
+    `selectors` are by the template a page had before, largest fall first; `selectors` ran on `looked_at` stored pages.
     """
 
     pages: tuple[int, int] = (0, 0)
@@ -85,7 +82,7 @@ class Comparison:
 
 
 def compare(before: ReportSource, after: ReportSource, max_listed: int) -> Comparison:
-    """Go through both crawls. A page that was not fetched, or not read, is as good as not there."""
+    """Compare page by page; one that was not fetched or not read counts as missing."""
     then, left_then = _states(before.items)
     now, left_now = _states(after.items)
     found = Comparison((len(then) + left_then, len(now) + left_now), not_compared=left_then + left_now)
@@ -153,8 +150,8 @@ def differences(then: PageState, now: PageState) -> list[Change]:
 
 
 def _field_shares(then: States, now: States) -> list[Share]:
-    """Compare how many pages of a template have each field. A page of the later crawl counts for the earlier template
-    that most pages of its own template had.
+    """Compare how many pages of a template have each field. A later page counts for the earlier template that most
+    pages of its own template had.
     """
     moves: dict[Key, Counter[Key]] = defaultdict(Counter)
     for url, state in now.items():

@@ -48,9 +48,7 @@ class Concerned:
 
 
 class RightsDigest:
-    """Each statement about the use of pages, with the pages that it is about; `left_out` counts what is beyond the
-    bounds.
-    """
+    """Statements about the use of pages, each with its pages; `left_out` counts those beyond the bounds."""
 
     def __init__(self) -> None:
         self.hosts: dict[str, dict[Statement, Concerned]] = {}
@@ -128,9 +126,8 @@ class RecordRows:
         self._rows.setdefault(page_type, []).append(values)
 
     def as_json(self) -> dict[str, Any]:
-        """Return `fields`, `rows` and `head` by page type. A row has the number of its page, then the values of the
-        fields: short ones that most records have come first, long texts last. `head` is the place of the field that the
-        titles of the pages repeat, None where none is.
+        """Return `fields`, `rows` and `head` by page type. A row is the number of its page and the values: short,
+        common fields first, long texts last. `head` is the place of the field that page titles repeat, if any.
         """
         found = {}
         for page_type, rows in sorted(self._rows.items(), key=lambda pair: (-len(pair[1]), pair[0])):
@@ -199,9 +196,8 @@ class PageRows:
 
 
 class Digest(CrawlAccount):
-    """The account of a report: it lists pages and records too, and counts them by depth and folder.
-
-    `timed` has (Unix time, latency in seconds, is an error) of each, if `with_times`: a feed has no other timeline.
+    """The account of a report, with pages and records listed and counts by depth and folder. `timed` has (Unix time,
+    latency in seconds, is an error) `with_times`, for a feed: it has no other timeline.
     """
 
     def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
@@ -251,9 +247,7 @@ class Digest(CrawlAccount):
         return row
 
     def _add_path(self, counted: CountedLine) -> None:
-        """Count a page for its folders; where there is no room for all of a large site, those further down count as
-        what they are in.
-        """
+        """Count a page for its folders; beyond the bound, deep ones count for a folder further up."""
         folders = [plain(part)[:60] for part in counted.path.split("/")[:-1] if part][:_PATH_LEVELS]
         for level in range(len(folders), -1, -1):
             key = (counted.site, tuple(folders[:level]), counted.page_type)

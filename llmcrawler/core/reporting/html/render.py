@@ -1,6 +1,4 @@
-"""Fills the page of a report. What strangers have written is text in it: escaped, and kept from doing harm by a policy,
-too.
-"""
+"""Renders the pages of reports. Text from crawled sites is escaped, and a policy keeps it from doing harm, too."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Opens what a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also with gzip) or those
-of several workers; and tells which template each page has now.
+"""Opens the source of a report: a JOBDIR (its crawl may still run), a feed in JSON Lines (also gzipped) or those of
+several workers; and tells which template each page has now.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ class _LearnedSite:
 
 
 class LearnedSites:
-    """What was learned, by site. `judged_again` counts the pages that are not what their lines say; `problems` has what
-    could not be read.
-    """
+    """What was learned, by site. `judged_again` counts pages unlike their lines; `problems` are told in the report."""
 
     def __init__(self) -> None:
         self._sites: dict[str, _LearnedSite] = {}
@@ -86,8 +84,8 @@ class LearnedSites:
         return [{**one, "site": name} for name, site in self._sites.items() for one in site.entries.values()]
 
     def now(self, item: FeedItem, html: Callable[[], str | None]) -> FeedItem:
-        """Return a page's line with the template that it has now. A page type that came from its template is that of
-        this template; where it is another one, so is the record. `html` gives the stored page, where it is kept.
+        """Return a page's line with its template of now; a page type and record that came from the template follow it.
+        `html` gives the stored page, if it is kept.
         """
         template, page_type, record, url = item.get("template"), item.get("page_type"), item.get("record"), _url(item)
         site = self._site(url)
@@ -103,8 +101,8 @@ class LearnedSites:
         return {**item, "template": now, "page_type": page_type, "record": record}
 
     def variants(self, url: str, template: str, page_type: str, *, of_others: bool = False) -> list[Variant]:
-        """Return how records of a template are taken; where nothing was learned of it, and `of_others`, how those of
-        its site's other templates of the page type are.
+        """Return the extractors of a template; where it has none, and `of_others`, those of the site's other templates
+        of the page type.
         """
         site = self._site(url)
         some = [one for one in site.learners if one.key.page_type == page_type] if site is not None else []
@@ -160,7 +158,7 @@ def is_readable(html: str) -> bool:
 
 
 def site_of(url: str) -> str:
-    """Return the site of a url, "" for what is none: a feed may have been written by anyone."""
+    """Return the site of a url, "" where it is invalid: anyone may have written a feed."""
     try:
         return site_name(url)
     except ValueError:
@@ -169,9 +167,9 @@ def site_of(url: str) -> str:
 
 @dataclass(slots=True)
 class ReportSource:
-    """A job or a feed. `items` are those of pages, as in a feed but with the templates that they have now, to be gone
-    through once; `learned` has the templates. `html_of` a url gives the stored page, None where it is not kept.
-    `status` and `runs` are a job's. `gaps` says what is missing, and why; `cure` what to do about it.
+    """A job or a feed. `items` are its pages with the templates of now, to be iterated once. `html_of` a url gives the
+    stored page, None where it is not kept. `status` and `runs` are a job's. `gaps` tells what is missing, `cure` what
+    helps.
     """
 
     name: str
@@ -189,14 +187,14 @@ class ReportSource:
 
 
 def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
-    """Open a JOBDIR or a feed. Raises ConfigError, also while its items are read, where it is none of ours."""
+    """Open a JOBDIR or a feed. Raises ConfigError, also while its items are read, where it is neither."""
     return _open_job(path, now) if path.is_dir() else _open_feeds(path)
 
 
 @contextmanager
 def open_lines(path: Path) -> Iterator[tuple[Iterator[FeedItem], str]]:
-    """Give the lines of a JOBDIR or a feed as they are, to be gone through once, and the purpose that all runs of the
-    crawl declared; "" where that is not known. Raises ConfigError as `open_source` does.
+    """Give the lines of a JOBDIR or a feed as they are, to be iterated once, and the purpose that all runs declared (""
+    if unknown). Raises ConfigError as `open_source` does.
     """
     if path.is_dir():
         with open_snapshot(path) as connection:
@@ -297,8 +295,8 @@ def _add_templates(learned: LearnedSites, file: IO[str]) -> None:
 
 
 def _feed_lines(feeds: Sequence[Path], *, may_be_empty: bool) -> Iterator[FeedItem]:
-    """Yield the pages of feeds. Of several feeds some may be empty, and a url has one line: where a worker died another
-    one may have repeated it.
+    """Yield the pages of feeds. Of several feeds some may be empty, and each url comes once: after a worker's death
+    another may have repeated it.
     """
     are_several, found = len(feeds) > 1, False
     seen: set[int] = set()

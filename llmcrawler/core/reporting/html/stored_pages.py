@@ -1,5 +1,5 @@
-"""Looks at the stored pages of a job: marks where the values of their records stand, counts what each selector still
-gives, and packs the pages. The reader's browser unpacks those that are looked at.
+"""Looks at the stored pages of a job: marks the values of their records, counts what each selector still gives, and
+packs the pages for the reader's browser to unpack.
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ SelectorKey = tuple[str, str, str]  # field, language, text
 
 @dataclass(slots=True)
 class SelectorCounts:
-    """What the selectors of a template gave on its stored pages. `given` counts pages on which one gives a value,
-    `used` those whose record has that value, as the selectors before it gave none; `others` pages by field that have a
-    value which no selector gives now.
+    """What a template's selectors gave on its stored pages: `given` counts pages with a value, `used` those whose
+    record has it, as earlier selectors gave none; `others`, by field, pages with a value that no selector gives now.
     """
 
     pages: int = 0
@@ -95,9 +94,8 @@ class _Quota:
 
 
 class StoredPages:
-    """The pages of a report in packed `pieces`, each with some pages of one template, as far as there is room.
-    `places` has the piece of a row, and the place in it; `counts` what selectors gave; `missing` counts pages without
-    stored HTML, of those that were to be looked at.
+    """The pages of a report in packed `pieces` of one template each, as far as there is room. `places` maps a row to
+    its piece and its place in it; `missing` counts pages without the stored HTML that was wanted.
     """
 
     def __init__(
@@ -178,8 +176,8 @@ class StoredPages:
 def look_at(
     html: str, variants: Sequence[Variant], url: str, lang: str
 ) -> tuple[str, list[SelectorResult], dict[str, str]]:
-    """Look at a stored page that costs little to read. Return the page to show, what the selectors of the variant that
-    fits it best gave, and the id of the element of each field.
+    """Return a stored page fit to be shown, what the selectors of the best fitting variant gave, and the id of each
+    field's element.
     """
     root = parse_tree(html)
     results: list[SelectorResult] = []

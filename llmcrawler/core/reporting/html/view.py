@@ -103,8 +103,8 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
 
 
 def costs_of(runs: Iterable[Run]) -> dict[str, Any]:
-    """Return the costs of each task over all runs, and sums; `cost_usd` is None where a price is not known, `faults`
-    counts calls that failed, `provider_cached_share` is in 0..1, of the prompts' tokens.
+    """Return the costs by task and their sums over all runs. `cost_usd` is None where a price is unknown,
+    `provider_cached_share` (0..1) is of the prompt tokens.
     """
     sums: Counter[str] = Counter()
     unpriced = set()
@@ -149,10 +149,8 @@ def template_views(
     costs: Mapping[str, Any],
     counts: Mapping[Key, SelectorCounts],
 ) -> list[dict[str, Any]]:
-    """Return each template as the page shows it, most pages first. `counts` is what the selectors gave on stored pages.
-
-    `tokens` is an estimate: of those for classifying a part by the pages that were asked about, of those for learning
-    by the calls. A call has pages of several templates, so there is no other measure.
+    """Return the templates as the page shows them, most pages first. A call has pages of several templates, so `tokens`
+    is an estimate: those for classifying by the pages asked about, those for learning by the calls.
     """
     asked = max(1, sum(group.asked for group in digest.groups.values()))
     calls = max(1, sum(int(one.get("llm_calls") or 0) for one in learned.values()))
@@ -184,10 +182,9 @@ def template_views(
 def _fields(
     selectors: Sequence[Mapping[str, Any]], group: TemplatePages, counts: SelectorCounts
 ) -> list[dict[str, Any]]:
-    """Return the learned fields in their order, then what else the records have. `filled` counts the pages that have a
-    value, of all that have the template now; `others` the stored ones among them whose value no selector gives. Of a
-    selector `given` and `used` are the shares of stored pages on which it gives a value, and on which that is the
-    record's; `same_as` is the field before that is taken from the same place.
+    """Return the learned fields in their order, then others that records have. `filled` counts pages with a value,
+    `others` stored pages whose value no selector gives. Of a selector, `given` and `used` are shares of stored pages,
+    `same_as` an earlier field taken from the same place.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     firsts: dict[tuple[object, ...], str] = {}
@@ -247,9 +244,8 @@ def by_type(digest: Digest, names: Mapping[Key, str]) -> list[dict[str, Any]]:
 
 
 def by_folder(digest: Digest) -> list[dict[str, Any]]:
-    """Return a box for each folder (for each site, where there are several), in it one for each folder below that has
-    more than a few pages; other pages stand by their type. A box has the colour of the type that most of its pages
-    have.
+    """Return a box for each folder (or site, where there are several) with boxes for its larger subfolders and for its
+    other pages by type. A box has the colour of its most frequent type.
     """
     folders: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     shared = _shared_folders(digest) if len(digest.sites) == 1 else ()

@@ -62,7 +62,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Urls of one shape: `known` of them were heard of, `pages` were fetched, `size` is how many there may be."""
+    """Urls of one shape: `known` were discovered, `pages` fetched, and `size` is how many there may be."""
 
     pattern: str
     known: int
@@ -187,8 +187,8 @@ def _discoveries(sample: SiteSample, series: Mapping[str, int]) -> dict[tuple[st
 
 
 class PageArrival(NamedTuple):
-    """A page that the model may be asked about. `is_settled`: its template can speak for it; `tokens`: what the model
-    would be shown.
+    """A page that the model may be asked about. `is_settled`: its template can speak for it; `tokens` of its
+    description.
     """
 
     template: str
@@ -207,12 +207,11 @@ class ExpectedCalls(NamedTuple):
 def play(
     arrivals: Sequence[PageArrival | None], pace_seconds: float, call_seconds: float, rules: BatchRules
 ) -> ExpectedCalls:
-    """Return what the model is asked when a page comes every `pace_seconds` and an answer takes `call_seconds`. None
-    among the arrivals is a page that needs no model.
+    """Return what the model is asked when a page comes every `pace_seconds` (None: one that needs no model) and an
+    answer takes `call_seconds`.
 
-    There is no formula for it, since when a batch goes out depends on which pages wait. So the pages arrive here at the
-    pace of the crawl, each does what classification/template_samples.py says, and waits in the queue that real batches
-    wait in (llm/batching.py), by a clock that is only counted.
+    When a batch goes out depends on which pages wait, so there is no formula: the pages go through the sampling rules
+    (classification/template_samples.py) and the batch queue (llm/batching.py) of a real crawl, by a simulated clock.
     """
     crawl = _PlayedCrawl(call_seconds, rules)
     for number, arrival in enumerate(arrivals):
@@ -276,9 +275,7 @@ class _PlayedCrawl:
             self._answers.append((self._now + self._call_seconds, self.batches[-1]))
 
     def _take_answers(self, batch: list[str]) -> None:
-        """Give a batch its answers. The model is taken to be right, and each template to hold one kind of page; doubts
-        would cost extra.
-        """
+        """Answer a batch, taking the model to be right and templates to be uniform; doubts would cost extra."""
         asked = {self.pages[name].template: self._samples[self.pages[name].template] for name in batch}
         for name in batch:
             asked[self.pages[name].template].note_answer(name, "the type")
@@ -289,10 +286,9 @@ class _PlayedCrawl:
 
 @dataclass(frozen=True, slots=True)
 class CrawlTerms:
-    """The terms on which the crawl is done. `gap_seconds` from start to start and `concurrency` are of one host.
-    Without `batches` there is no model; `classifies`: it is asked for page types too. The tokens are those of a call
-    without its pages; `thought_tokens`, of one answer. `weak_types` are what the rules of thumb call a page that they
-    know no better name for.
+    """How the crawl is done. `gap_seconds` between starts and `concurrency` are of one host. Without `batches` there is
+    no model; `classifies`: it also tells page types. Tokens are those of a call without its pages, `thought_tokens` of
+    one answer. `weak_types` are the fallbacks of the rules of thumb.
     """
 
     max_pages: int
@@ -315,8 +311,8 @@ class CrawlTerms:
 
 
 def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]:
-    """Return the plan as the JSON that is kept in a JOBDIR; a range is {low, likely, high}. `site_pages` are those that
-    there are, `pages` what `max_pages` lets come, `cost_usd` None where no price is known.
+    """Return the plan as it is kept in a JOBDIR; a range is {low, likely, high}. `site_pages` exist, `pages` are within
+    `max_pages`; `cost_usd` is None where the price is unknown.
     """
     sample = retyped_items(sample, terms.weak_types)
     strata = site_size(sample)
@@ -392,9 +388,9 @@ def _notes(sample: SiteSample, strata: Iterable[Stratum], terms: CrawlTerms) -> 
 
 
 def retyped_items(sample: SiteSample, weak_types: Collection[str]) -> SiteSample:
-    """Return the sample with items that the rules took for something weak (a list, or nothing in particular) as what
-    they are likeliest. Rules of thumb see one page and take many a product for a list, for it shows its neighbours.
-    Seen over a site the two come apart: a list leads to several pages of another template, to others on each page.
+    """Return the sample with items that rules of thumb took for a weak type (a list, or nothing) as their likeliest
+    type. The rules see one page, and a product shows its neighbours as a list does; over a site, a list leads to
+    several pages of another template, to others on each page.
     """
     pages_of = _by_template(page for page in sample.pages if page.error is None)
     templates_of: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -418,8 +414,8 @@ def retyped_items(sample: SiteSample, weak_types: Collection[str]) -> SiteSample
 
 
 class _Scenario:
-    """The crawl if each kind of url has its low, likely or high size (`at` 0, 1, 2): `figures` by name,
-    pages also by ("template", name) and ("type", name).
+    """The crawl with all strata of low, likely or high size (`at` 0, 1, 2). `figures` are by name, pages also by
+    ("template", name) and ("type", name).
     """
 
     def __init__(
@@ -444,8 +440,8 @@ class _Scenario:
 
     @property
     def _pace_seconds(self) -> float:
-        """Seconds from page to page, by Little's law: no faster than the gap, than the requests in flight allow at this
-        latency, and than the machine.
+        """Seconds from page to page, by Little's law: at least the gap, the latency over the requests in flight, the
+        CPU.
         """
         latency = statistics.median([page.latency_seconds for page in self._fetched] or [0.0])
         return max(self._terms.gap_seconds, latency / max(1, self._terms.concurrency), _PAGE_SECONDS)
@@ -495,11 +491,11 @@ class _Scenario:
             figures["cost_usd"] = terms.price.cost_usd(Tokens(round(prompt * _TOKENS[at]), round(answer * _TOKENS[at])))
 
     def _arrivals(self, rng: Random) -> list[PageArrival | None]:
-        """Return the sample as it came, then pages in an order in which the frontier may hand them out: by priority,
-        those of one priority in any order.
+        """Return the sample as it came, then pages in an order the frontier may choose: by priority, at random within
+        one.
 
-        New kinds of page become rarer in proportion to the pages that came (Good, 1953): their number in the later half
-        of the sample, times its length, over a page's place, is the chance that it is one.
+        New kinds of page become rarer in proportion to the pages that came (Good, 1953): the chance of one is their
+        number in the later half of the sample, times its length, over a page's place.
         """
         late = self._fetched[len(self._fetched) // 2 :]
         unsettled = len(self._fetched) * sum(not page.is_settled for page in late) / max(1, len(late))

@@ -24,10 +24,9 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
 
 @dataclass(frozen=True, slots=True)
 class SampledPage:
-    """Sampled page. `pattern` is the stratum of its url (strata_of), `links` are the urls of the site that it
-    leads to. `error` is None for a page that came. `item_type` is its likeliest type if it is about one thing.
-    `is_sure`: structured data says its type, so that no model is asked. `is_settled`: its template could speak for it.
-    `shown_tokens`: what the model would be shown to tell its type; `block_tokens`: to learn its fields.
+    """A sampled page. `pattern` is its stratum (strata_of), `links` are urls of the site. `item_type` is its likeliest
+    type if it is about one thing. `is_sure`: structured data tells its type; `is_settled`: its template could speak for
+    it. `shown_tokens` would be shown to classify it, `block_tokens` to learn its fields.
     """
 
     url: str
@@ -46,9 +45,7 @@ class SampledPage:
 
 @dataclass(frozen=True, slots=True)
 class SiteSample:
-    """Sample of a site. `pages` are in the order in which they came. `known` is every url of the site that was
-    heard of, with its stratum: from links, and from sitemaps (`listed`).
-    """
+    """A sample in the order of arrival. `known` maps every discovered url to its stratum; `listed` were in sitemaps."""
 
     pages: Sequence[SampledPage]
     known: Mapping[str, str]
@@ -61,12 +58,12 @@ class SiteSample:
 
 
 def strata_of(patterns: Iterable[str], templates: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the stratum of each pattern, which has the name of its most frequent pattern. `patterns` has one for each
-    url that is known, `templates` (pattern, template) of those that were fetched.
+    """Return the stratum of each pattern, named for its most frequent pattern. `patterns` are of all known urls,
+    `templates` are (pattern, template) of the fetched ones.
 
-    Where the parts of a path are plain words, as in documentation, each url has a shape of its own: a shape that hardly
-    any other url has is taken for those of its depth and last part. Of the shapes of which few pages were fetched,
-    those of one depth whose pages have one template are a stratum; with them go those of which nothing was fetched.
+    Where paths are plain words, as in documentation, each url has a shape of its own: rare shapes are taken for those
+    of their depth and last part. Of shapes with few fetched pages, those of one depth and template are one stratum;
+    shapes without any join them.
     """
     counts = Counter(patterns)
     shapes = {name: name if count >= _ENOUGH else _blanked(name) for name, count in counts.items()}
@@ -164,8 +161,8 @@ class Sampler:
 
 
 class Draw:
-    """Ranks urls such that url patterns take turns, as in a crawl, but of one pattern any url may be next: those that
-    were found first are alike. The same site gives the same sample.
+    """Ranks urls so that url patterns take turns, as in a crawl, but in any order within one: those found first are
+    alike. The same site gives the same sample.
     """
 
     def __init__(self) -> None:
