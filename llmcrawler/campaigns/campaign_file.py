@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -69,10 +69,6 @@ class StoredBundle:
     attempts: int
     starts: int
     places: frozenset[str]
-
-    @property
-    def sites(self) -> tuple[SiteRow, ...]:
-        return self.bundle.sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +137,20 @@ class CampaignFile:
 
     def pending(self) -> list[StoredBundle]:
         """Return the bundles that are not over, in the order in which they are to begin."""
-        rows = self._connection.execute(
+        pending = self._connection.execute(
             "SELECT number, arguments, max_pages, is_rendered, rounds, attempts, starts FROM bundles WHERE NOT is_over"
             " ORDER BY max_pages DESC, number"
         ).fetchall()
-        return [self._bundle(row) for row in rows]
+        bundles = []
+        for number, arguments, max_pages, is_rendered, rounds, attempts, starts in pending:
+            query = "SELECT line, name, url, addresses FROM sites WHERE bundle = ? ORDER BY line"
+            rows = self._connection.execute(query, (number,)).fetchall()
+            given = json.loads(arguments)
+            sites = tuple(SiteRow(line, name, url, given) for line, name, url, _addresses in rows)
+            places = places_of([one.name for one in sites], {name: json.loads(found) for _, name, _, found in rows})
+            bundle = Bundle(sites, given, max_pages, bool(is_rendered))
+            bundles.append(StoredBundle(number, bundle, rounds, attempts, starts, places))
+        return bundles
 
     def begin_round(self) -> int:
         """Let the bundles whose sites are to be refreshed be crawled again; return how many these are."""
@@ -160,9 +165,12 @@ class CampaignFile:
 
     def not_done(self) -> dict[int, list[str]]:
         """Return the start urls of the sites that are over and not done, by their bundles."""
-        query = "SELECT s.bundle, s.url FROM sites s JOIN bundles b ON b.number = s.bundle WHERE b.is_over"
+        query = (
+            "SELECT s.bundle, s.url FROM sites s JOIN bundles b ON b.number = s.bundle"
+            " WHERE b.is_over AND s.outcome != 'done' ORDER BY s.line"
+        )
         found: dict[int, list[str]] = {}
-        for number, url in self._connection.execute(f"{query} AND s.outcome != 'done' ORDER BY s.line"):
+        for number, url in self._connection.execute(query):
             found.setdefault(number, []).append(url)
         return found
 
@@ -192,37 +200,11 @@ class CampaignFile:
                 (exit_status, reason, now, number),
             )
             self._connection.executemany(
-                "UPDATE sites SET outcome = ?, reason = ?, pages = ?, records = ?, errors = ?, calls = ?, cost_usd = ?,"
-                " file = ?, started = ?, ended = ? WHERE name = ?",
-                [
-                    (
-                        one.outcome,
-                        one.reason,
-                        one.pages,
-                        one.records,
-                        one.errors,
-                        one.calls,
-                        one.cost_usd,
-                        one.file,
-                        one.started,
-                        one.ended,
-                        one.name,
-                    )
-                    for one in outcomes
-                ],
+                "UPDATE sites SET outcome = :outcome, reason = :reason, pages = :pages, records = :records,"
+                " errors = :errors, calls = :calls, cost_usd = :cost_usd, file = :file, started = :started,"
+                " ended = :ended WHERE name = :name",
+                map(asdict, outcomes),
             )
-
-    def _bundle(self, row: tuple[Any, ...]) -> StoredBundle:
-        number, arguments, max_pages, is_rendered, rounds, attempts, starts = row
-        given = json.loads(arguments)
-        rows = self._connection.execute(
-            "SELECT line, name, url, addresses FROM sites WHERE bundle = ? ORDER BY line", (number,)
-        ).fetchall()
-        sites = tuple(SiteRow(line, name, url, given) for line, name, url, _addresses in rows)
-        places = places_of([one.name for one in sites], {name: json.loads(found) for _line, name, _url, found in rows})
-        return StoredBundle(
-            number, Bundle(sites, given, max_pages, bool(is_rendered)), rounds, attempts, starts, places
-        )
 
 
 @contextmanager
@@ -269,12 +251,10 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    application, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _IDENTITY)
+    pragmas = ("application_id", "user_version")
+    application, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
     if (application, version) != (_APPLICATION_ID, _VERSION):
         raise _refusal(path, f"it is of another program, or of version {version}")
-
-
-_IDENTITY: Final = ("application_id", "user_version")
 
 
 def _refusal(path: Path, what: object) -> ConfigError:

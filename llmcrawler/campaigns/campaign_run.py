@@ -27,6 +27,7 @@ from llmcrawler.core.urls.private_addresses import NameLookup
 from llmcrawler.errors import ConfigError
 
 _POLL_SECONDS: Final = 0.5
+_MAX_TOLD: Final = 50
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MANIFEST_SECONDS: Final = 5.0
 _ECHO_SECONDS: Final = 0.2  # within these a second signal is the first one, sent twice
@@ -127,45 +128,36 @@ class CampaignRun:
                 continue
             rendered = one.bundle.is_rendered
             if self.crawls.has_room(needs_browser=rendered, may_need_browser=one.bundle.may_render):
-                self._start(one)
+                self.file.note_start(number, self.clock())
+                del self._waiting[number]
+                started = replace(one, starts=one.starts + 1)
+                self.crawls.start(started)
+                self._running[number] = started
                 taken |= one.places
             elif not rendered:
                 return  # there is none for those behind it either
-
-    def _start(self, one: StoredBundle) -> None:
-        self.file.note_start(one.number, self.clock())
-        del self._waiting[one.number]
-        self._running[one.number] = started = replace(one, starts=one.starts + 1)
-        self.crawls.start(started)
 
     def _take(self, event: CrawlEvent) -> None:
         one = self._running.get(event.number)
         if one is None or one.starts != event.start:
             return  # it was started again since, elsewhere
-        if isinstance(event, CrawlEnded):
-            self._note_end(one, event)
-        elif isinstance(event, LinesTaken):
-            del self._running[one.number]
-            self._note_outcomes(one, self._ends.pop(one.number), event)
-        else:
-            self._note_loss(one)
-
-    def _note_end(self, one: StoredBundle, ended: CrawlEnded) -> None:
-        status = ended.status
-        if status in _AT_THE_END:
-            self._finish(one, _End(status, _AT_THE_END[status], ""))
-        elif status == ExitStatus.USAGE:
-            self._finish(one, _End(status, ended.reason, ended.reason))
-        elif self._stopped_at is not None:
-            self._put_back(one, status, "stopped with the campaign")
-        else:
-            self._try_again(one, ended)
-
-    def _note_loss(self, one: StoredBundle) -> None:
-        """Let it go on elsewhere, soon, from the job that was saved last; no failure of its own is counted."""
-        self._put_back(one, None, "its machine has gone")
-        self._waiting = {one.number: one, **self._waiting}
-        self.tell(f"Bundle {one.number} has lost its machine, and goes on from its saved job")
+        match event:
+            case CrawlEnded(status=status) if status in _AT_THE_END:
+                self._finish(one, _End(status, _AT_THE_END[status], ""))
+            case CrawlEnded(status=ExitStatus.USAGE, reason=reason):
+                self._finish(one, _End(event.status, reason, reason))
+            case CrawlEnded(status=status) if self._stopped_at is not None:
+                self._put_back(one, status, "stopped with the campaign")
+            case CrawlEnded():
+                self._try_again(one, event)
+            case LinesTaken():
+                del self._running[one.number]
+                self._note_outcomes(one, self._ends.pop(one.number), event)
+            case _:
+                # It goes on elsewhere, soon, from the job that was saved last; no failure of its own is counted.
+                self._put_back(one, None, "its machine has gone")
+                self._waiting = {one.number: one, **self._waiting}
+                self.tell(f"Bundle {one.number} has lost its machine, and goes on from its saved job")
 
     def _put_back(self, one: StoredBundle, status: int | None, reason: str) -> None:
         self.file.note_attempt(one.number, one.attempts, status, reason)
@@ -204,9 +196,6 @@ class CampaignRun:
             write_manifest(self.folder, self.clock())
 
 
-_MAX_TOLD = 50
-
-
 def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
     file: CampaignFile, folder: Path, rows: Sequence[SiteRow], *, form: str, cores: int, most_sites: int
 ) -> str:
@@ -216,11 +205,11 @@ def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
     known, known_form = file.known_sites(), file.value("form")
     if known_form not in (None, form):
         raise ConfigError(f"{folder} has its lines as {known_form}, and not as {form}: name another folder with -o")
-    faults = [
-        f"line {row.line}: {row.name} was crawled with other arguments: {_said(known[row.name])}"
-        for row in rows
-        if row.name in known and known[row.name] != dict(row.arguments)
-    ]
+    faults = []
+    for row in rows:
+        if known.get(row.name, row.arguments) != dict(row.arguments):
+            before = ", ".join(f"{name}={value}" for name, value in known[row.name].items()) or "none"
+            faults.append(f"line {row.line}: {row.name} was crawled with other arguments: {before}")
     if faults:
         more = [f"and {len(faults) - _MAX_TOLD:,} more"] if len(faults) > _MAX_TOLD else []
         cure = "give these to go on, or name another folder with -o"
@@ -229,9 +218,8 @@ def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
     new = [row for row in rows if row.name not in known]
     file.set_value("form", form)
     if new:
-        addresses = asyncio.run(look_up(new))
-        bundles = make_bundles(new, addresses, cores, most_sites)
-        file.add(bundles, addresses)
+        addresses = asyncio.run(_look_up(new))
+        file.add(make_bundles(new, addresses, cores, most_sites), addresses)
     told = f"{len(new):,} new sites" if known else f"{len(new):,} sites"
     return f"{told}, {len(file.pending()):,} bundles to crawl" + (f", {again:,} of them again" if again else "")
 
@@ -251,7 +239,7 @@ def retry(file: CampaignFile, folder: Path, storage: CampaignStorage) -> None:
     file.reopen(not_done)
 
 
-async def look_up(rows: Sequence[SiteRow]) -> Mapping[str, Sequence[str]]:
+async def _look_up(rows: Sequence[SiteRow]) -> Mapping[str, Sequence[str]]:
     """Return the addresses of the sites' hosts, by sites; none where they cannot be had, which the crawl will see."""
     lookup = NameLookup()
     try:
@@ -259,7 +247,3 @@ async def look_up(rows: Sequence[SiteRow]) -> Mapping[str, Sequence[str]]:
     finally:
         lookup.close()
     return {row.name: addresses for row, addresses in zip(rows, found, strict=True)}
-
-
-def _said(arguments: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in arguments.items()) or "none"

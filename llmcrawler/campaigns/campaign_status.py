@@ -53,7 +53,6 @@ def lock_campaign(folder: Path) -> FileLock:
 
 
 def _is_running(folder: Path) -> bool:
-    """Tell whether a process runs the campaign now."""
     if not (folder / _LOCK).exists():
         return False
     try:
@@ -92,8 +91,8 @@ def campaign_status(folder: Path, *, is_live: bool = True, is_running: bool | No
         "totals": {
             **{name: totals[name] for name in ("pages", "records", "errors")},
             "calls": round(totals["calls"], 3),
-        }
-        | {"cost_usd": round(sum(costs), 9) if costs else None},
+            "cost_usd": round(sum(costs), 9) if costs else None,
+        },
         "started": min((one["started"] for one in bundles if one["started"]), default=None),
         "ended": max((one["ended"] for one in bundles if one["ended"]), default=None),
         "sites": [_public(site) for site in sites],
@@ -156,20 +155,18 @@ def campaign_tables(status: Mapping[str, Any], now: float, *, is_brief: bool) ->
     yield Text(f"{status['folder']}: {many(sites, 'site')}: {counts}", style="bold")
     cost = "" if totals["cost_usd"] is None else f", ${totals['cost_usd']:.4f}"
     calls = f", {totals['calls']:,.0f} LLM calls{cost}" if totals["calls"] else ""
-    yield Text(
-        f"{many(totals['pages'], 'page')}, {many(totals['records'], 'record')}, {totals['errors']:,} with errors{calls}"
-        f"{_time(status, now)}"
-    )
-    shown = _sorted(status)
-    if is_brief:
-        shown = [site for site in shown if site["state"] in _BAD]
+    took = ""
+    if status["started"] is not None:
+        end = status["ended"] if status["is_over"] and status["ended"] else now
+        took = f", {duration(max(0.0, end - status['started']))}"
+    pages, records = many(totals["pages"], "page"), many(totals["records"], "record")
+    yield Text(f"{pages}, {records}, {totals['errors']:,} with errors{calls}{took}")
+    shown = [site for site in _sorted(status) if not is_brief or site["state"] in _BAD]
     rows = [
         (
             site["name"],
             site["state"],
-            f"{site['pages']:,}",
-            f"{site['records']:,}",
-            f"{site['errors']:,}",
+            *(f"{site[name]:,}" for name in ("pages", "records", "errors")),
             str(site["bundle"]),
             (site["reason"] or "")[:_SHOWN_WIDTH],
         )
@@ -180,10 +177,3 @@ def campaign_tables(status: Mapping[str, Any], now: float, *, is_brief: bool) ->
         yield Text()
         yield table(("site", "state", ">pages", ">records", ">errors", ">bundle", "why"), rows[:limit])
         yield from more(len(rows), limit)
-
-
-def _time(status: Mapping[str, Any], now: float) -> str:
-    if status["started"] is None:
-        return ""
-    end = status["ended"] if status["is_over"] and status["ended"] else now
-    return f", {duration(max(0.0, end - status['started']))}"

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from llmcrawler.campaigns.campaign_file import StoredBundle
 from llmcrawler.campaigns.machine_crawls import KILLED, CrawlEnded, CrawlEvent, CrawlLost, Crawls, LinesTaken
@@ -41,36 +41,6 @@ class Turn:
 
 class PoolLost(Exception):
     """A pool has died, or cannot be reached."""
-
-
-class Cluster(Protocol):
-    """Machines, by their names, and the pools on them. A call is any object that tells it from others."""
-
-    def machines(self) -> Mapping[str, int]:
-        """Return the cores of each machine that is there and has some."""
-        ...
-
-    def open(self, machine: str, cores: int) -> Any:
-        """Begin to make a pool on a machine; return what stands for it."""
-        ...
-
-    def ask(self, pool: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
-        """Begin a turn of a pool; return the call."""
-        ...
-
-    def answered(self, calls: Sequence[Any], seconds: float) -> Sequence[Any]:
-        """Wait until one of the calls is answered, so long at most; return all that are."""
-        ...
-
-    def answer(self, call: Any) -> Turn:
-        """Return the answer to a call. Raises PoolLost, and what the turn has raised."""
-        ...
-
-    def end(self, pool: Any) -> None:
-        """End a pool at once, if it can be reached, and with it its crawls."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class MachinePool:
@@ -114,7 +84,7 @@ class _Member:
 class ClusterCrawls:
     """Crawls on the machines of a cluster, as these come and go. `tell` gets lines for people."""
 
-    cluster: Cluster
+    cluster: RayCluster
     tell: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     _members: dict[str, _Member] = field(default_factory=dict)
@@ -235,8 +205,10 @@ class ClusterCrawls:
             turn = self.cluster.answer(call)
         except PoolLost as error:
             self._lose(member, f"has lost its pool: {error}")
-            if not member.has_answered:
-                self._give_up(member, error)
+            if not member.has_answered and member.name in self.cluster.machines():
+                self._faulty.add(member.name)
+                if not self._members:
+                    raise ConfigError(f"no machine of the cluster can crawl: {error}") from error
             return []
         if not member.has_answered:
             member.has_answered = True
@@ -257,19 +229,14 @@ class ClusterCrawls:
         self.cluster.end(member.pool)
         self.tell(f"Machine {member.name} {why}")
 
-    def _give_up(self, member: _Member, error: PoolLost) -> None:
-        if member.name in self.cluster.machines():
-            self._faulty.add(member.name)
-            if not self._members:
-                raise ConfigError(f"no machine of the cluster can crawl: {error}")
-
 
 _MAX_REASON: Final = 300
 
 
 class RayCluster:
-    """A Cluster. `make` is called on each machine, with its name, its cores, and what takes lines for people; it can be
-    pickled. Raises ConfigError where there is no cluster at `address`, as `ray.init` takes it.
+    """Machines, by their names, and the pools on them. `make` is called on each machine, with its name, its cores, and
+    what takes lines for people; it can be pickled. Raises ConfigError where there is no cluster at `address`, as
+    `ray.init` takes it.
     """
 
     def __init__(self, address: str, make: Callable[[str, int, Callable[[str], None]], Crawls]) -> None:
@@ -290,10 +257,12 @@ class RayCluster:
         self._make = make
 
     def machines(self) -> Mapping[str, int]:
+        """Return the cores of each machine that is there and has some."""
         found = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]}
         return {name: cores for name, cores in found.items() if cores}
 
     def open(self, machine: str, cores: int) -> Any:
+        """Begin to make a pool on a machine; return what stands for it."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 - as above
 
         there = NodeAffinitySchedulingStrategy(node_id=machine, soft=False)
@@ -302,9 +271,11 @@ class RayCluster:
         return actor.remote(partial(self._make, machine, cores))
 
     def ask(self, pool: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
+        """Begin a turn of a pool; return the call."""
         return pool.turn.remote(orders, needs)
 
     def answered(self, calls: Sequence[Any], seconds: float) -> Sequence[Any]:
+        """Wait until one of the calls is answered, so long at most; return all that are."""
         if not calls:
             time.sleep(seconds)
             return ()
@@ -313,6 +284,7 @@ class RayCluster:
         return tuple(ready)
 
     def answer(self, call: Any) -> Turn:
+        """Return the answer to a call. Raises PoolLost, and what the turn has raised."""
         errors = self._ray.exceptions
         try:
             turn: Turn = self._ray.get(call)
@@ -324,6 +296,7 @@ class RayCluster:
         return turn
 
     def end(self, pool: Any) -> None:
+        """End a pool at once, if it can be reached, and with it its crawls."""
         with suppress(self._ray.exceptions.RayError):
             self._ray.kill(pool)
 

@@ -35,41 +35,17 @@ if TYPE_CHECKING:
 
 # What a crawl loads, and nothing that would choose a reactor.
 _MODULES: Final = (
-    "scrapy.commands.*",
-    "scrapy.downloadermiddlewares.*",
-    "scrapy.spidermiddlewares.*",
-    "llmcrawler.commands.*",
-    "llmcrawler.exporters.*",
-    "llmcrawler.spiders.*",
-    "llmcrawler.middlewares.*",
-    "llmcrawler.pipelines.*",
-    "llmcrawler.extensions.*",
-    "anyio._backends._asyncio",
-    "httpcore2",
-    "jsonschema_rs",
-    "openai.resources.chat.completions.completions",
-    "openai.resources.models",
-    "regex",
-    "truststore",
+    *(f"scrapy.{name}.*" for name in ("commands", "downloadermiddlewares", "spidermiddlewares")),
+    *(f"llmcrawler.{name}.*" for name in ("commands", "exporters", "spiders")),
+    *(f"llmcrawler.{name}.*" for name in ("middlewares", "pipelines", "extensions")),
+    *("anyio._backends._asyncio", "httpcore2", "jsonschema_rs", "openai.resources.chat.completions.completions"),
+    *("openai.resources.models", "regex", "truststore", "scrapy.crawler", "scrapy.commands.crawl"),
     *(("uvloop",) if find_spec("uvloop") else ()),
-    "scrapy.crawler",
-    "scrapy.commands.crawl",
-    "scrapy.core.downloader.handlers.datauri",
-    "scrapy.core.downloader.handlers.file",
-    "scrapy.core.downloader.handlers.ftp",
-    "scrapy.core.downloader.handlers.s3",
-    "scrapy.extensions.closespider",
-    "scrapy.extensions.corestats",
-    "scrapy.extensions.logcount",
-    "scrapy.extensions.memdebug",
-    "scrapy.extensions.memusage",
+    *(f"scrapy.core.downloader.handlers.{name}" for name in ("datauri", "file", "ftp", "s3")),
+    *(f"scrapy.extensions.{name}" for name in ("closespider", "corestats", "logcount", "memdebug", "memusage")),
     "llmcrawler.core.content.api_client",
     "llmcrawler.crawl.start_checks",
-    "llmcrawler.engine.http_downloads",
-    "llmcrawler.engine.log_setup",
-    "llmcrawler.engine.request_scheduler",
-    "llmcrawler.middlewares.addresses",
-    "llmcrawler.engine.scheduler",
+    *(f"llmcrawler.engine.{name}" for name in ("http_downloads", "log_setup", "request_scheduler", "scheduler")),
 )
 _ENTRY: Final = "llmcrawler.commands.python_crawl_process"
 # A crawl sends its process id when it can be stopped, its watcher the exit status: a byte that tells which, and digits.
@@ -222,7 +198,7 @@ def _watch_crawl(descriptor: int, log: str, entry: str) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.write(descriptor, _word(_STARTED, os.getpid()))
+        os.write(descriptor, _STARTED + b"%*d" % (_WORD_BYTES - 1, os.getpid()))
         os.dup2(descriptor, 0)
         os.close(descriptor)
         with open(log, "ab", buffering=0) as file:  # noqa: PTH123 - before anything is loaded
@@ -232,11 +208,7 @@ def _watch_crawl(descriptor: int, log: str, entry: str) -> None:
         sys.exit()
     _, status = os.waitpid(pid, 0)
     with socket.socket(fileno=descriptor) as line, suppress(OSError):  # the campaign's process has ended
-        line.sendall(_word(_ENDED, os.waitstatus_to_exitcode(status)))
-
-
-def _word(kind: bytes, number: int) -> bytes:
-    return kind + b"%*d" % (_WORD_BYTES - 1, number)
+        line.sendall(_ENDED + b"%*d" % (_WORD_BYTES - 1, os.waitstatus_to_exitcode(status)))
 
 
 _MAX_REASON: Final = 300
@@ -322,19 +294,19 @@ class BundleCrawls:
         return self.pool.has_room(needs_browser=needs_browser, may_need_browser=may_need_browser)
 
     def start(self, one: StoredBundle) -> None:
-        if self._keeper is not None:
-            try:
-                self._keeper.begin(one.number)
-            except (OSError, JobBusy) as error:  # which may be otherwise in a while
-                self._note_failure(one, ExitStatus.ERROR, str(error))
-                return
-            except ConfigError as error:
-                self._note_failure(one, ExitStatus.USAGE, str(error))
-                return
         folder = bundle_folder(self.work, one.number)
+        try:
+            if self._keeper is not None:
+                self._keeper.begin(one.number)
+        except (OSError, JobBusy) as error:  # which may be otherwise in a while
+            self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.ERROR, str(error)))
+            return
+        except ConfigError as error:
+            self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.USAGE, str(error)))
+            return
         folder.mkdir(parents=True, exist_ok=True)
         sites = folder / "sites.txt"
-        replace_file(sites, "".join(f"{row.url}\n" for row in one.sites).encode())
+        replace_file(sites, "".join(f"{row.url}\n" for row in one.bundle.sites).encode())
         # It is refreshed when it has been crawled before: an earlier run's end, and this one's, are the same then.
         refresh = {"refresh": "1"} if one.rounds and one.bundle.refreshes else {}
         arguments = {"urls": str(sites), **one.bundle.crawl_arguments(), **refresh}
@@ -345,12 +317,10 @@ class BundleCrawls:
         try:
             self.pool.start(one.number, argv, bundle_log(self.work, one.number), needs_browser=one.bundle.is_rendered)
         except OSError as error:
-            self._note_failure(one, ExitStatus.ERROR, f"no process could be started: {error}")
+            reason = f"no process could be started: {error}"
+            self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.ERROR, reason))
         else:
             self._running[one.number] = (one, lines)
-
-    def _note_failure(self, one: StoredBundle, status: ExitStatus, reason: str) -> None:
-        self._events.append(CrawlEnded(one.number, one.starts, int(status), reason))
 
     def finish(self, one: StoredBundle, failure: str) -> None:
         jobdir = bundle_folder(self.work, one.number)
@@ -383,7 +353,6 @@ class BundleCrawls:
             self._keeper.close()
 
     def _count_lines(self, number: int) -> int:
-        """Count the lines of a bundle's job."""
         with suppress(ConfigError), open_snapshot(bundle_folder(self.work, number)) as connection:
             (lines,) = connection.execute("SELECT count(*) FROM pages WHERE seq IS NOT NULL").fetchone()
             return int(lines)
@@ -392,7 +361,8 @@ class BundleCrawls:
     def _reason(self, number: int, status: int) -> str:
         """Say why a crawl has failed: by the last line of its log that names an error."""
         if status < 0:
-            return f"its process was ended by {_signal_name(-status)}"
+            known = {one.value: one.name for one in signal.Signals}
+            return f"its process was ended by {known.get(-status, f'signal {-status}')}"
         path = bundle_log(self.work, number)
         with suppress(OSError), path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
@@ -401,13 +371,6 @@ class BundleCrawls:
             if told:
                 return told[-1][:_MAX_REASON]
         return f"exit status {status}, see its log"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def crawls_of_machine(  # noqa: PLR0913 - all but the first four by keyword

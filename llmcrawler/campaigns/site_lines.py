@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 from urllib.parse import quote
 
 from llmcrawler.campaigns.campaign_file import SiteOutcome
@@ -38,35 +38,7 @@ PAGES_FOLDER: Final = "pages"
 _LINES_AT_ONCE: Final = 200
 _FILES_AT_ONCE: Final = 8
 _MAX_REASON: Final = 300
-
-
-class _Writer(Protocol):
-    def add(self, line: Mapping[str, Any]) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _JsonLines:
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def add(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-
-    def close(self) -> None:
-        pass
-
-
-class _ParquetRows:
-    def __init__(self, file: IO[bytes]) -> None:
-        self._columns = columns_of(Page)
-        self._out = ParquetFile(file, [(column.name, column) for column in self._columns])
-
-    def add(self, line: Mapping[str, Any]) -> None:
-        self._out.add([clean(line.get(column.name)) for column in self._columns])
-
-    def close(self) -> None:
-        self._out.close()
+_COLUMNS: Final = columns_of(Page)
 
 
 @dataclass
@@ -82,18 +54,19 @@ class _SiteLines:
     first: float | None = None
     last: float | None = None
     _file: IO[bytes] | None = None
-    _writer: _Writer | None = None
-
-    @property
-    def path(self) -> Path:
-        return self.folder / self.name
+    _parquet: ParquetFile | None = None
 
     def take(self, line: Mapping[str, Any], finished: float) -> None:
-        if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = temporary_of(self.path).open("wb")
-            self._writer = _JsonLines(self._file) if self.path.suffix == ".jsonl" else _ParquetRows(self._file)
-        self._writer.add(line)
+        if self._file is None:
+            path = self.folder / self.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = temporary_of(path).open("wb")
+            if path.suffix == ".parquet":
+                self._parquet = ParquetFile(self._file, [(column.name, column) for column in _COLUMNS])
+        if self._parquet is None:
+            self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        else:
+            self._parquet.add([clean(line.get(column.name)) for column in _COLUMNS])
         error = line.get("error") or {}
         self.counts["errors" if error else "pages"] += 1
         self.counts["records"] += line.get("record") is not None
@@ -110,19 +83,20 @@ class _SiteLines:
 
     def finish(self, storage: CampaignStorage) -> None:
         """Put the file in its place; one of an earlier round goes where there are no lines any more."""
-        if self._writer is None or self._file is None:
+        if self._file is None:
             storage.delete(self.name)
             return
-        self._writer.close()
+        if self._parquet is not None:
+            self._parquet.close()
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        storage.take(self.name, temporary_of(self.path))
+        storage.take(self.name, temporary_of(self.folder / self.name))
 
     def drop(self) -> None:
         if self._file is not None and not self._file.closed:
             self._file.close()
-            temporary_of(self.path).unlink(missing_ok=True)
+            temporary_of(self.folder / self.name).unlink(missing_ok=True)
 
 
 def take_lines(  # noqa: PLR0913 - where from, what, where to, and how
@@ -150,7 +124,9 @@ def take_lines(  # noqa: PLR0913 - where from, what, where to, and how
     outcomes = []
     for name, one in lines.items():
         is_whole = one.has_start and (name not in unfinished or one.counts["pages"] >= bundle.max_pages)
-        outcomes.append(_outcome(name, one, _share(one, asked, found), spent, "" if is_whole else failure))
+        # What was spent on the model is shared by what it was asked about.
+        share = len(one.asked) / asked if asked else one.counts["pages"] / max(found, 1)
+        outcomes.append(_outcome(name, one, share, spent, "" if is_whole else failure))
     return outcomes
 
 
@@ -196,13 +172,6 @@ def _lines(connection: JobConnection) -> Iterator[tuple[dict[str, Any], float]]:
         yield from ((line, ends[seq]) for seq, line in some)
 
 
-def _share(one: _SiteLines, asked: int, found: int) -> float:
-    """Return the site's share of what its bundle has spent on the model, by what the model was asked about."""
-    if asked:
-        return len(one.asked) / asked
-    return one.counts["pages"] / found if found else 0.0
-
-
 def _outcome(name: str, one: _SiteLines, share: float, spent: Mapping[str, float], failure: str) -> SiteOutcome:
     if failure or not one.has_start:
         outcome, reason = "failed", failure or "its start url has no line"
@@ -215,9 +184,7 @@ def _outcome(name: str, one: _SiteLines, share: float, spent: Mapping[str, float
         name=name,
         outcome=outcome,
         reason=reason,
-        pages=one.counts["pages"],
-        records=one.counts["records"],
-        errors=one.counts["errors"],
+        **{kind: one.counts[kind] for kind in ("pages", "records", "errors")},
         calls=round(share * spent.get("calls", 0), 3),
         cost_usd=None if cost is None else round(share * cost, 9),
         file=one.name if one.counts["pages"] or one.counts["errors"] else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 from urllib.parse import urlsplit
@@ -38,73 +38,67 @@ class SiteRow:
     arguments: Mapping[str, str]
 
 
-@dataclass
-class _SitesReading:
-    path: Path
-    common: Mapping[str, str]
-    check: Callable[[ExploreOptions], None]
-    rows: dict[str, SiteRow] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
-    checked: dict[tuple[tuple[str, str], ...], str] = field(default_factory=dict)  # what is wrong with arguments
-
-    def take(self, line: int, cells: Mapping[str, str]) -> None:
-        given = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
-        if not given:
-            return
-        try:
-            url = read_url(given.pop("url", None), normalise_with_route)
-        except ValueError as error:
-            self.faults.append(f"line {line}: {error}")
-            return
-        arguments = dict(sorted({**self.common, **given}.items()))
-        name = site_name(url)
-        if fault := self._fault_of(arguments, url):
-            self.faults.append(f"line {line}: {fault}")
-        elif name in self.rows:
-            self.faults.append(f"line {line}: {name} has line {self.rows[name].line} already: a site has one row")
-        elif len(self.rows) >= _MAX_ROWS:
-            raise ConfigError(f"{self.path}: more than {_MAX_ROWS:,} sites: make several campaigns of them")
-        else:
-            self.rows[name] = SiteRow(line, name, url, arguments)
-
-    def _fault_of(self, arguments: Mapping[str, str], url: str) -> str:
-        key = tuple(arguments.items())
-        if key not in self.checked:
-            try:
-                options = ExploreOptions.of({**arguments, "url": url})
-                # Of a first crawl there is nothing to go through again yet, so that is not looked at.
-                self.check(options.model_copy(update={"refresh": False}))
-                self.checked[key] = ""
-            except ConfigError as error:
-                self.checked[key] = str(error)
-        return self.checked[key]
-
-
 def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOptions], None]) -> list[SiteRow]:
     """Return the rows. `common` are arguments of all sites, which a row may say otherwise; `check` raises ConfigError
     for those that no crawl could be made of. Raises ConfigError with all bad rows and their lines.
     """
-    reading = _SitesReading(path, common, check)
     _check_names("-a", [*common], {"url": "it stands in the list"})
+    found: dict[str, SiteRow] = {}
+    faults: list[str] = []
+    checked: dict[tuple[tuple[str, str], ...], str] = {}  # what is wrong with arguments
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(file, strict=True, delimiter=_delimiter(file))
-            for line, cells in _cells(path, rows):
-                if isinstance(cells, str):
-                    reading.faults.append(f"line {line}: {cells}")
-                else:
-                    reading.take(line, cells)
+            for line, cells in _cells(path, csv.reader(file, strict=True, delimiter=_delimiter(file))):
+                try:
+                    row = _row(line, cells, common)
+                    if row is None:
+                        continue
+                    _check_arguments(row, check, checked)
+                    if row.name in found:
+                        raise ValueError(f"{row.name} has line {found[row.name].line} already: a site has one row")
+                except ValueError as error:
+                    faults.append(f"line {line}: {error}")
+                    continue
+                if len(found) >= _MAX_ROWS:
+                    raise ConfigError(f"{path}: more than {_MAX_ROWS:,} sites: make several campaigns of them")
+                found[row.name] = row
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path}: it is no CSV in UTF-8: {error}") from error
-    if reading.faults:
-        told = reading.faults[:_MAX_TOLD]
-        more = len(reading.faults) - len(told)
-        raise ConfigError("\n  ".join([f"{path}:", *told, *([f"and {more:,} more"] if more else [])]))
-    if not reading.rows:
+    if faults:
+        more = [f"and {len(faults) - _MAX_TOLD:,} more"] if len(faults) > _MAX_TOLD else []
+        raise ConfigError("\n  ".join([f"{path}:", *faults[:_MAX_TOLD], *more]))
+    if not found:
         raise ConfigError(f"{path}: there is no site in it")
-    return [*reading.rows.values()]
+    return [*found.values()]
+
+
+def _row(line: int, cells: Mapping[str, str] | str, common: Mapping[str, str]) -> SiteRow | None:
+    if isinstance(cells, str):
+        raise ValueError(cells)
+    given = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
+    if not given:
+        return None
+    url = read_url(given.pop("url", None), normalise_with_route)
+    return SiteRow(line, site_name(url), url, dict(sorted({**common, **given}.items())))
+
+
+def _check_arguments(
+    row: SiteRow, check: Callable[[ExploreOptions], None], checked: dict[tuple[tuple[str, str], ...], str]
+) -> None:
+    """Raise ValueError where no crawl could be made of them, which is found out once for all rows that have them."""
+    key = tuple(row.arguments.items())
+    if key not in checked:
+        try:
+            options = ExploreOptions.of({**row.arguments, "url": row.url})
+            # Of a first crawl there is nothing to go through again yet, so that is not looked at.
+            check(options.model_copy(update={"refresh": False}))
+            checked[key] = ""
+        except ConfigError as error:
+            checked[key] = str(error)
+    if checked[key]:
+        raise ValueError(checked[key])
 
 
 def _cells(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, dict[str, str] | str]]:

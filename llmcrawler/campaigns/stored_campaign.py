@@ -84,12 +84,10 @@ class StoredCampaign:
         was_here = owner is not None and (owner["id"], owner["machine"]) == (mark, self.machine)
         if owner is not None and not was_here:
             self._check_gone(owner)
-        if was_here and (self.work / CAMPAIGN_FILE).exists():
-            self._id = str(mark)
-            self._write_owner()
-        else:
-            self._id = uuid.uuid4().hex
-            self._write_owner()
+        is_brought = was_here and (self.work / CAMPAIGN_FILE).exists()
+        self._id = str(mark) if is_brought else uuid.uuid4().hex
+        self._write_owner()
+        if not is_brought:
             self._bring()
             replace_file(self.work / _MARK, json.dumps({"place": str(self.storage), "id": self._id}).encode())
         # A copy may take longer than others wait to hear of this driver.
@@ -113,7 +111,9 @@ class StoredCampaign:
     def save(self) -> None:
         """Copy what is noted into the storage, if it has changed. Raises OSError."""
         with self._saving:
-            state = self._files_state()
+            files = [path for name in _DATABASES for path in (self.work / name, self.work / f"{name}-wal")]
+            stats = [path.stat() for path in (*files, self.work / MANIFEST) if path.exists()]
+            state = [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats if one.st_size]
             if state == self._state:
                 return
             started = self.clock()
@@ -128,8 +128,8 @@ class StoredCampaign:
 
     def look(self) -> None:
         """Do what is due: say that this driver runs, copy what has changed."""
-        for work in (self._beat_if_due, self._save_if_due):
-            self._do(work)
+        self._do(self._beat_if_due)
+        self._do(self._save_if_due)
 
     def _do_from_time_to_time(self, work: Callable[[], None]) -> None:
         while not self._closing.wait(_LOOK_SECONDS) and not self.is_lost:
@@ -147,11 +147,9 @@ class StoredCampaign:
             self.save()
 
     def _beat_if_due(self) -> None:
-        if self.clock() >= self._beat_at:
-            self._beat_at = self.clock() + _BEAT_SECONDS
-            self._beat()
-
-    def _beat(self) -> None:
+        if self.clock() < self._beat_at:
+            return
+        self._beat_at = self.clock() + _BEAT_SECONDS
         owner = read_owner(self.storage)
         if owner is not None and owner["id"] != self._id:
             self.is_lost = True
@@ -217,11 +215,6 @@ class StoredCampaign:
             self.storage.take(name, folder / name)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-    def _files_state(self) -> object:
-        files = [path for name in _DATABASES for path in (self.work / name, self.work / f"{name}-wal")]
-        stats = [path.stat() for path in (*files, self.work / MANIFEST) if path.exists()]
-        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats if one.st_size]
 
 
 def read_owner(storage: CampaignStorage) -> dict[str, Any] | None:

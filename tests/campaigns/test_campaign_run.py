@@ -158,23 +158,19 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("what", "told"), [("take_lines", ["stop"]), ("replace_file", [])])
+def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monkeypatch, what, told):
     def full(*_: object, **_options: object) -> None:
         raise OSError("the disk is full")
 
     place: Any = Place({2: deque([3])})
+    crawls = BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl")
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        monkeypatch.setattr(machine_crawls, "take_lines", full)
+        monkeypatch.setattr(machine_crawls, what, full)
         with pytest.raises(OSError, match="the disk is full"):
-            CampaignRun(
-                tmp_path,
-                file,
-                BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl"),
-                CampaignRules(),
-                print,
-            ).run()
-    assert place.told == ["stop"]
+            CampaignRun(tmp_path, file, crawls, CampaignRules(), print).run()
+    assert place.told == told
     assert not place._running
 
 

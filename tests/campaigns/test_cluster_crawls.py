@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -37,7 +37,7 @@ class Machine:
 
     def finish(self, one: StoredBundle, failure: str) -> None:
         self.cluster.finished.append((self.name, one.number, one.starts))
-        sites = [SiteOutcome(row.name, "done", failure, 1, 0, 0, 0, None, None, None, None) for row in one.sites]
+        sites = [SiteOutcome(row.name, "done", failure, 1, 0, 0, 0, None, None, None, None) for row in one.bundle.sites]
         self.events.append(LinesTaken(one.number, one.starts, tuple(sites)))
 
     def wait(self, _seconds: float) -> list[CrawlEvent]:
@@ -130,7 +130,7 @@ def run(tmp_path, monkeypatch):
         with CampaignFile(tmp_path) as file:
             file.set_value("form", "jsonl")
             file.add(make_bundles(rows, {}, 2, 1), {})
-            crawls = ClusterCrawls(cluster, print, clock=lambda: cluster.now)
+            crawls = ClusterCrawls(cast(Any, cluster), print, clock=lambda: cluster.now)
             rules = CampaignRules(retries=retries, retry_seconds=0.1)
             assert CampaignRun(tmp_path, file, crawls, rules, print).run() == is_over
         return campaign_status(tmp_path)
