@@ -179,7 +179,7 @@ class DistributedWorker:
     def _throttle_state(self) -> dict[str, dict[str, dict[str, float]]]:
         throttle = self.crawler.get_extension(AdaptiveThrottle)
         found: dict[str, dict[str, dict[str, float]]] = {}
-        for host, state in ({} if throttle is None else throttle.manners()).items():
+        for host, state in ({} if throttle is None else throttle.host_states()).items():
             if site_of(host) in self.session.frontier.sites:
                 found.setdefault(site_of(host), {})[host] = state
         return found

@@ -173,7 +173,7 @@ class AdaptiveThrottle:
 
     def response_downloaded(self, response: Response, request: Request) -> None:
         key: str | None = request.meta.get(PoliteDownloader.DOWNLOAD_SLOT)
-        policy = self._policies.get(key)
+        policy = self._policies.by_host.get(key or "")
         if key is None or policy is None:
             return
         slot = self._downloader.slots.get(key)
@@ -193,7 +193,7 @@ class AdaptiveThrottle:
 
     def _download_failed(self, request: Request, exception: Exception) -> None:
         key: str | None = request.meta.get(PoliteDownloader.DOWNLOAD_SLOT)
-        policy = self._policies.get(key)
+        policy = self._policies.by_host.get(key or "")
         # With a proxy it says nothing of the host.
         if key is None or policy is None or not isinstance(exception, _HOST_FAILURES) or request.meta.get("proxy"):
             return
@@ -218,9 +218,9 @@ class AdaptiveThrottle:
 
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
-    def manners(self) -> dict[str, dict[str, float]]:
+    def host_states(self) -> dict[str, dict[str, float]]:
         """Return what the next worker that asks a host is to know, by host."""
-        return {host: policy.manners() for host, policy in self._policies.by_host.items()}
+        return {host: policy.state() for host, policy in self._policies.by_host.items()}
 
     def _take_over(self, site: str, kept: KeptSite) -> None:
         """Go on at the hosts of a site as the worker before would have. When it asked last is not known."""
@@ -245,9 +245,9 @@ class AdaptiveThrottle:
         slot.lastseen = max(slot.lastseen, self._taken_at.get(site_of(key), 0.0))
 
     def _request_started(self, key: str, slot: PoliteSlot) -> None:
-        policy = self._policies.get(key)
+        policy = self._policies.by_host.get(key)
         if policy is not None:
-            policy.started()
+            policy.meter.started()
             _set(slot, policy)
 
     def _apply(self, key: str, policy: HostPolicy, slot: Any, decision: ThrottleDecision | None) -> None:

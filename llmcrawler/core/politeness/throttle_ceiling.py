@@ -71,7 +71,13 @@ class Ceiling:
 
         `is_late` tells that the refusal took as long as an answer.
         """
-        if self._note_refusal(window):
+        was_noise = self.is_noise
+        self._shares.refused(window)
+        if self.is_noise:
+            if not was_noise:
+                self.level = self._limit = min(self._shares.most, self._most)
+                self.is_rate = False
+                self._rate = _RateSuspicion()
             self._served = 0
             return
         now = self._clock()
@@ -115,16 +121,6 @@ class Ceiling:
         least = min(self._good_level or most, most)
         # Of a few in flight one is much, so that the doubt is worth a refusal.
         return most if most - least <= 1 and most <= _A_FEW else (most + least) / 2
-
-    def _note_refusal(self, window: float) -> bool:
-        """Note a refusal, and tell whether refusals are noise that no number in flight would avoid."""
-        was_noise = self.is_noise
-        self._shares.refused(window)
-        if self.is_noise and not was_noise:
-            self.level = self._limit = min(self._shares.most, self._most)
-            self.is_rate = False
-            self._rate = _RateSuspicion()
-        return self.is_noise
 
     def slowed(self, level: float) -> None:
         """Lower the level to what the host can work on, as latency showed."""

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 _RAISED = 1.2  # latency over its baseline that takes a step down
-_STEADY = 1.095  # a step up from here may raise it
+STEADY = 1.095  # a step up from here may raise it
 _FIRST_ROUND = 4  # the baseline comes from the warm-up, when hardly anything is in flight
 _LEAST_ROUND = 6
 _SURE = 2.0  # standard errors
@@ -60,10 +60,6 @@ class LoadTrial:
     fewer: Round | None = None
 
     @property
-    def window_with_fewer(self) -> int:
-        return max(1, min(math.ceil(self.knee), int(self.raised.in_flight - 0.5)))
-
-    @property
     def reference(self) -> Round:
         """Return the round that the next one is compared with."""
         return self.raised if self.fewer is None else self.fewer
@@ -92,14 +88,6 @@ class RoundResult:
     ratio: float
     is_raised: bool = False
     is_load: bool | None = None
-
-    @property
-    def seconds(self) -> float:
-        return self.round.seconds
-
-    @property
-    def is_steady(self) -> bool:
-        return self.ratio < _STEADY
 
     @property
     def knee(self) -> float:
@@ -132,7 +120,10 @@ class LatencyWatch:
     def add(self, seconds: float, in_flight: int, window: float) -> RoundResult | None:
         """Return the result of a round of at least `window` answers, when this answer ends it."""
         answer = Round(1, math.log(max(seconds, 1e-4)), math.log(max(in_flight, 1)))
-        self._note_step(answer.mean)
+        if self._last_mean is not None:
+            self._steps = min(self._steps + 1, _SPREAD_MEMORY)
+            self._mean_step += (abs(answer.mean - self._last_mean) - self._mean_step) / self._steps
+        self._last_mean = answer.mean
         if self._to_skip > 0:
             self._to_skip -= 1
             return None
@@ -221,9 +212,3 @@ class LatencyWatch:
         1941), in absolute value so that outliers weigh little.
         """
         return max(_LEAST_SPREAD, self._mean_step * math.sqrt(math.pi) / 2)
-
-    def _note_step(self, mean: float) -> None:
-        if self._last_mean is not None:
-            self._steps = min(self._steps + 1, _SPREAD_MEMORY)
-            self._mean_step += (abs(mean - self._last_mean) - self._mean_step) / self._steps
-        self._last_mean = mean

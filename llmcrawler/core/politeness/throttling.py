@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from llmcrawler.core.politeness.throttle_ceiling import Ceiling
-from llmcrawler.core.politeness.throttle_latency import LatencyWatch, LoadTrial, RoundResult
+from llmcrawler.core.politeness.throttle_latency import STEADY, LatencyWatch, LoadTrial, RoundResult
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
@@ -245,35 +245,28 @@ class HostPolicy:
 
     def reason_to_give_up(self) -> str | None:
         """Return why not to wait for this host when nothing else is left to do; None while it is worth it."""
-        reason, robots = self._reason_of_host(), self.robots
-        if not robots.is_open or (reason is None and robots.failed_probes < self.rules.breaker_probes):
+        breaker, robots, probes, reason = self.breaker, self.robots, self.rules.breaker_probes, None
+        if breaker.is_open and (breaker.failed_probes >= probes or not breaker.has_ever_answered):
+            reason = f"the host failed {breaker.failures} times in a row, the last time with: {breaker.reason}"
+        elif self.cooldown_seconds > self.rules.max_cooldown_seconds:
+            reason = f"the host asks to be left alone for {self.cooldown_seconds:.0f} s more"
+        if not robots.is_open or (reason is None and robots.failed_probes < probes):
             return reason
         times = f"{robots.failures} times" if robots.failures > 1 else "once"
         return f"its robots.txt cannot be had, which forbids everything; it was asked for {times}: {robots.reason}"
 
-    def _reason_of_host(self) -> str | None:
-        probes, failures = self.breaker.failed_probes, self.breaker.failures
-        if self.breaker.is_open and (probes >= self.rules.breaker_probes or not self.breaker.has_ever_answered):
-            return f"the host failed {failures} times in a row, the last time with: {self.breaker.reason}"
-        if self.cooldown_seconds > self.rules.max_cooldown_seconds:
-            return f"the host asks to be left alone for {self.cooldown_seconds:.0f} s more"
-        return None
-
-    def manners(self) -> dict[str, float]:
+    def state(self) -> dict[str, float]:
         """Return what another process that goes on with the host is to know, for `take_over`."""
         known = {"window": float(int(self.window)) if self.window >= 1 else self.window, "level": self.ceiling.level}
         return {**known, "floor": self.floor_gap_seconds, "cooldown": round(self.cooldown_seconds, 1)}
 
-    def take_over(self, manners: Mapping[str, float], age_seconds: float) -> None:
+    def take_over(self, state: Mapping[str, float], age_seconds: float) -> None:
         """Go on where another process was with the host so long ago."""
-        self.floor_gap_seconds = manners.get("floor", 0.0)
-        self._cool_down(manners.get("cooldown", 0.0) - age_seconds)
-        if self.rules.is_adaptive and "level" in manners:
-            self.ceiling.begin_at(manners["level"])
-            self.window = min(manners["window"], self.ceiling.level)
-
-    def started(self) -> None:
-        self.meter.started()
+        self.floor_gap_seconds = state.get("floor", 0.0)
+        self._cool_down(state.get("cooldown", 0.0) - age_seconds)
+        if self.rules.is_adaptive and "level" in state:
+            self.ceiling.begin_at(state["level"])
+            self.window = min(state["window"], self.ceiling.level)
 
     def answered(self, latency_seconds: float | None, at_start: int, at_end: int) -> ThrottleDecision | None:
         """Note a healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages.
@@ -323,7 +316,12 @@ class HostPolicy:
         self._backed_off_at = now
         # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
         if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
-            self._yield_to_refusal(in_flight, now + cooldown, latency_seconds)
+            latency = self.latency.typical or 1.0
+            least, is_late = min(1.0, latency / self.rules.max_gap_seconds), 2 * (latency_seconds or 0.0) > latency
+            self.ceiling.refused(in_flight, self.window, latency, least, now + cooldown, is_late=is_late)
+            if not self.ceiling.is_noise:
+                self.latency.trial = None
+                self._set_window(max(min(self.window, self.ceiling.level) / 2, least))
         header = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
         return self._decision("refused", f"{reason}{header} with {in_flight} in flight")
 
@@ -375,29 +373,26 @@ class HostPolicy:
         """Go down for latency at the end of a round, up after a hold in good health."""
         if self.latency.trial is not None:
             return self._go_on(self.latency.trial, result)
-        if result.is_raised:
-            return self._try_fewer(result)
-        # A window that is not used need not grow.
-        if self.window < self.ceiling.level or not is_used or not self.ceiling.is_due():
-            return None
-        if not result.is_steady:
-            self.ceiling.wait()
-            return None
-        self.ceiling.step_up()
-        self._set_window(self.ceiling.level)
-        return self._decision("healthy", "a step up after steady health")
-
-    def _try_fewer(self, result: RoundResult) -> ThrottleDecision | None:
-        if self.window <= 1:
+        if result.is_raised and self.window <= 1:
             self.latency.rebase(result.round)  # a single request makes no load: the host is that slow
-            return None
-        if self._clock() < self._next_trial_at:
-            return None
-        trial = self.latency.trial = LoadTrial(self.window, max(result.knee, 1.0), result.round)
-        self._set_window(trial.window_with_fewer)
-        return self._decision("latency", f"latency {result.seconds:.2f} s, {result.ratio - 1:.0%} over the baseline")
+        elif result.is_raised:
+            if self._clock() < self._next_trial_at:
+                return None
+            trial = self.latency.trial = LoadTrial(self.window, max(result.knee, 1.0), result.round)
+            self._set_window(max(1, min(math.ceil(trial.knee), int(result.round.in_flight - 0.5))))
+            more = f"{result.ratio - 1:.0%} over the baseline"
+            return self._decision("latency", f"latency {result.round.seconds:.2f} s, {more}")
+        # A window that is not used need not grow.
+        elif self.window >= self.ceiling.level and is_used and self.ceiling.is_due():
+            if result.ratio < STEADY:
+                self.ceiling.step_up()
+                self._set_window(self.ceiling.level)
+                return self._decision("healthy", "a step up after steady health")
+            self.ceiling.wait()
+        return None
 
     def _go_on(self, trial: LoadTrial, result: RoundResult) -> ThrottleDecision:
+        told = f"latency {result.round.seconds:.2f} s"
         if not result.is_load:
             self.latency.trial = None
             if trial.fewer is None:
@@ -405,24 +400,15 @@ class HostPolicy:
             self._next_trial_at = self._clock() + self._trial_hold_seconds
             self._trial_hold_seconds = min(2 * self._trial_hold_seconds, _MAX_TRIAL_HOLD_SECONDS)
             self._set_window(trial.window)
-            return self._decision("latency-not-ours", f"latency {result.seconds:.2f} s is not for what is in flight")
+            return self._decision("latency-not-ours", f"{told} is not for what is in flight")
         if trial.fewer is None:
             self._set_window(trial.window_again(result.round))
-            return self._decision("latency-again", f"latency {result.seconds:.2f} s with fewer in flight")
+            return self._decision("latency-again", f"{told} with fewer in flight")
         self.latency.trial = None
         self._trial_hold_seconds = _TRIAL_HOLD_SECONDS
         self.ceiling.slowed(trial.knee)
         self._set_window(self.ceiling.level)
-        return self._decision("latency-ours", f"latency {result.seconds:.2f} s with more in flight again")
-
-    def _yield_to_refusal(self, in_flight: int, awake_at: float, seconds: float | None) -> None:
-        latency = self.latency.typical or 1.0
-        least, is_late = min(1.0, latency / self.rules.max_gap_seconds), 2 * (seconds or 0.0) > latency
-        self.ceiling.refused(in_flight, self.window, latency, least, awake_at, is_late=is_late)
-        if self.ceiling.is_noise:
-            return
-        self.latency.trial = None
-        self._set_window(max(min(self.window, self.ceiling.level) / 2, least))
+        return self._decision("latency-ours", f"{told} with more in flight again")
 
     def _set_window(self, window: float) -> None:
         """Set the window, and leave answers to what was sent before out: they say nothing of it."""
@@ -455,24 +441,19 @@ class HostPolicies:
         self._most_idle = most_idle
         self._earlier: dict[str, tuple[float, Mapping[str, float]]] = {}  # when it was known, and what
 
-    def get(self, host: str | None) -> HostPolicy | None:
-        return None if host is None else self.by_host.get(host)
-
     def take(self, host: str, rules: ThrottleRules) -> HostPolicy:
         """Return the host's policy, or a new one under these rules."""
-        policy = self.by_host.pop(host, None)
-        if policy is None:
-            policy = HostPolicy(rules, self._clock)
-            if host in self._earlier:
-                at, manners = self._earlier.pop(host)
-                policy.take_over(manners, self._clock() - at)
+        policy = self.by_host.pop(host, None) or HostPolicy(rules, self._clock)
+        if host in self._earlier:
+            at, state = self._earlier.pop(host)
+            policy.take_over(state, self._clock() - at)
         self.by_host[host] = policy
         return policy
 
-    def restore(self, host: str, manners: Mapping[str, float], age_seconds: float) -> None:
+    def restore(self, host: str, state: Mapping[str, float], age_seconds: float) -> None:
         """Let the host be treated as another process knew it so long ago."""
         self.by_host.pop(host, None)
-        self._earlier[host] = self._clock() - age_seconds, manners
+        self._earlier[host] = self._clock() - age_seconds, state
 
     def forget_idle(self, in_use: Container[str]) -> list[str]:
         """Drop the hosts beyond `most_idle` that were not used for longest, but none that is in a cooldown."""

@@ -54,7 +54,7 @@ def test_a_refusal_halves_the_window_once_however_many_were_in_flight() -> None:
     clock = Clock()
     policy = HostPolicy(FAST, clock)
     for _ in range(15):
-        policy.started()
+        policy.meter.started()
         policy.answered(0.0, 32, 32)
     assert policy.concurrency == 16
     clock.seconds += 5

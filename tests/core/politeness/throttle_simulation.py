@@ -171,7 +171,7 @@ def crawl(
 
     while now[0] < seconds and len(run.healthy) < pages:
         while has_room() and now[0] >= max(next_start, policy.cools_down_until):
-            policy.started()
+            policy.meter.started()
             run.starts.append(now[0])
             run.in_flight.append(len(events) + 1)
             is_down = down[0] <= now[0] < down[1]
