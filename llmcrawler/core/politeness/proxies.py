@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -92,7 +90,12 @@ class ProxyPool:
             except NoProxy as error:
                 self._failure = error
                 raise
-            self._records = _labelled(proxies)
+            seen: Counter[str] = Counter()
+            for proxy in dict.fromkeys(proxies):
+                seen[proxy.address] += 1
+                # A rotating service has one address for many accounts.
+                label = proxy.address + (f" #{seen[proxy.address]}" if seen[proxy.address] > 1 else "")
+                self._records[label] = _Record(proxy, label)
             self.hosts = frozenset(proxy.host.strip("[]") for proxy in proxies)
             logger.info("%d proxies", len(self._records))
 
@@ -215,9 +218,9 @@ class ProxyPool:
         return fit
 
     def _losses(self) -> str:
-        figures = self.figures()
-        kinds = [f"{count} {name.removeprefix('dropped/')}" for name, count in figures.items() if "/" in name]
-        return f"{figures['dropped']} of {figures['total']} dropped ({', '.join(kinds)})"
+        lost = Counter(record.dropped for record in self._records.values() if record.dropped)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(lost.items()))
+        return f"{lost.total()} of {len(self._records)} dropped ({kinds})"
 
     def _fault(self, record: _Record, kind: str) -> None:
         now = self._clock()
@@ -235,18 +238,6 @@ class ProxyPool:
             seconds = self.rules.cooldown_seconds * 2 ** (record.faults - 1)
             record.cools_down_until = now + seconds
             logger.info("Proxy %s cools down for %g s: %s", record.label, seconds, kind)
-
-
-def _labelled(proxies: Iterable[Proxy]) -> dict[str, _Record]:
-    """Label proxies by their addresses, and by numbers where a rotating service has one address for many accounts."""
-    records: dict[str, _Record] = {}
-    seen: Counter[str] = Counter()
-    for proxy in dict.fromkeys(proxies):
-        seen[proxy.address] += 1
-        number = seen[proxy.address]
-        label = proxy.address + (f" #{number}" if number > 1 else "")
-        records[label] = _Record(proxy, label)
-    return records
 
 
 # A page that asks for a proof of being human says little else. With more words it is an article about such pages, or
@@ -344,31 +335,30 @@ async def check_proxies(
     context = await asyncio.to_thread(httpx.create_ssl_context)
     room = asyncio.Semaphore(concurrency)
 
+    async def fetch(proxy: Proxy) -> str:
+        auth = (proxy.username, proxy.password) if proxy.username else None
+        through = httpx.Proxy(proxy.address, auth=auth)
+        try:
+            # The client's timeout is for each read: a server that trickles would never reach it.
+            async with (
+                asyncio.timeout(timeout_seconds),
+                httpx.AsyncClient(proxy=through, verify=context, trust_env=False, timeout=None) as client,
+                client.stream("GET", url) as answer,
+            ):
+                return "" if answer.status_code < 400 else f"status {answer.status_code}"
+        except TimeoutError:
+            return f"no answer within {timeout_seconds:g} s"
+        except (httpx.HTTPError, OSError) as error:
+            return f"{type(error).__name__}: {error}"
+
     async def check(proxy: Proxy) -> ProxyCheck:
         async with room:
             for _ in range(attempts):
                 started = time.monotonic()
-                error = await _fetch(httpx, context, proxy, url, timeout_seconds)
+                error = await fetch(proxy)
                 seconds = time.monotonic() - started
                 if not error:
                     break
         return ProxyCheck(proxy, seconds, proxy.hide(error))
 
     return list(await asyncio.gather(*map(check, proxies)))
-
-
-async def _fetch(httpx: Any, context: ssl.SSLContext, proxy: Proxy, url: str, timeout_seconds: float) -> str:
-    auth = (proxy.username, proxy.password) if proxy.username else None
-    through = httpx.Proxy(proxy.address, auth=auth)
-    try:
-        # The client's timeout is for each read: a server that trickles would never reach it.
-        async with (
-            asyncio.timeout(timeout_seconds),
-            httpx.AsyncClient(proxy=through, verify=context, trust_env=False, timeout=None) as client,
-            client.stream("GET", url) as answer,
-        ):
-            return "" if answer.status_code < 400 else f"status {answer.status_code}"
-    except TimeoutError:
-        return f"no answer within {timeout_seconds:g} s"
-    except (httpx.HTTPError, OSError) as error:
-        return f"{type(error).__name__}: {error}"

@@ -80,7 +80,10 @@ def parse_proxy(text: str, country: str = ANYWHERE) -> Proxy:
         username, _, password = (unquote(part) for part in credentials.partition(":"))
         host, _, port = place.rpartition(":")
     else:
-        host, port, username, password = _parts(place)
+        # "host:port" or "host:port:username:password", where host may be [IPv6].
+        head, bracket, rest = place.rpartition("]")
+        name, port, username, password = [*rest.split(":", 3), "", "", ""][:4]
+        host = head + bracket + name
     # int() of thousands of digits is an error of its own.
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
     if not _HOST.match(host) or not is_port:
@@ -96,14 +99,6 @@ def parse_country(text: str) -> str:
     return text.strip().upper()
 
 
-def _parts(place: str) -> tuple[str, str, str, str]:
-    """Split "host:port" or "host:port:username:password", where host may be [IPv6]."""
-    head, bracket, rest = place.rpartition("]")
-    parts = rest.split(":", 3)
-    host = head + bracket + parts[0]
-    return host, *([*parts[1:], "", "", ""][:3])  # type: ignore[return-value]  # mypy does not count the slice
-
-
 _TIMEOUT_SECONDS = 20.0
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 1.0
@@ -115,109 +110,18 @@ _MAX_VALUES = 400_000
 _MAX_LINE_CHARS = 1_000
 
 
-class Webshare:
-    """Loads the proxies of one's plan at Webshare, a hundred a page (https://apidocs.webshare.io)."""
+class _Service:
+    """A service with an API. Its errors show neither the key nor the address asked, which may hold the key."""
 
-    def __init__(self, key: str, countries: Sequence[str], *, base_url: str = "") -> None:
-        base_url = base_url or "https://proxy.webshare.io"
-        self._api = _Api("Webshare", "PROXY_WEBSHARE_KEY", base_url, {"Authorization": f"Token {key}"})
-        self._countries = countries
+    name: str
+    url: str
+    key_setting: str
+    scheme = ""  # of the header Authorization
 
-    async def load(self) -> Sequence[Proxy]:
-        query = {"mode": "direct", "page_size": "100"}
-        if self._countries:
-            query["country_code__in"] = ",".join(self._countries)
-        proxies: list[Proxy] = []
-        # The answer has a link to the next page; our key goes to no address that an answer names.
-        for page in range(1, _MAX_PAGES + 1):
-            answer = await self._api.ask("GET", "/api/v2/proxy/list/", query | {"page": str(page)})
-            entries = self._api.entries(answer, "results")
-            for entry in entries:
-                if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False:
-                    proxy = self._api.proxy(_address(entry, "proxy_address"), _country(entry.get("country_code")))
-                    username, password = _text(entry.get("username")), _text(entry.get("password"))
-                    proxies.append(replace(proxy, username=username, password=password))
-            if not answer.get("next") or not entries:
-                break
-        return proxies
-
-
-class Proxyscrape:
-    """Loads proxies of Proxyscrape: with a key the shared datacenter proxies of an account (which know us by our
-    address), without one the free list (https://docs.proxyscrape.com).
-    """
-
-    def __init__(self, key: str, countries: Sequence[str], *, base_url: str = "") -> None:
-        self._api = _Api("Proxyscrape", "PROXY_PROXYSCRAPE_KEY", base_url or "https://api.proxyscrape.com", {})
+    def __init__(self, key: str, countries: Sequence[str], base_url: str) -> None:
         self._key = key
         self._countries = countries
-
-    async def load(self) -> Sequence[Proxy]:
-        if not self._key:
-            return await self._free()
-        proxies: list[Proxy] = []
-        for country in self._countries or ("all",):
-            query = {"auth": self._key, "type": "getproxies", "protocol": "http", "format": "normal", "status": "all"}
-            path = "/v2/account/datacenter_shared/proxy-list"
-            body = await self._api.fetch("GET", path, query | {"country[]": country.lower()})
-            lines = body.decode("utf-8", "replace").split()
-            proxies += await self._api.lines(lines, ANYWHERE if country == "all" else country)
-        return proxies
-
-    async def _free(self) -> Sequence[Proxy]:
-        query = {"request": "display_proxies", "protocol": "http", "proxy_format": "protocolipport", "format": "json"}
-        if self._countries:
-            query["country"] = ",".join(self._countries).lower()
-        entries = self._api.entries(await self._api.ask("GET", "/v4/free-proxy-list/get", query), "proxies")
-
-        def listed(entry: dict[str, Any]) -> Proxy:
-            where = entry.get("ip_data")
-            country = _country(where.get("countryCode") if isinstance(where, dict) else None)
-            return self._api.proxy(entry.get("proxy") or _address(entry, "ip"), country)
-
-        return await asyncio.to_thread(lambda: [listed(entry) for entry in entries])
-
-
-class IPRoyal:
-    """Makes up logins for the one gateway to residential proxies of IPRoyal; each keeps its exit for `lifetime`
-    (https://docs.iproyal.com).
-    """
-
-    def __init__(self, key: str, login: str, countries: Sequence[str], count: int, *, base_url: str = "") -> None:
-        username, colon, password = login.partition(":")
-        if not colon or not username or not password:
-            raise ConfigError("PROXY_IPROYAL_LOGIN is not username:password, those of your residential proxies")
-        self._body = {
-            "username": username,
-            "password": password,
-            "proxy_count": count,
-            "format": "{hostname}:{port}:{username}:{password}",
-            "hostname": "geo.iproyal.com",
-            "port": "http|https",
-            "rotation": "sticky",
-            "lifetime": "30m",
-        }
-        base_url = base_url or "https://resi-api.iproyal.com"
-        self._api = _Api("IPRoyal", "PROXY_IPROYAL_KEY", base_url, {"Authorization": f"Bearer {key}"})
-        self._countries = countries
-
-    async def load(self) -> Sequence[Proxy]:
-        proxies: list[Proxy] = []
-        for country in self._countries or (ANYWHERE,):
-            location = {} if country == ANYWHERE else {"location": f"_country-{country.lower()}"}
-            answer = await self._api.ask("POST", "/v1/access/generate-proxy-list", body=self._body | location)
-            proxies += await self._api.lines(answer, country)
-        return proxies
-
-
-class _Api:
-    """Client of a service's API. Its errors show neither the key nor the address asked, which may hold the key."""
-
-    def __init__(self, name: str, key_setting: str, base_url: str, headers: dict[str, str]) -> None:
-        self._name = name
-        self._key_setting = key_setting
-        self._base_url = base_url.rstrip("/")
-        self._headers = headers
+        self._base_url = (base_url or self.url).rstrip("/")
 
     async def ask(
         self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
@@ -228,7 +132,7 @@ class _Api:
             # In a thread: a long list takes longer than a crawl should wait for.
             return await asyncio.to_thread(loads, answer, _MAX_VALUES)
         except ValueError:
-            raise NoProxy(f"{self._name}'s API does not answer with JSON, or with far too much") from None
+            raise NoProxy(f"{self.name}'s API does not answer with JSON, or with far too much") from None
 
     async def fetch(
         self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
@@ -242,7 +146,8 @@ class _Api:
         )
 
         fault = ""
-        options = {"timeout": _TIMEOUT_SECONDS, "headers": self._headers, "trust_env": takes_proxy(self._base_url)}
+        headers = {"Authorization": f"{self.scheme} {self._key}"} if self.scheme else {}
+        options = {"timeout": _TIMEOUT_SECONDS, "headers": headers, "trust_env": takes_proxy(self._base_url)}
         async with APIClient(max_bytes=_MAX_BYTES, **options) as client:
             for attempt in range(_ATTEMPTS):
                 if attempt:
@@ -255,16 +160,16 @@ class _Api:
                     fault = f"cannot be reached ({type(error).__name__})"
                     continue
                 except TooLargeError as error:
-                    raise NoProxy(f"{self._name}'s API gives no list of proxies: {error}") from None
+                    raise NoProxy(f"{self.name}'s API gives no list of proxies: {error}") from None
                 status = answer.status_code
                 if status == 200:
                     return answer.content
                 if status in (401, 403):
-                    raise NoProxy(f"{self._name} refuses the key (status {status}): see {self._key_setting}")
+                    raise NoProxy(f"{self.name} refuses the key (status {status}): see {self.key_setting}")
                 fault = f"answers with status {status}"
                 if status != 429 and status < 500:
-                    raise NoProxy(f"{self._name}'s API {fault}")
-        raise NoProxy(f"{self._name}'s API {fault}, {_ATTEMPTS} times")
+                    raise NoProxy(f"{self.name}'s API {fault}")
+        raise NoProxy(f"{self.name}'s API {fault}, {_ATTEMPTS} times")
 
     def entries(self, answer: Any, name: str) -> list[dict[str, Any]]:
         """Return the objects of the list of this name in an answer."""
@@ -281,14 +186,106 @@ class _Api:
             return parse_proxy(_text(text), country)
         except ConfigError:
             # An error page in place of a list; its text may repeat the key.
-            raise NoProxy(f"{self._name}'s API gives something else than proxies") from None
+            raise NoProxy(f"{self.name}'s API gives something else than proxies") from None
 
     def _checked(self, entries: Any) -> list[Any]:
         if not isinstance(entries, list):
-            raise NoProxy(f"{self._name}'s API gives no list of proxies")
+            raise NoProxy(f"{self.name}'s API gives no list of proxies")
         if len(entries) > _MAX_PROXIES:
-            raise NoProxy(f"{self._name}'s API gives {len(entries):,} proxies at once: {_MAX_PROXIES:,} are the most")
+            raise NoProxy(f"{self.name}'s API gives {len(entries):,} proxies at once: {_MAX_PROXIES:,} are the most")
         return entries
+
+
+class Webshare(_Service):
+    """Loads the proxies of one's plan at Webshare, a hundred a page (https://apidocs.webshare.io)."""
+
+    name, key_setting, scheme = "Webshare", "PROXY_WEBSHARE_KEY", "Token"
+    url = "https://proxy.webshare.io"
+
+    async def load(self) -> Sequence[Proxy]:
+        query = {"mode": "direct", "page_size": "100"}
+        if self._countries:
+            query["country_code__in"] = ",".join(self._countries)
+        proxies: list[Proxy] = []
+        # The answer has a link to the next page; our key goes to no address that an answer names.
+        for page in range(1, _MAX_PAGES + 1):
+            answer = await self.ask("GET", "/api/v2/proxy/list/", query | {"page": str(page)})
+            entries = self.entries(answer, "results")
+            for entry in entries:
+                if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False:
+                    proxy = self.proxy(_address(entry, "proxy_address"), _country(entry.get("country_code")))
+                    username, password = _text(entry.get("username")), _text(entry.get("password"))
+                    proxies.append(replace(proxy, username=username, password=password))
+            if not answer.get("next") or not entries:
+                break
+        return proxies
+
+
+class Proxyscrape(_Service):
+    """Loads proxies of Proxyscrape: with a key the shared datacenter proxies of an account (which know us by our
+    address), without one the free list (https://docs.proxyscrape.com).
+    """
+
+    name, key_setting = "Proxyscrape", "PROXY_PROXYSCRAPE_KEY"
+    url = "https://api.proxyscrape.com"
+
+    async def load(self) -> Sequence[Proxy]:
+        if not self._key:
+            return await self._free()
+        proxies: list[Proxy] = []
+        for country in self._countries or ("all",):
+            query = {"auth": self._key, "type": "getproxies", "protocol": "http", "format": "normal", "status": "all"}
+            path = "/v2/account/datacenter_shared/proxy-list"
+            body = await self.fetch("GET", path, query | {"country[]": country.lower()})
+            lines = body.decode("utf-8", "replace").split()
+            proxies += await self.lines(lines, ANYWHERE if country == "all" else country)
+        return proxies
+
+    async def _free(self) -> Sequence[Proxy]:
+        query = {"request": "display_proxies", "protocol": "http", "proxy_format": "protocolipport", "format": "json"}
+        if self._countries:
+            query["country"] = ",".join(self._countries).lower()
+        entries = self.entries(await self.ask("GET", "/v4/free-proxy-list/get", query), "proxies")
+
+        def listed(entry: dict[str, Any]) -> Proxy:
+            where = entry.get("ip_data")
+            country = _country(where.get("countryCode") if isinstance(where, dict) else None)
+            return self.proxy(entry.get("proxy") or _address(entry, "ip"), country)
+
+        return await asyncio.to_thread(lambda: [listed(entry) for entry in entries])
+
+
+class IPRoyal(_Service):
+    """Makes up logins for the one gateway to residential proxies of IPRoyal; each keeps its exit for `lifetime`
+    (https://docs.iproyal.com).
+    """
+
+    name, key_setting, scheme = "IPRoyal", "PROXY_IPROYAL_KEY", "Bearer"
+    url = "https://resi-api.iproyal.com"
+
+    def __init__(self, key: str, countries: Sequence[str], base_url: str, login: str, count: int) -> None:
+        super().__init__(key, countries, base_url)
+        username, colon, password = login.partition(":")
+        if not colon or not username or not password:
+            raise ConfigError("PROXY_IPROYAL_LOGIN is not username:password, those of your residential proxies")
+        self._body = {
+            "username": username,
+            "password": password,
+            "proxy_count": count,
+            "format": "{hostname}:{port}:{username}:{password}",
+            "hostname": "geo.iproyal.com",
+            "port": "http|https",
+            "rotation": "sticky",
+            "lifetime": "30m",
+        }
+
+    async def load(self) -> Sequence[Proxy]:
+        proxies: list[Proxy] = []
+        for country in self._countries or (ANYWHERE,):
+            location = {} if country == ANYWHERE else {"location": f"_country-{country.lower()}"}
+            answer = await self.ask("POST", "/v1/access/generate-proxy-list", body=self._body | location)
+            proxies += await self.lines(answer, country)
+        return proxies
 
 
 async def load_http_client() -> Any:
@@ -354,8 +351,12 @@ def resolve_proxies(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> 
         proxies += _read_value("PROXIES", value)
     if name in ("auto", "file") and (path := settings.get("PROXIES_FILE")):
         proxies += _read_file(f"PROXIES_FILE={path}", Path(str(path)))
-    if name == "environment":
-        proxies += _read_environment(environ)
+    # Scrapy's own support of HTTP_PROXY and NO_PROXY needs none of this; here such a proxy is watched for bans, too.
+    if name == "environment" and environ.get("PROXIES", "").strip():
+        proxies += _read_value("PROXIES of the environment", environ["PROXIES"])
+    elif name == "environment":
+        given = [(variable, environ.get(variable) or environ.get(variable.lower())) for variable in _ENVIRONMENT]
+        proxies += [_parsed(f"{variable} of the environment", text) for variable, text in given if text]
     if not proxies and name in _MISSING:
         raise ConfigError(f"PROXY_PROVIDER={name}, and {_MISSING[name]}")
     return FixedProxies(proxies) if proxies else None
@@ -369,32 +370,26 @@ def read_countries(settings: Mapping[Any, Any]) -> tuple[str, ...]:
         return tuple(parse_country(str(text)) for text in texts if str(text).strip() != ANYWHERE)
 
 
-def _service(service: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProxyProvider:
+def _service(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProxyProvider:
     def secret(name: str) -> str:
         return str(settings.get(name) or environ.get(name) or "").strip()
 
-    countries = read_countries(settings)
-    base_url = str(settings.get("PROXY_API_URL") or "")
-    key_name = f"PROXY_{service.upper()}_KEY"
-    key = secret(key_name)
-    if service == "proxyscrape":
-        return Proxyscrape(key, countries, base_url=base_url)
-    if not key:
-        raise ConfigError(f"PROXY_PROVIDER={service} needs a key: set {key_name}, as a setting or in the environment")
-    if service == "webshare":
-        return Webshare(key, countries, base_url=base_url)
-    return IPRoyal(key, secret("PROXY_IPROYAL_LOGIN"), countries, _count(settings), base_url=base_url)
-
-
-def _count(settings: Mapping[Any, Any]) -> int:
-    value = settings.get("PROXY_COUNT") or 20
+    key_name = f"PROXY_{name.upper()}_KEY"
+    given = secret(key_name), read_countries(settings), str(settings.get("PROXY_API_URL") or "")
+    if name == "proxyscrape":
+        return Proxyscrape(*given)
+    if not given[0]:
+        raise ConfigError(f"PROXY_PROVIDER={name} needs a key: set {key_name}, as a setting or in the environment")
+    if name == "webshare":
+        return Webshare(*given)
+    wanted = settings.get("PROXY_COUNT") or 20
     try:
-        count = int(value)
+        count = int(wanted)
     except (TypeError, ValueError):
         count = 0
     if count < 1:
-        raise ConfigError(f"PROXY_COUNT={value!r} is not a number of proxies: at least 1")
-    return count
+        raise ConfigError(f"PROXY_COUNT={wanted!r} is not a number of proxies: at least 1")
+    return IPRoyal(*given, secret("PROXY_IPROYAL_LOGIN"), count)
 
 
 def _own_provider(path: str) -> ProxyProvider:
@@ -413,24 +408,19 @@ def _read_value(name: str, value: object) -> list[Proxy]:
     if isinstance(value, str):
         found = _json(name, value)
         value = _words(value) if found is None else found
-    if not isinstance(value, Mapping):
-        wrong = f"{name} is a {type(value).__name__}: it is a list of proxies or a dict of lists by country"
-        return _read_list(name, value, wrong)
+    if isinstance(value, Mapping):
+        groups = [(f"{name}, {country}", country, given, "") for country, given in value.items()]
+    else:
+        groups = [(name, ANYWHERE, value, " or a dict of lists by country")]
     proxies = []
-    for country, given in value.items():
-        place = f"{name}, {country}"
-        entries = _words(given) if isinstance(given, str) else None if isinstance(given, Mapping) else given
-        wrong = f"{place}: is a {type(given).__name__}: it is a list of proxies"
+    for place, country, given, also in groups:
+        entries = _words(given) if isinstance(given, str) else given
+        if isinstance(given, Mapping) or not isinstance(entries, Iterable):
+            raise ConfigError(f"{place} is a {type(given).__name__}: it is a list of proxies{also}")
         with _at(name):
             code = parse_country(str(country))
-        proxies += _read_list(place, entries, wrong, code)
+        proxies += [_parsed(f"{place}, entry {number}", str(entry), code) for number, entry in enumerate(entries, 1)]
     return proxies
-
-
-def _read_list(name: str, entries: object, wrong: str, country: str = ANYWHERE) -> list[Proxy]:
-    if not isinstance(entries, Iterable):
-        raise ConfigError(wrong)
-    return [_parsed(f"{name}, entry {number}", str(entry), country) for number, entry in enumerate(entries, 1)]
 
 
 def _read_file(name: str, path: Path) -> list[Proxy]:
@@ -450,16 +440,6 @@ def _read_file(name: str, path: Path) -> list[Proxy]:
             has_country = len(words) > 1 and not words[1].startswith("#")
             proxies.append(_parsed(where, words[0], words[1] if has_country else ANYWHERE))
     return proxies
-
-
-def _read_environment(environ: Mapping[str, str]) -> list[Proxy]:
-    """Read the variable PROXIES, in the form of the setting; else what curl and others read. Scrapy's own support of
-    HTTP_PROXY and NO_PROXY needs none of this; here a proxy of the environment is watched for bans, too.
-    """
-    if environ.get("PROXIES", "").strip():
-        return _read_value("PROXIES of the environment", environ["PROXIES"])
-    given = [(name, environ.get(name) or environ.get(name.lower())) for name in _ENVIRONMENT]
-    return [_parsed(f"{name} of the environment", text) for name, text in given if text]
 
 
 def _json(name: str, text: str) -> object:

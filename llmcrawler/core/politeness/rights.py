@@ -11,7 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from itertools import islice
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lxml import etree
@@ -141,22 +142,18 @@ def rsl_signals(body: bytes, where: str, host: str) -> ScopedSignals:
     """
     text = _DECLARATION.sub("", body.decode("utf-8-sig", "replace"))
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
+    rules = []
     try:
         root = etree.fromstring(text.encode("utf-8", "replace"), parser)
     except etree.XMLSyntaxError:
         return ScopedSignals(())
-    return ScopedSignals(_rules(root, where, host))
-
-
-def _rules(root: etree._Element, where: str, host: str) -> Iterator[tuple[str, Signal]]:
     # Those within others are none; to write each of them down would take quadratic time.
-    for number, content in enumerate(root.iterfind("{*}content")):
-        if number >= _MAX_CONTENTS:
-            return
+    for content in islice(root.iterfind("{*}content"), _MAX_CONTENTS):
         path = _path_at(host, content.get("url", "").strip())
         if path is not None:
             shown = " ".join(etree.tostring(content, encoding="unicode", with_tail=False).split())
-            yield path, Signal(RSL, where, _uses_of(content), shown[:_MAX_SHOWN])
+            rules.append((path, Signal(RSL, where, _uses_of(content), shown[:_MAX_SHOWN])))
+    return ScopedSignals(rules)
 
 
 def _path_at(host: str, url: str) -> str | None:
@@ -181,27 +178,23 @@ def _uses_of(content: etree._Element) -> dict[str, str]:
     """
     permitted: dict[str, str] = {}
     prohibited: dict[str, str] = {}
-    needs_server = bool(content.get("server"))
     licences = list(content.iterfind("{*}license"))[:_MAX_LICENCES]
     if licences and all(_words(licence, "permits") for licence in licences):
         permitted = dict.fromkeys(USES, NO)
     for licence in licences:
-        terms = _terms_of(licence, needs_server=needs_server)
+        # What it permits is given freely only to everybody, everywhere, for nothing.
+        payments = {one.get("type", "").strip().lower() for one in licence.iterfind("{*}payment")}
+        limits = (one.get("type") for name in ("permits", "prohibits") for one in _all(licence, name))
+        is_paid = bool(payments) and payments.isdisjoint(_ASKS_NOTHING)
+        is_limited = is_paid or bool(content.get("server")) or any(kind in ("user", "geo") for kind in limits)
+        terms = CONDITIONS if is_limited else YES
         words, forbidden = _words(licence, "permits"), _words(licence, "prohibits")
         permits = uses_of_list(words, terms)
-        if not words and not forbidden and terms == CONDITIONS:
+        if not words and not forbidden and is_limited:
             permits = dict.fromkeys(USES, terms)
         permitted |= {use: terms for use in permits if permitted.get(use) != YES}
         prohibited |= uses_of_list(forbidden, NO)
     return permitted | prohibited
-
-
-def _terms_of(licence: etree._Element, *, needs_server: bool) -> str:
-    """Return whether a licence gives freely what it permits: to everybody, everywhere, for nothing."""
-    payments = {one.get("type", "").strip().lower() for one in licence.iterfind("{*}payment")}
-    limits = any(one.get("type") in ("user", "geo") for name in ("permits", "prohibits") for one in _all(licence, name))
-    is_free = not payments or any(one in _ASKS_NOTHING for one in payments)
-    return YES if is_free and not limits and not needs_server else CONDITIONS
 
 
 def _words(licence: etree._Element, name: str) -> list[str]:
@@ -371,13 +364,23 @@ def rights_of(signals: Iterable[Signal], purpose: str | None) -> dict[str, Any] 
         return None
     counted = _counted(shown)
     answers = {use: [one for one in counted if use in one.uses] for use in USES}
+    verdict = None
+    if purpose is not None:
+        said = answers[purpose]
+        verdict = UNSAID if not said else FORBIDDEN if any(one.forbids(purpose) for one in said) else ALLOWED
+    conflicts = []
+    for use, said in answers.items():
+        first = {one.uses[use]: one for one in reversed(said)}
+        if len(first) > 1:
+            differing = ", ".join(first[answer].answer_to(use) for answer in _STRICTEST if answer in first)
+            conflicts.append(f"{use}: {differing}")
     return {
         "uses": {
             use: min((one.uses[use] for one in said), key=_STRICTEST.index) for use, said in answers.items() if said
         },
-        "verdict": None if purpose is None else _verdict(answers[purpose], purpose),
+        "verdict": verdict,
         "signals": [one.as_json() for one in shown],
-        "conflicts": [text for use, said in answers.items() if (text := _conflict(use, said))],
+        "conflicts": conflicts,
     }
 
 
@@ -393,20 +396,6 @@ def _counted(signals: Sequence[Signal]) -> list[Signal]:
     """
     last = next((one for one in reversed(signals) if one.name == TDMREP and one.uses), None)
     return [one for one in signals if one.name != TDMREP or one is last]
-
-
-def _verdict(said: Sequence[Signal], purpose: str) -> str:
-    if not said:
-        return UNSAID
-    return FORBIDDEN if any(one.forbids(purpose) for one in said) else ALLOWED
-
-
-def _conflict(use: str, said: Sequence[Signal]) -> str:
-    """Say which signals answer differently, the strictest first; "" where all agree."""
-    first = {one.uses[use]: one for one in reversed(said)}
-    if len(first) < 2:
-        return ""
-    return f"{use}: {', '.join(first[answer].answer_to(use) for answer in _STRICTEST if answer in first)}"
 
 
 ROBOTS_PATH, TDMREP_PATH = "/robots.txt", "/.well-known/tdmrep.json"
@@ -431,20 +420,12 @@ def robots_signals(statements: Iterable[tuple[str, str]], where: str) -> list[Sc
     return [scoped for one in rules.values() if (scoped := ScopedSignals(one))]
 
 
-def licence_of(statements: Iterable[tuple[str, str]]) -> str:
-    """Return the address that a robots.txt gives of its RSL licence, as it is written; "" without one."""
-    return next((text for name, text in statements if name == "license" and text), "")
-
-
 def tdmrep_signals(body: bytes, where: str) -> ScopedSignals:
-    return ScopedSignals(_tdmrep_rules(body, where))
-
-
-def _tdmrep_rules(body: bytes, where: str) -> Iterator[tuple[str, Signal]]:
+    rules = []
     try:
         found = loads(body)
     except ValueError:
-        return
+        found = []
     for rule in found if isinstance(found, list) else [found]:
         if not isinstance(rule, dict):
             continue
@@ -452,14 +433,14 @@ def _tdmrep_rules(body: bytes, where: str) -> Iterator[tuple[str, Signal]]:
         uses = uses_of_reservation(str(rule.get("tdm-reservation")), policy if isinstance(policy, str) else "")
         if isinstance(location, str) and uses:
             shown = {name: rule[name] for name in _TDMREP_NAMES if isinstance(rule.get(name), str | int)}
-            yield location, Signal(TDMREP, where, uses, json.dumps(shown, ensure_ascii=False)[:_MAX_SHOWN])
+            rules.append((location, Signal(TDMREP, where, uses, json.dumps(shown, ensure_ascii=False)[:_MAX_SHOWN])))
+    return ScopedSignals(rules)
 
 
 def ai_txt_signals(body: bytes, where: str, token: str) -> ScopedSignals:
     """Read Spawning's ai.txt, which has the form of robots.txt and is about training alone. A file of another form says
     only that it is there.
     """
-
     lines = []
     for line in body[:_MAX_AI_TXT_BYTES].splitlines():
         rule = _AI_TXT_RULE.match(line)
@@ -490,10 +471,9 @@ _HOST_BYTES: Final = 1_000
 _FILES: Final = (TDMREP_PATH, AI_TXT_PATH, LLMS_TXT_PATH)
 
 
-class FileDownload(Protocol):
-    """Fetches a file that `base` names or has. None: there is none, or it cannot be had; an exception: not now."""
-
-    def __call__(self, url: str, base: str) -> Awaitable[bytes | None]: ...
+# Fetches a file (url) that another one (base) names or has. None: there is none, or it cannot be had; an exception: not
+# now.
+FileDownload = Callable[[str, str], Awaitable[bytes | None]]
 
 
 @dataclass(slots=True)
@@ -508,14 +488,10 @@ class _Host:
     knows_robots: bool = False
     is_read: bool = False
 
-    @property
-    def sources(self) -> list[ScopedSignals]:
-        return [*self.robots, *self.files, *([self.licence] if self.licence and self.is_for_all else [])]
-
-    @property
-    def size_bytes(self) -> int:
-        kept = [*self.robots, *self.files, *([self.licence] if self.licence else [])]
-        return _HOST_BYTES + sum(one.size_bytes for one in kept)
+    def sources(self, *, named: bool = False) -> list[ScopedSignals]:
+        """Return what is said of any page; with `named` also the licence that is for those that name it."""
+        has_licence = self.licence and (self.is_for_all or named)
+        return [*self.robots, *self.files, *([self.licence] if self.licence and has_licence else [])]
 
 
 class SiteRights:
@@ -542,7 +518,7 @@ class SiteRights:
         host, statements = self._host(origin), tuple(statements)
         host.knows_robots = True
         host.robots = robots_signals(statements, origin + ROBOTS_PATH)
-        licence = licence_of(statements)
+        licence = next((text for name, text in statements if name == "license" and text), "")
         named = normalise(licence, origin) if licence else None
         if named and named != host.licence_url:
             host.licence_url, host.licence, host.is_for_all = named, None, True
@@ -566,7 +542,7 @@ class SiteRights:
     def signals_for(self, url: str) -> list[Signal]:
         """Return what is known by now of what the host says about a url."""
         host, path = self._hosts.get(origin_of(url)), path_of(url)
-        return [] if host is None else [signal for source in host.sources for signal in source.of(path)]
+        return [] if host is None else [signal for source in host.sources() for signal in source.of(path)]
 
     def refusal_of(self, url: str) -> str | None:
         """Return why the host's own statements forbid the purpose of this crawl for a url; None where they do not."""
@@ -576,7 +552,7 @@ class SiteRights:
     def differs_by_path(self, url: str) -> bool:
         """Return whether the host says something of some paths only: pages there may be allowed where this is not."""
         host = self._hosts.get(origin_of(url))
-        return host is not None and any(source.is_scoped for source in host.sources)
+        return host is not None and any(source.is_scoped for source in host.sources())
 
     def is_file_of(self, url: str, where: str) -> bool:
         """Return whether a signal that stands at `where` comes from a file of the url's host that has been read."""
@@ -598,9 +574,8 @@ class SiteRights:
         if host.licence is None:
             host.licence_url = target
             self._keep(origin, host)
-            key = f"{target} for {origin}"
-            self._share(key, lambda: self._read_licence(origin, target, download))
-            await asyncio.shield(self._asked[key])
+            self._share(f"{target} for {origin}", lambda: self._read_licence(origin, target, download))
+            await asyncio.shield(self._asked[f"{target} for {origin}"])
             host = self._host(origin)
         return list(host.licence.of(path_of(url))) if host.licence is not None else []
 
@@ -638,7 +613,8 @@ class SiteRights:
         return self._hosts.get(origin) or _Host()
 
     def _keep(self, origin: str, host: _Host) -> None:
-        self._hosts.keep(origin, host, host.size_bytes)
+        size_bytes = sum(one.size_bytes for one in host.sources(named=True))
+        self._hosts.keep(origin, host, _HOST_BYTES + size_bytes)
 
     def _share(self, key: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
         if key not in self._asked:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -143,8 +144,9 @@ class PathRules:
 
     def allow(self, path: bytes) -> bool:
         """Judge a canonical path. One that would take more than MAX_STEPS to judge is not allowed."""
-        rank = max(self._paths.get(path, 0), self._rank_of_prefix(path), _ALLOW)
         length, steps = len(path), 0
+        fitting = self._lengths[: bisect_right(self._lengths, length)]
+        rank = max(self._paths.get(path, 0), *(self._prefixes.get(path[:size], 0) for size in fitting), _ALLOW)
         rules = self._wildcards
         if self._steps_for_all + self._needle_characters * length <= MAX_STEPS:
             text = path.decode("ascii")
@@ -161,11 +163,6 @@ class PathRules:
                 rank = rule.rank
                 break
         return rank % 2 == _ALLOW
-
-    def _rank_of_prefix(self, path: bytes) -> int:
-        """Return 0 where no rule without a wildcard matches."""
-        fitting = self._lengths[: bisect_right(self._lengths, len(path))]
-        return max((self._prefixes.get(path[:size], 0) for size in fitting), default=0)
 
 
 MAX_BYTES = 500 * 1024  # RFC 9309, 2.5: what a crawler has to read at least. The rest is cut off.
@@ -232,20 +229,6 @@ class _AgentGroup:
         self.is_ours |= bool(token) and _token_of(name.decode("latin-1")) == token
         self.is_for_all |= name == b"*" or name.startswith((b"* ", b"*\t"))
 
-    def add_rule(self, value: bytes, is_allowed: bool) -> None:
-        self.has_rules = True
-        if value and (self.is_ours or self.is_for_all):
-            self.rules.append((canonical(value), is_allowed))
-
-    def add_delay(self, value: bytes) -> None:
-        if _SECONDS.fullmatch(value):
-            self.gaps.append(float(value))
-
-    def add_rate(self, value: bytes) -> None:
-        match = _REQUESTS.fullmatch(value.decode("latin-1"))
-        if match is not None and int(match[1]) > 0:
-            self.gaps.append(int(match[2]) * _UNIT_SECONDS[match[3].lower()] / int(match[1]))
-
 
 @dataclass(slots=True)
 class _RightsStatements:
@@ -298,23 +281,19 @@ def _token_of(text: str) -> str:
 
 def parse_robots(body: bytes, token: str) -> Robots:
     """Read a robots.txt for the crawler of this `product_token`. Never raises; what is no line of one is left out."""
+    if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        body = body[: 2 * MAX_BYTES].decode("utf-16", "replace").encode()
+    elif len(body) > MAX_BYTES:  # half a line is another rule
+        body = body[: max(body.rfind(b"\n", 0, MAX_BYTES), body.rfind(b"\r", 0, MAX_BYTES)) + 1]
+    text = _BYTE_ORDER_MARK.sub(b"", body, count=1)
     sitemaps: list[str] = []
     said = _RightsStatements()
-    groups = [group for group in _groups(_text_of(body), token, sitemaps, said) if group.is_ours or group.is_for_all]
+    groups = [group for group in _groups(text, token, sitemaps, said) if group.is_ours or group.is_for_all]
     own = [group for group in groups if group.is_ours]
     ours = own or groups
     rules = PathRules(rule for group in ours for rule in group.rules)
     gap_seconds = max((gap for group in ours for gap in group.gaps), default=None)
     return Robots(rules, tuple(sitemaps), gap_seconds, said.of(has_own_group=bool(own)))
-
-
-def _text_of(body: bytes) -> bytes:
-    """Return what is read of a file, in UTF-8 and without its byte order mark."""
-    if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return body[: 2 * MAX_BYTES].decode("utf-16", "replace").encode()
-    if len(body) > MAX_BYTES:  # half a line is another rule
-        body = body[: max(body.rfind(b"\n", 0, MAX_BYTES), body.rfind(b"\r", 0, MAX_BYTES)) + 1]
-    return _BYTE_ORDER_MARK.sub(b"", body, count=1)
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
@@ -348,13 +327,15 @@ def _groups(text: bytes, token: str, sitemaps: list[str], said: _RightsStatement
             said.add(_STATEMENTS[kind], value)
         elif kind == b"allow" or kind in _DISALLOWS:
             said.is_answered = True
-            group.add_rule(value, is_allowed=kind == b"allow")
+            group.has_rules = True
+            if value and (group.is_ours or group.is_for_all):
+                group.rules.append((canonical(value), kind == b"allow"))
         elif kind == b"sitemap":
             sitemaps.append(value.decode("utf-8", "replace"))
-        elif kind == b"crawldelay":
-            group.add_delay(value)
-        else:
-            group.add_rate(value)
+        elif kind == b"crawldelay" and _SECONDS.fullmatch(value):
+            group.gaps.append(float(value))
+        elif kind == b"requestrate" and (rate := _REQUESTS.fullmatch(value.decode("latin-1"))) and int(rate[1]) > 0:
+            group.gaps.append(int(rate[2]) * _UNIT_SECONDS[rate[3].lower()] / int(rate[1]))
     yield group
 
 
@@ -519,17 +500,13 @@ def _holding(directive: str, now: datetime) -> set[str]:
         return {NOINDEX, NOFOLLOW}
     if not _WELL_FORMED.fullmatch(directive):
         return set()
-    name, _, value = directive.partition(": ")
-    end = _time_of(value) if name == _UNTIL else None
+    name, _, text = directive.partition(": ")
+    if name != _UNTIL:
+        return {directive}
+    # As RFC 822, RFC 850 or ISO 8601 write it, without a time or a zone too.
+    end = http_date(text) or http_date(f"{text} 00:00:00 gmt")
+    if end is None:
+        with suppress(ValueError):
+            end = datetime.fromisoformat(text.upper())
+            end = end.replace(tzinfo=UTC) if end.tzinfo is None else end
     return {directive} if end is None or end > now else {directive, NOINDEX}
-
-
-def _time_of(text: str) -> datetime | None:
-    """Return a date as RFC 822, RFC 850 or ISO 8601 write it, without a time or a zone too; None for what is none."""
-    if date := http_date(text) or http_date(f"{text} 00:00:00 gmt"):
-        return date
-    try:
-        date = datetime.fromisoformat(text.upper())
-    except ValueError:
-        return None
-    return date.replace(tzinfo=UTC) if date.tzinfo is None else date
