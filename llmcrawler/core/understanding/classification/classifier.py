@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
 from llmcrawler.core.understanding.classification.page_asker import PageView
-from llmcrawler.core.understanding.classification.page_type_rules import PageGuesser
+from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.page_types import PageTypes
 from llmcrawler.core.understanding.classification.question import (
     LLM,
@@ -64,7 +64,7 @@ class Classifier:
     ) -> None:
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
-        self._guesser = PageGuesser(page_types)
+        self._rules = PageTypeRules(page_types)
         self._asker = asker
         self._split = split
         self._on_verdict = on_verdict
@@ -88,7 +88,7 @@ class Classifier:
         """
         samples = self._site(question.site).samples(question.template)
         is_decided = samples.is_decided_by_looks(question, is_model_asked=False)
-        return self._by_looks(samples, question, None if is_decided else self._guesser.decide(question))
+        return self._by_looks(samples, question, None if is_decided else self._rules.guess(question))
 
     def regroup(self, site: str, changes: Changes) -> None:
         """Let samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
@@ -159,13 +159,13 @@ class Classifier:
 
     def _by_looks(self, samples: TemplateSamples, question: Question, guess: Verdict | None) -> Verdict:
         """Return what the page, or most of its template, looks like; it is looked at now where nobody has yet."""
-        return samples.verdict_by_looks(question, guess) or guess or self._guesser.decide(question)
+        return samples.verdict_by_looks(question, guess) or guess or self._rules.guess(question)
 
     async def _by_samples(self, question: Question) -> Verdict:
         site = self._site(question.site)
         samples = site.samples(question.template)
         is_decided = samples.is_decided_by_looks(question, is_model_asked=self._asker is not None)
-        guess = None if is_decided else self._guesser.decide(question)
+        guess = None if is_decided else self._rules.guess(question)
         label = Answer(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
         if question.settled and guess is not None:
             samples.votes.note(label)
@@ -192,7 +192,7 @@ class Classifier:
             step = samples.step(question.url, question.member, may_ask=may_ask)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
-                is_trusted = self._guesser.knows_all_types and site.trusts_looks_of(question.url)
+                is_trusted = self._rules.knows_all_types and site.trusts_looks_of(question.url)
                 step, is_own = SampleStep.GUESS if is_trusted else SampleStep.ASK, True
             if step is SampleStep.GUESS and guess is not None:
                 return guess

@@ -117,11 +117,13 @@ _BY_SCHEMA_TYPE = (
 
 
 class PageTypeRules:
-    """Decides among the labels of the given set whose names it knows."""
+    """Decides among the labels of the given set that are known types, by name or by description."""
 
     def __init__(self, page_types: PageTypes) -> None:
         self._label_of = labels_of_known(page_types)
         self._fallback = page_types.fallback
+        # Where the set has types of the user's own, what looks like a known one may be one of those.
+        self.knows_all_types = set(page_types.names) <= {*self._label_of.values(), page_types.fallback}
 
     def decide(self, question: Question) -> tuple[str | None, float]:
         """Return the label and the confidence; without any cue the fallback type or None, with little confidence."""
@@ -130,6 +132,28 @@ class PageTypeRules:
             return self._fallback, NO_CUE if self._fallback else 0.0
         name, lead = best
         return self._label_of[name], confidence_of(_MEASURED.get(name, _MEASURED[""])[LEADS.index(lead)])
+
+    def guess(self, question: Question) -> Verdict:
+        """Return what the page looks like: to the trained model, or to rules that are ahead with a type new to it. A page
+        of a known kind which the set has no type for gets the fallback type, with little confidence; so does one without
+        any cue, or None without a fallback.
+        """
+        shares = defaultdict[str, float](float)
+        for kind, probability in question.content.kinds.items():
+            if label := self._label_of.get(kind):
+                shares[label] += probability
+        if not shares:
+            return Verdict(*self.decide(question), RULE)
+        label, confidence = max(shares.items(), key=lambda pair: pair[1])
+        best = self.best(question)
+        enough = _LEAD if confidence < _DOUBTFUL else _CLEAR_LEAD
+        if best is not None and best[1] >= enough and self._label_of[best[0]] not in shares:
+            return Verdict(*self.decide(question), RULE)
+        if self._fallback and confidence < 1 - sum(shares.values()):
+            return Verdict(self._fallback, NO_CUE, CLASSIFIER)
+        if label == self._label_of.get("documentation") and "api_reference" in self._label_of:
+            confidence *= _NO_REFERENCE
+        return Verdict(label, confidence, CLASSIFIER)
 
     def best(self, question: Question) -> tuple[str, int] | None:
         """Return the default name of the type with most points, and how far it is ahead, as one of LEADS; None without
@@ -274,37 +298,3 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
     """Return how often the pattern stands at the beginning of a word."""
     starts = [match.start() for match in pattern.finditer(text)]
     return sum([not (start and (text[start - 1].isalnum() or text[start - 1] == "_")) for start in starts])
-
-
-class PageGuesser:
-    """Decides among the labels of the given set that are known types, by name or by description: by the trained model's
-    view of the page, and by rules where they are ahead with a type that it does not know.
-    """
-
-    def __init__(self, page_types: PageTypes) -> None:
-        self._label_of = labels_of_known(page_types)
-        self._fallback = page_types.fallback
-        self._rules = PageTypeRules(page_types)
-        # Where the set has types of the user's own, what looks like a known one may be one of those.
-        self.knows_all_types = set(page_types.names) <= {*self._label_of.values(), page_types.fallback}
-
-    def decide(self, question: Question) -> Verdict:
-        """Return what the page looks like. A page that is of a known kind which the set has no type for gets the
-        fallback type, with little confidence; so does one without any cue, or None without a fallback.
-        """
-        shares = defaultdict[str, float](float)
-        for kind, probability in question.content.kinds.items():
-            if label := self._label_of.get(kind):
-                shares[label] += probability
-        if not shares:
-            return Verdict(*self._rules.decide(question), RULE)
-        label, confidence = max(shares.items(), key=lambda pair: pair[1])
-        best = self._rules.best(question)
-        enough = _LEAD if confidence < _DOUBTFUL else _CLEAR_LEAD
-        if best is not None and best[1] >= enough and self._label_of[best[0]] not in shares:
-            return Verdict(*self._rules.decide(question), RULE)
-        if self._fallback and confidence < 1 - sum(shares.values()):
-            return Verdict(self._fallback, NO_CUE, CLASSIFIER)
-        if label == self._label_of.get("documentation") and "api_reference" in self._label_of:
-            confidence *= _NO_REFERENCE
-        return Verdict(label, confidence, CLASSIFIER)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.classification.page_type_rules import PageGuesser, score
+from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules, score
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes
 from llmcrawler.core.understanding.classification.question import CLASSIFIER, RULE, Question, Verdict
 from llmcrawler.items import PageContent
@@ -19,12 +19,12 @@ def question(
     return Question(url, title, "", PageContent(kinds=kinds, **content), "a.example", "t1", 1)
 
 
-def guesser(*names: str) -> PageGuesser:
-    return PageGuesser(PageTypes([PageType(name, "") for name in names]) if names else DEFAULT_PAGE_TYPES)
+def guesser(*names: str) -> PageTypeRules:
+    return PageTypeRules(PageTypes([PageType(name, "") for name in names]) if names else DEFAULT_PAGE_TYPES)
 
 
-def decided(by: PageGuesser, asked: Question) -> tuple[str | None, str]:
-    found = by.decide(asked)
+def decided(by: PageTypeRules, asked: Question) -> tuple[str | None, str]:
+    found = by.guess(asked)
     return found.page_type, found.decided_by
 
 
@@ -42,7 +42,7 @@ def decided(by: PageGuesser, asked: Question) -> tuple[str | None, str]:
 def test_kinds_are_given_the_names_that_the_set_has_for_them(
     names: tuple[str, ...], kinds: dict[str, float], wanted: tuple[str, float]
 ) -> None:
-    found = guesser(*names).decide(question(kinds))
+    found = guesser(*names).guess(question(kinds))
     assert found.page_type == wanted[0]
     assert found.confidence == pytest.approx(wanted[1])
 
@@ -83,7 +83,7 @@ def test_rules_decide_where_the_model_does_not_know_the_type(
 def test_only_types_of_the_set_are_guessed() -> None:
     reference = question({"documentation": 0.9}, title="A: B Class Reference", metadata=DOXYGEN)
     assert decided(guesser("documentation", "other"), reference) == ("documentation", CLASSIFIER)
-    assert guesser("castle", "moat").decide(question({"article": 0.9})) == Verdict(None, 0.0, RULE)
+    assert guesser("castle", "moat").guess(question({"article": 0.9})) == Verdict(None, 0.0, RULE)
 
 
 @pytest.mark.parametrize(
@@ -103,29 +103,29 @@ def test_only_types_of_the_set_are_guessed() -> None:
     ],
 )
 def test_a_users_own_type_is_known_by_its_name_or_description(name: str, description: str, kind: str | None) -> None:
-    own = PageGuesser(PageTypes([PageType(name.replace(" ", "_"), description), PageType("other", "anything else")]))
+    own = PageTypeRules(PageTypes([PageType(name.replace(" ", "_"), description), PageType("other", "anything else")]))
     kinds = dict.fromkeys(("article", "product", "collection", "forum", "listing"), 0.1) | ({kind: 0.5} if kind else {})
-    assert own.decide(question(kinds)).page_type == (name.replace(" ", "_") if kind else "other")
+    assert own.guess(question(kinds)).page_type == (name.replace(" ", "_") if kind else "other")
 
 
 def test_a_page_of_a_kind_that_the_set_lacks_is_of_the_fallback_type_and_unsure() -> None:
     asked = question({"forum": 0.9, "article": 0.06, "product": 0.04})
-    assert guesser("article", "product", "other").decide(asked) == Verdict("other", 0.1, CLASSIFIER)
-    assert guesser("article", "product").decide(asked) == Verdict("article", 0.06, CLASSIFIER)
+    assert guesser("article", "product", "other").guess(asked) == Verdict("other", 0.1, CLASSIFIER)
+    assert guesser("article", "product").guess(asked) == Verdict("article", 0.06, CLASSIFIER)
 
 
 @pytest.mark.parametrize("with_collections", [True, False])
 def test_shop_categories_have_a_type_of_their_own_where_the_set_has_one(with_collections: bool) -> None:
     names = [name for name in DEFAULT_PAGE_TYPES.names if name != "collection"] + ["collection"] * with_collections
     asked = question({"collection": 0.9, "listing": 0.1})
-    assert guesser(*names).decide(asked).page_type == ("collection" if with_collections else "listing")
+    assert guesser(*names).guess(asked).page_type == ("collection" if with_collections else "listing")
 
 
 def test_documentation_is_less_sure_where_the_set_tells_references_of_code_from_it() -> None:
     asked = question({"documentation": 0.98, "article": 0.02})
     assert decided(guesser(), asked) == ("documentation", CLASSIFIER)
-    assert 0.4 < guesser().decide(asked).confidence < 0.6
-    assert guesser("documentation", "article").decide(asked) == Verdict("documentation", 0.98, CLASSIFIER)
+    assert 0.4 < guesser().guess(asked).confidence < 0.6
+    assert guesser("documentation", "article").guess(asked) == Verdict("documentation", 0.98, CLASSIFIER)
 
 
 @pytest.mark.parametrize(
