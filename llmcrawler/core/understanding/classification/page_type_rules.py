@@ -134,9 +134,8 @@ class PageTypeRules:
         return self._label_of[name], confidence_of(_MEASURED.get(name, _MEASURED[""])[LEADS.index(lead)])
 
     def guess(self, question: Question) -> Verdict:
-        """Return what the page looks like: to the trained model, or to rules that are ahead with a type new to it. A page
-        of a known kind which the set has no type for gets the fallback type, with little confidence; so does one without
-        any cue, or None without a fallback.
+        """Return what the page looks like: to the trained model, or to rules that are ahead with a type new to it.
+        Without any cue, or for a known kind that the set lacks, it is the fallback type, with little confidence, or None.
         """
         shares = defaultdict[str, float](float)
         for kind, probability in question.content.kinds.items():
