@@ -70,7 +70,6 @@ class RateLimiter:
         self._held_until = max(self._held_until, self._clock.monotonic() + seconds)
 
     async def admit(self, tokens: int) -> list[float]:
-        """Wait until a request of `tokens` may start; return an entry for `settle`."""
         async with self._turn:
             while (wait_seconds := self._wait_seconds(tokens)) > 0:
                 await self._clock.sleep(wait_seconds)
@@ -148,5 +147,4 @@ class CallBreaker:
         return not was_open
 
     def release_probe(self) -> None:
-        """Let another call try, also where the probe was cancelled."""
         self._probing = False

@@ -287,7 +287,6 @@ class LanguageModel:
 
     @property
     def is_cold(self) -> bool:
-        """Whether `warm_up` would do anything."""
         return self.is_embedded and not self._clients and self._warming is None
 
     @property
@@ -300,7 +299,6 @@ class LanguageModel:
         return "" if self._answers or self._last_error is None else str(self._last_error)
 
     def figures(self) -> dict[str, int | float]:
-        """Return flat figures for stats."""
         return self.usage.as_dict() | self.budget.as_dict()
 
     async def ask(self, ask: ModelRequest) -> Any:

@@ -164,7 +164,6 @@ def _leave_out(fault: Fault, known: set[str], sent: Container[str]) -> str:
 
 
 def _without(schema: Any, keywords: Set[str]) -> Any:
-    """Copy a JSON Schema without these keywords."""
     if isinstance(schema, list):
         return [_without(part, keywords) for part in schema]
     if not keywords or not isinstance(schema, dict):

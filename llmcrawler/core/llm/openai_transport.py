@@ -48,7 +48,6 @@ class Completion:
 
 
 def completion_of(body: bytes, redact: Callable[[Any], str]) -> Completion | Fault:
-    """Return the first choice of a chat completion."""
     reply = _object(body)
     choices = reply.get("choices")
     choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
@@ -100,7 +99,6 @@ def _text(body: bytes) -> str:
 
 
 def _count(value: Any) -> int | None:
-    """Return the value if it can be a number of tokens."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= _MOST_TOKENS else None
 
@@ -121,7 +119,6 @@ class OpenAITransport:
         self.is_proxied = False  # known when it is opened: a proxy of the environment stands before the server
 
     async def complete(self, body: dict[str, Any]) -> Completion | Fault:
-        """Send the body of a chat completion."""
         client = await self._open()
         # As `extra_body`, as older versions of the package do not know all parameters.
         rest = {name: value for name, value in body.items() if name not in {"model", "messages"}}

@@ -58,7 +58,6 @@ class Price:
     flex_share: float = 1.0
 
     def of_tier(self, service_tier: str | None) -> Price:
-        """Return the price of what a service tier has answered."""
         share = self.flex_share if service_tier == FLEX else 1.0
         write = None if self.cache_write is None else self.cache_write * share
         return Price(self.input * share, self.output * share, self.cached_input * share, write)

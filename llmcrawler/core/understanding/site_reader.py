@@ -75,8 +75,6 @@ class PackedReading(NamedTuple):
 
 
 class PageVersion(NamedTuple):
-    """A page at one point in time."""
-
     html: str
     content: PageContent
 
@@ -147,8 +145,6 @@ def call_unpacked(
 
 
 class ReadSite(Protocol):
-    """A site as its pages are read."""
-
     name: str
     boilerplate: Boilerplate
 
@@ -266,7 +262,6 @@ class SiteReader:
         return found
 
     async def observe(self, site: ReadSite, content: PageContent) -> None:
-        """Let the site learn from a page of an earlier run."""
         await self._at_site(site, observe_only, (content,), learns=True)
 
     async def main_hash(self, site: ReadSite, content: PageContent) -> str:
@@ -294,13 +289,11 @@ class SiteReader:
         return await record_of(old) == await record_of(new)
 
     def close(self) -> None:
-        """End all processes at once, whatever they do."""
         self.pages.close()
         if self._workers is not None:
             self._workers.close()
 
     async def _running_workers(self) -> StateProcesses | None:
-        """Return the workers if they are to read the next page."""
         workers = self._workers
         if workers is None or workers.is_broken:
             return None
@@ -356,6 +349,5 @@ class SiteReader:
 
 
 def _is_long(content: PageContent) -> bool:
-    """Tell whether the page's text is more than some milliseconds of work."""
     blocks = content.blocks
     return len(blocks) > _LONG_BLOCKS or sum(len(block.markdown) for block in blocks) > _LONG_CHARS

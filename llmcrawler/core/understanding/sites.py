@@ -186,7 +186,6 @@ class SiteRegistry:
         self.count_templates(self._sites[name])
 
     def forget(self, name: str) -> None:
-        """Forget a site, which another worker owns from now on."""
         self.template_count -= self._template_counts.pop(name, 0)
         self._sites.forget(name)
         self.templates.forget(name)

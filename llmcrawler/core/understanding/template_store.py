@@ -115,7 +115,6 @@ class TemplateStore:
         self._groupers[site] = grouper_of
 
     def forget(self, site: str) -> None:
-        """Save nothing more of a site."""
         self._groupers.pop(site, None)
 
     def keep_nothing(self) -> None:
@@ -123,7 +122,6 @@ class TemplateStore:
         self._saves = False
 
     def state_of(self, site: str) -> SiteState:
-        """Return what is to be saved of a site."""
         grouper = self._groupers[site]()
         parts = {name: part.to_json(site) for name, part in self._parts.items()}
         others = self._others.get(site, {})
@@ -232,7 +230,6 @@ def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader
 
 
 def names_by_host(stored: Iterable[str]) -> dict[str | None, list[str]]:
-    """Return the names of the sites on each host, which may have several ports."""
     found: dict[str | None, list[str]] = {}
     for name in stored:
         found.setdefault(_host(name), []).append(name)
@@ -250,7 +247,6 @@ def find_site(
 
 
 def damaged(file: TemplatesFile, site: str, error: Exception) -> ConfigError:
-    """Return the error of a file that cannot be read in what it has of a site."""
     return file.refusal(f"is damaged in what it holds of {site} ({error})")
 
 

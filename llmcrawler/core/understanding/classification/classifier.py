@@ -42,8 +42,6 @@ Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
 
 
 class PageAsker(Protocol):
-    """Asks the model about a page: a Batcher."""
-
     def submit(self, question: PageView, *, patient: bool = False) -> Awaitable[Answer]: ...
 
 
@@ -133,7 +131,6 @@ class Classifier:
             logger.warning("Page types are not those that %s was crawled with before: its pages are judged anew", site)
 
     def describe(self, site: str, template: str) -> dict[str, Any]:
-        """Return what a person may want to know of a template."""
         page_type, confidence = self.template_verdict(site, template) or (None, None)
         return {"page_type": page_type, "confidence": None if confidence is None else round(confidence, 3)}
 
@@ -151,7 +148,6 @@ class Classifier:
         return self._by_template(question) if question.is_known else None
 
     def _by_template(self, question: Question) -> Verdict | None:
-        """Return the verdict that the template has, without asking or waiting for more."""
         samples = self._site(question.site).samples(question.template)
         if samples.majority is None or not question.settled or (samples.is_mixed and not question.is_known):
             return None  # of a page that was there before, enough was asked then

@@ -228,7 +228,6 @@ def _squeeze(text: str) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return at most `limit` characters, cut between words where there is a space near the end."""
     if len(text) <= limit:
         return text
     kept = text[:limit]

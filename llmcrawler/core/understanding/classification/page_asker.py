@@ -202,7 +202,6 @@ def call_tokens(page_types: PageTypes) -> int:
 
 
 def tokens_of(page: PageView) -> int:
-    """Return the tokens that a page adds to a call."""
     return estimate_tokens(json.dumps(page, ensure_ascii=False))
 
 

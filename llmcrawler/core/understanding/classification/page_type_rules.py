@@ -135,7 +135,7 @@ class PageTypeRules:
 
     def guess(self, question: Question) -> Verdict:
         """Return what the page looks like: to the trained model, or to rules that are ahead with a type new to it.
-        Without any cue, or for a known kind that the set lacks, it is the fallback type, with little confidence, or None.
+        Without any cue, or for a known kind that the set lacks, the fallback type, with little confidence, or None.
         """
         shares = defaultdict[str, float](float)
         for kind, probability in question.content.kinds.items():

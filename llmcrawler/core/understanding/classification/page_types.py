@@ -33,7 +33,6 @@ class PageTypes(tuple[PageType, ...]):
     __slots__ = ()
 
     def __new__(cls, types: Iterable[PageType]) -> Self:
-        """Check the names."""
         made = super().__new__(cls, types)
         if len(made) < 2:
             raise ConfigError(f"page types: {len(made)} given; to tell pages apart takes at least 2")

@@ -81,7 +81,6 @@ class GuessVotes:
 
     @property
     def winner(self) -> str | None:
-        """The label with most votes; None without any."""
         return max(sorted(self.sums), key=self.sums.__getitem__, default=None)
 
     def share_of(self, label: str) -> float | None:
@@ -102,8 +101,6 @@ class GuessVotes:
 
 
 class SampleStep(enum.Enum):
-    """The next step of a page of the template."""
-
     ASK = "ask"  # it is a sample: the model judges it, now
     ASK_PATIENTLY = "ask patiently"  # it is a sample, but nobody waits for it
     WAIT = "wait"  # others are being asked
@@ -263,7 +260,6 @@ class TemplateSamples:
 
     @property
     def _second_count(self) -> int:
-        """The number of samples that have the second most common label."""
         common = Counter(self.labels.values()).most_common(2)
         return common[1][1] if len(common) > 1 else 0
 
@@ -536,7 +532,6 @@ class SiteVerdicts:
         return site
 
     def _labels_by_template(self) -> defaultdict[str, dict[str, str]]:
-        """Return the votes, url -> label, in the order they came."""
         labels = defaultdict[str, dict[str, str]](dict)
         for url, answer in self._answers.items():
             if url not in self._loose:

@@ -204,7 +204,6 @@ def _predictability(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
 
 
 def _floors(similarity: Floats, clusters: list[int], for_single: float) -> tuple[float, ...]:
-    """Return, per cluster, how similar its least typical page is to the others in it."""
     members = np.asarray(clusters)
     floors = []
     for cluster in range(max(clusters, default=-1) + 1):
@@ -330,7 +329,6 @@ class Matcher:
         self._numbers: dict[str, int] = {}  # group -> 0, 1, ... in the order in which they came
 
     def add(self, sample: PageSample, template: str) -> None:
-        """Let the page stand for the group in later matches."""
         self._samples.append(sample)
         self._group.append(self._number(template))
         self._dom.add(sample.features)
@@ -360,7 +358,6 @@ class Matcher:
         self._group = [self._number(group_of.get(sample.url, template)) for sample, template in self.rows()]
 
     def rows(self) -> list[tuple[PageSample, str]]:
-        """Return the pages that stand for groups, in the order they came, each with its group."""
         names = list(self._numbers)
         return [(sample, names[number]) for sample, number in zip(self._samples, self._group, strict=True)]
 

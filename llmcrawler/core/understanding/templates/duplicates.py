@@ -238,7 +238,6 @@ class DuplicateFinder:
             page.duplicate_of = index.first_of(page.url, sketch, address=address, canonical=canonical)
 
     def restore_page(self, page: Page) -> None:
-        """Remember what an earlier run of the same crawl has said of a page."""
         if page.sketch is not None:
             address = page.final_url or page.url
             self._of(page).restore(page.url, PageSketch(*page.sketch), address=address, first=page.duplicate_of)
@@ -306,12 +305,10 @@ class DuplicateIndex:
         self._remember(_FirstPage(_key(address), sketch, first or url))
 
     def sketch_of(self, url: str, address: str) -> PageSketch | None:
-        """Return the sketch of a first page, None where it is not remembered."""
         row = self._at(_key(address))
         return row.sketch if row is not None and row.url == url else None
 
     def to_json(self) -> str:
-        """Return the pages that are remembered, as text of base64."""
         return base64.b64encode(b"".join(self._by_address.values())).decode()
 
     @classmethod
@@ -392,5 +389,4 @@ def _agree(one: PageSketch, other: PageSketch, *, is_variant: bool, is_declared:
 
 
 def _difference(one: PageSketch, other: PageSketch) -> int:
-    """Return in how many of 64 bits the words of two pages differ."""
     return (one.words ^ other.words).bit_count()

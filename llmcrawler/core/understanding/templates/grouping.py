@@ -112,7 +112,6 @@ class TemplateGrouper:
         return sum(1 for state in self._groups.counts.values() if state.pages_now)
 
     def resolve(self, template: str) -> str:
-        """Return the current id of a group, also of one that was merged into another."""
         return self._groups.resolve(template)
 
     def find(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment | None:
@@ -250,7 +249,6 @@ class TemplateGrouper:
         return [self._summary(name, state.pages_now) for name, state in self._groups.in_order() if state.pages_now]
 
     def learned_groups(self) -> list[TemplateSummary]:
-        """Return the groups of all crawls, in order of appearance."""
         return [self._summary(name, state.pages) for name, state in self._groups.in_order() if state.pages]
 
     def to_json(self) -> dict[str, Any]:
@@ -472,7 +470,6 @@ class _Groups:
         return tuple(sorted((one for one in self._aliases if self.resolve(one) == template), key=self._number))
 
     def in_order(self) -> list[tuple[str, _GroupCounts]]:
-        """Return the groups in the order of their appearance."""
         return sorted(self.counts.items(), key=lambda item: self._number(item[0]))
 
     def to_json(self) -> dict[str, Any]:
@@ -520,7 +517,6 @@ class _KnownPages:
         self._now: dict[str, _Placement] = {}
 
     def earlier(self, url: str) -> _Placement | None:
-        """Return where a page was in an earlier crawl, or where it has been moved since."""
         return self._earlier.get(_url_key(url)) if self._earlier else None
 
     def note(self, sample: PageSample, template: str, *, settled: bool) -> None:
@@ -547,7 +543,6 @@ class _KnownPages:
                     placements[key] = known._replace(template="")
 
     def templates(self) -> set[str]:
-        """Return the templates that pages of earlier crawls were put into."""
         return {known.template for known in self._earlier.values() if known.template}
 
     def to_json(self, resolve: Callable[[str], str]) -> dict[str, Any]:
@@ -588,7 +583,6 @@ class _Splits:
         self._rules: list[tuple[Shares, Mapping[str, str]]] = []  # what separates labels, and label -> group
 
     def add(self, shares: Shares, groups: Mapping[str, str]) -> None:
-        """Remember a split, of which `groups` (label -> id) are the parts."""
         self._apart.update(combinations(groups.values(), 2))
         self._rules = [*self._rules, (shares, groups)][-_MAX_RULES:]
 
@@ -611,7 +605,6 @@ class _Splits:
         return template
 
     def templates(self) -> set[str]:
-        """Return every id that `part_for` may give."""
         return {template for _, groups in self._rules for template in groups.values()}
 
     def to_json(self) -> dict[str, Any]:

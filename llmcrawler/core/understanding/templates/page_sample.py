@@ -56,7 +56,6 @@ class PageSample:
 
     @property
     def names(self) -> frozenset[str]:
-        """All that may separate pages of different labels."""
         return self.features | self.tokens | self.words
 
 
