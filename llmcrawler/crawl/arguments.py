@@ -50,8 +50,8 @@ KEEP: Final = "keep"
 NO_LIMIT: Final = sys.maxsize  # of max_pages
 
 
-def _told_faults(argument: str, fetched: int, faults: int, first: str) -> str:
-    """Say how many entries of a list cannot be fetched, as the `first`. Raises ConfigError where no other is in it."""
+def _fault_summary(argument: str, fetched: int, faults: int, first: str) -> str:
+    """Say how many entries of a list cannot be fetched, and why the first cannot. Raises ConfigError if none can be."""
     if not fetched:
         raise ConfigError(f"{argument}: {first or 'there is nothing in it to fetch'}")
     if not faults:
@@ -142,7 +142,7 @@ class ExploreOptions(BaseModel):
         tasks = [*listed]
         faulty = tuple(task for task in tasks if task.fault)
         urls = tuple(task.url for task in tasks if not task.fault)
-        told = _told_faults(listed.argument, len(urls), len(faulty), faulty[0].fault if faulty else "")
+        told = _fault_summary(listed.argument, len(urls), len(faulty), faulty[0].fault if faulty else "")
         return {**given, "urls": urls, "list_fault": told, "faulty": faulty}
 
     @classmethod
@@ -267,7 +267,7 @@ class ExtractOptions(ExploreOptions):
             raise ConfigError(f"keys={given['keys']}: {listed.argument} has no task {min(missing)!r}")
         return {
             **given,
-            "list_fault": _told_faults(listed.argument, count, faults, first_fault),
+            "list_fault": _fault_summary(listed.argument, count, faults, first_fault),
             **({"render": NEVER} if isinstance(listed, ArchiveList) else {}),
             "listed": listed,
             "urls": tuple(urls.values()),

@@ -48,7 +48,7 @@ _COMPLAINTS: Final = {
     "less_than_equal": " is out of range: at most {le:g}",
     "value_error": "{error}",
 }
-_CURES: Final = {
+_FIELD_COMPLAINTS: Final = {
     "content_workers": ": it is auto, or how many processes read pages beside the crawl's",
     "proxy_ban_statuses": " are no HTTP statuses: write numbers such as 403,407",
     **dict.fromkeys(("feeds", "understanding_fields", "understanding_options"), ": it is a JSON object, as {{}}"),
@@ -103,7 +103,7 @@ LocalFile = Annotated[Path | None, BeforeValidator(_local_file)]
 
 
 class SettingsGroup(BaseModel):
-    """A group of settings: each field is the setting of its name in upper case."""
+    """A group of settings. Each field holds the setting whose name is that of the field in upper case."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -116,7 +116,7 @@ class SettingsGroup(BaseModel):
         except ValidationError as invalid:
             error = invalid.errors()[0]
             name = str(error["loc"][0])
-            complaint = _CURES.get(name) or _COMPLAINTS.get(error["type"], f": {error['msg']}")
+            complaint = _FIELD_COMPLAINTS.get(name) or _COMPLAINTS.get(error["type"], f": {error['msg']}")
             complaint = complaint.format(**error.get("ctx", {}))
             if complaint.startswith(" is not "):
                 complaint += f"; the default is {default_of(name.upper())}"
