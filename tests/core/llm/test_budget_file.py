@@ -67,13 +67,11 @@ def test_eight_processes_spend_no_more_than_one_might_and_one_that_is_killed_giv
     # The first that pays: on a busy machine another may come when all is spent.
     paying, _, _ = select.select([process.stdout for process in processes], [], [])
     victim = next(process for process in processes if process.stdout in paying)
-    assert victim.stdout is not None
     paid = [int(victim.stdout.readline()) for _ in range(5)]
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait()
     for process in processes:
         with process:
-            assert process.stdout is not None
             paid += [int(line) for line in process.stdout.read().split()]  # ``communicate`` loses what is read ahead
     assert sum(paid) <= spent_in(path) <= MOST
     # All but what the dead one held, and too little for another call, was there for the others.

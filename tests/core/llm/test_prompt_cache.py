@@ -61,13 +61,9 @@ async def crawled(model: str, **server_options: Any) -> tuple[Uses, dict[str, in
     uses: Uses = defaultdict(list)
     for task, use in cache.uses:
         uses[task].append(use)
-    bodies = {
-        task: list(group)
-        for task, group in itertools.groupby(
-            sorted(server.bodies, key=lambda one: one["response_format"]["json_schema"]["name"]),
-            key=lambda one: one["response_format"]["json_schema"]["name"],
-        )
-    }
+    bodies = defaultdict(list)
+    for body in server.bodies:
+        bodies[body["response_format"]["json_schema"]["name"]].append(body)
     return uses, {task: common_tokens(sent) for task, sent in bodies.items()}, usage
 
 

@@ -128,7 +128,6 @@ async def test_workers_start_when_reading_takes_much_of_the_time(gap, each, is_f
     async def start(_count: int) -> None:
         started.set()
 
-    assert reader._workers is not None
     reader._workers.start = start  # type: ignore[assignment, method-assign]
     for _ in range(100):
         clock.now += gap

@@ -47,9 +47,7 @@ async def test_the_front_page_of_a_blog_makes_no_front_pages_of_its_archives() -
     verdicts = await one_by_one(classifier, [front, *(page(number, None) for number in range(2, 20))])
     assert [verdict.page_type for verdict in verdicts] == ["homepage"] + ["other"] * 18
     assert len(oracle.asked) == 4
-    verdict = classifier.template_verdict("site.test", "t")
-    assert verdict is not None
-    assert verdict[0] == "other"
+    assert classifier.template_verdict("site.test", "t")[0] == "other"
 
 
 async def test_looks_that_mean_nothing_here_cost_two_questions() -> None:
@@ -81,20 +79,22 @@ async def test_pages_without_a_group_are_not_asked_about_where_sure_guesses_have
     assert verdicts[-1] == Verdict("article", CLASSIFIER_IS_SURE, "classifier")
 
 
-async def test_what_looks_like_a_known_type_may_be_one_of_the_users_own() -> None:
-    types = PageTypes([PageType(name, "") for name in ("article", "correction", "other")])
-    oracle = opened(lambda _: "article")
-    alone = [page(number, settled=False, template=f"t{number}") for number in range(1, 30)]
+@pytest.mark.parametrize(
+    ("own_type", "label", "looks", "sure"),
+    [
+        ("correction", "article", "article", CLASSIFIER_IS_SURE),  # what looks like a known type may be the user's own
+        ("product", "product", "article", CLASSIFIER_IS_SURE),  # guesses are wrong
+        ("product", "product", "product", 0.7),  # or unsure
+    ],
+)
+async def test_pages_without_a_group_are_all_asked_about_where_guesses_are_worth_nothing(
+    own_type: str, label: str, looks: str, sure: float
+) -> None:
+    types = PageTypes([PageType(name, "") for name in ("article", own_type, "other")])
+    oracle = opened(lambda _: label)
+    alone = [page(number, looks, sure, settled=False, template=f"t{number}") for number in range(1, 30)]
     await one_by_one(Classifier(types, oracle), alone)
     assert len(oracle.asked) == 29
-
-
-async def test_pages_without_a_group_are_all_asked_about_where_guesses_are_wrong_or_unsure() -> None:
-    oracle = opened(lambda _: "product")
-    alone = [page(number, settled=False, template=f"t{number}") for number in range(1, 12)]
-    unsure = [page(number, looks="product", sure=0.7, settled=False, template=f"t{number}") for number in range(12, 20)]
-    await one_by_one(Classifier(TYPES, oracle), alone + unsure)
-    assert len(oracle.asked) == 19
 
 
 @pytest.mark.parametrize("looks", [None, "by itself"])
@@ -130,7 +130,6 @@ async def test_without_a_model_the_template_has_the_type_that_its_pages_look_lik
     classifier = Classifier(TYPES, None)
     await one_by_one(classifier, [page(number) for number in range(1, 8)] + [page(8, "product", 0.9)])
     verdict = classifier.template_verdict("site.test", "t")
-    assert verdict is not None
     assert verdict[0] == "article"
     assert classifier.purity("site.test", "t") == pytest.approx(7 * 0.95 / (7 * 0.95 + 0.9))
     again = Classifier(TYPES, None)

@@ -99,7 +99,6 @@ def test_two_of_a_kind_that_disagree_are_reason_to_split() -> None:
     for number, url in enumerate(extra):
         samples.note_answer(url, "ab"[number % 2])
     labels = samples.take_settled_doubt()
-    assert labels is not None
     assert sorted(labels.values()) == list("aaaabbbb")
     assert samples.take_settled_doubt() is None
 
