@@ -36,12 +36,7 @@ class ItemUnderstanding:
     """
 
     def __init__(
-        self,
-        rules: StageRules,
-        crawl: CrawlContext,
-        fields: Mapping[str, str],
-        *,
-        keeps_html: bool = True,
+        self, rules: StageRules, crawl: CrawlContext, fields: Mapping[str, str], *, keeps_html: bool = True
     ) -> None:
         unknown = sorted(fields.keys() - set(RESULTS))
         if unknown or not fields:

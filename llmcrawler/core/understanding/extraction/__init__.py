@@ -1,10 +1,6 @@
 """Records: learned from a few pages of a template with the model, then taken from every page by selectors."""
 
-from llmcrawler.core.understanding.extraction.annotators import (
-    Annotator,
-    LLMAnnotator,
-    annotation_tokens,
-)
+from llmcrawler.core.understanding.extraction.annotators import Annotator, LLMAnnotator, annotation_tokens
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, listed_to_show, main_scores, shown_blocks
 from llmcrawler.core.understanding.extraction.extractor import (
     ExtractionRunner,

@@ -282,10 +282,7 @@ class ExtractionRunner:
     """
 
     def __init__(
-        self,
-        inline_chars: int = 100_000,
-        apart: BoundedRun = in_thread,
-        is_cheap: Callable[[str], bool] = is_cheap,
+        self, inline_chars: int = 100_000, apart: BoundedRun = in_thread, is_cheap: Callable[[str], bool] = is_cheap
     ) -> None:
         self._inline_chars = inline_chars
         self._apart = apart

@@ -210,10 +210,7 @@ def score_annotated(
 def score_others(score: CandidateScore, pages: TrainingSet, *, lists: bool) -> None:
     """Try a candidate on the other pages, and note what all pages say of it together."""
     score.outputs = tuple(_output(pages, page, score.selector, lists=lists) for page in pages.others)
-    everywhere = [
-        *score.outputs,
-        *(_output(pages, one.page, score.selector, lists=lists) for one in pages.annotated),
-    ]
+    everywhere = [*score.outputs, *(_output(pages, one.page, score.selector, lists=lists) for one in pages.annotated)]
     score.coverage = sum(map(bool, everywhere)) / len(everywhere)
     spoken = [one for one in everywhere if one]
     score.distinct = (len(set(spoken)) - 1) / max(1, len(spoken) - 1)

@@ -131,10 +131,7 @@ def answer_schema(most_pages: int, requested: RequestedSchema | None) -> dict[st
         "blocks": list_of(block, MAX_BLOCKS_A_VALUE),
         "quote": {"type": ["string", "null"], "maxLength": 2_000},
     }
-    page = {
-        "id": {"type": "string", "maxLength": MAX_ID_CHARS},
-        "values": list_of(strict(value), MAX_VALUES_A_PAGE),
-    }
+    page = {"id": {"type": "string", "maxLength": MAX_ID_CHARS}, "values": list_of(strict(value), MAX_VALUES_A_PAGE)}
     most_fields = _MAX_FIELDS if requested is None else len(requested.fields)
     return strict({"fields": list_of(strict(named), most_fields), "pages": list_of(strict(page), most_pages)})
 

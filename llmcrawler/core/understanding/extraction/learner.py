@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from math import comb
 from typing import Any
 
-from llmcrawler.core.understanding.extraction.blocks import (
-    TrainingPage,
-)
+from llmcrawler.core.understanding.extraction.blocks import TrainingPage
 from llmcrawler.core.understanding.extraction.extractor import (
     Extraction,
     TemplateExtractor,
@@ -19,11 +17,7 @@ from llmcrawler.core.understanding.extraction.extractor import (
     extractions,
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
-from llmcrawler.core.understanding.extraction.record_schema import (
-    Field,
-    RequestedSchema,
-    schema_of,
-)
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, schema_of
 from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS
 from llmcrawler.items import PageError

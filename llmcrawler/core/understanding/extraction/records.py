@@ -16,11 +16,7 @@ from llmcrawler.core.understanding.extraction.blocks import (
     listed_to_show,
     shown_blocks,
 )
-from llmcrawler.core.understanding.extraction.extractor import (
-    Extraction,
-    ExtractionRunner,
-    TemplateExtractor,
-)
+from llmcrawler.core.understanding.extraction.extractor import Extraction, ExtractionRunner, TemplateExtractor
 from llmcrawler.core.understanding.extraction.field_learning import AnnotatedPage, Value, as_one
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
@@ -580,10 +576,7 @@ class RecordSerializer:
     """
 
     def __init__(
-        self,
-        records: Records,
-        requested: RequestedSchema | None,
-        page_type_of: Callable[[str, str], str | None],
+        self, records: Records, requested: RequestedSchema | None, page_type_of: Callable[[str, str], str | None]
     ) -> None:
         self._records = records
         self._page_type_of = page_type_of
@@ -593,10 +586,7 @@ class RecordSerializer:
         """Return what the next crawl of a site should know."""
         learners = self._records.to_keep(site)
         learners.sort(key=lambda one: (len(one.key.template), one.key.template, one.key.page_type))
-        return {
-            "wanted": self._requested,
-            "templates": [learner.to_json() for learner in learners],
-        }
+        return {"wanted": self._requested, "templates": [learner.to_json() for learner in learners]}
 
     def restore(self, site: str, value: Any, origin: str) -> None:
         """Go on with what `to_json` gave. Raises ValueError for anything else."""

@@ -327,11 +327,7 @@ def test_rows_with_missing_parts_stay_together():
     record = (
         compile_extractor(extractor).extract(reviews(("Ann", "hi"), ("Bo", None), ("Cy", "yo")), "http://h/").record
     )
-    assert record["reviews"] == [
-        {"who": "Ann", "text": "hi"},
-        {"who": "Bo", "text": None},
-        {"who": "Cy", "text": "yo"},
-    ]
+    assert record["reviews"] == [{"who": "Ann", "text": "hi"}, {"who": "Bo", "text": None}, {"who": "Cy", "text": "yo"}]
 
 
 @pytest.mark.slow
