@@ -79,7 +79,7 @@ def learned(site: Site, *, slip: float = 0.0, seed: int = 1) -> Outcome:
     model = ScriptedModel({page.path: page.fields for page in site.pages}, slip, seed)
     pages = [_training_page(page) for page in site.records[:LEARN_PAGES]]
     start = time.process_time()
-    run = TrainingRun(site.page_type, LLMAnnotator(model.ask, model.name), TrainingRules(), ())
+    run = TrainingRun(site.page_type, LLMAnnotator(model.ask, model.name), TrainingRules())
     failure = ""
     try:
         result = asyncio.run(run.run(pages))

@@ -265,7 +265,7 @@ class SinglePages:
     """Records of pages that are alone, by the parts that a crawl without a model has."""
 
     def __init__(self, *, own_types: bool) -> None:
-        self._records = Records(None, RecordRules(), pressure=lambda _held: "idle")
+        self._records = Records(None, RecordRules())
         self._own_types = own_types
         self.judged: Counter[tuple[str, str]] = Counter()
 

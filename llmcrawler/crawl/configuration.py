@@ -323,6 +323,8 @@ class RecordSettings(SettingsGroup):
             max_relearned=self.record_max_relearned,
             training=TrainingRules(self.record_samples, self.record_max_samples, self.record_sample_tokens),
             record_types=self.types(options),
+            requested=options.wanted,
+            singletons=self.record_singletons,
         )
 
     def types(self, options: ExploreOptions) -> RecordTypes:

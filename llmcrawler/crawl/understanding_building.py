@@ -22,7 +22,6 @@ from llmcrawler.core.understanding.extraction import (
     LLMAnnotator,
     Records,
     RecordSerializer,
-    SingleRecords,
     waiting_by_type,
 )
 from llmcrawler.core.understanding.site_reader import SiteReader
@@ -103,7 +102,7 @@ class Understanding:
             JobSettings.of(crawler.settings).templates,
             {
                 "verdicts": self.classifier,
-                "records": RecordSerializer(self.records, options.wanted, self._page_type_of),
+                "records": RecordSerializer(self.records, self._page_type_of),
                 **({} if duplicates is None else {DUPLICATES: duplicates}),
             },
             ledger=None if job is None else job.ledger,
@@ -114,8 +113,7 @@ class Understanding:
 
     def _make_records(self, options: ExploreOptions, rules: RecordSettings, runner: ExtractionRunner) -> Records:
         self._min_pages = rules.record_min_pages
-        model, single = self.model, None
-        if model is not None:
+        if (model := self.model) is not None:
             self.annotator = LLMAnnotator(
                 model.ask,
                 model.name,
@@ -124,17 +122,13 @@ class Understanding:
                 pages_a_call=1 if model.is_embedded else rules.record_max_samples,
                 small_model=model.is_embedded,
             )
-            if rules.record_singletons:
-                single = SingleRecords(self.annotator, rules.record_sample_tokens, runner)
         return Records(
             self.annotator,
             rules.rules(options),
+            runner,
             pressure=self._reason_to_flush,
-            requested=options.wanted,
             on_learned=lambda _learner: self.templates.note_change(),
             count=lambda name, value: self.stats.inc_value(f"llmcrawler/records/{name}", value),
-            single=single,
-            runner=runner,
         )
 
     def _note_verdict(self, question: Question, verdict: Verdict) -> None:

@@ -187,13 +187,8 @@ class PageExtractor:
         return known
 
     def _knowledge(self, name: str, grouper: TemplateGrouper) -> _SiteKnowledge:
-        records = Records(
-            None,
-            RecordRules(record_types=self._rules.record_types),
-            pressure=lambda _held: None,
-            requested=self._rules.requested,
-            runner=self._runner,
-        )
+        rules = RecordRules(record_types=self._rules.record_types, requested=self._rules.requested)
+        records = Records(None, rules, self._runner)
         return _SiteKnowledge(name, grouper, Classifier(self._rules.page_types, None), records)
 
 

@@ -37,7 +37,6 @@ from llmcrawler.core.understanding.extraction.records import (
     RecordRules,
     Records,
     RecordSerializer,
-    SingleRecords,
 )
 from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules

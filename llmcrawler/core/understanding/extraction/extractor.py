@@ -6,10 +6,10 @@ An extractor has the fields of a template's records, and for each the selectors 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urljoin
 
 from lxml import etree
@@ -66,20 +66,20 @@ class TemplateExtractor:
         """Read what `to_json` gave. Raises ValueError for anything else."""
         try:
             rules = tuple(
-                FieldRule(_field(rule["field"]), _selectors(rule["selectors"]), bool(rule["joined"]))
+                FieldRule(Field(**rule["field"]), _selectors(rule["selectors"]), bool(rule["joined"]))
                 for rule in value["rules"]
             )
-            groups = tuple((_text(name), _selectors(rows)) for name, rows in value["groups"])
-            return cls(_text(value["page_type"]), rules, groups)
+            groups = tuple((name, _selectors(rows)) for name, rows in value["groups"])
+            read = cls(value["page_type"], rules, groups)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not an extractor: {error!r}") from error
-
-
-def _field(value: Mapping[str, Any]) -> Field:
-    field = Field(**value)
-    if field.type not in (None, *FIELD_TYPES) or not field.name:
-        raise ValueError(f"not a field: {value!r}")
-    return field
+        for field in read.fields:
+            if field.type not in (None, *FIELD_TYPES) or not field.name:
+                raise ValueError(f"not a field: {field!r}")
+        for text in (read.page_type, *(name for name, _ in groups)):
+            if not isinstance(text, str):
+                raise ValueError(f"not an extractor: {text!r} is not a text")
+        return read
 
 
 def _selectors(values: Iterable[Mapping[str, Any]]) -> tuple[Selector, ...]:
@@ -88,12 +88,6 @@ def _selectors(values: Iterable[Mapping[str, Any]]) -> tuple[Selector, ...]:
         if one.language not in LANGUAGES or not isinstance(one.query, str):
             raise ValueError(f"not a selector: {one!r}")
     return selectors
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
 
 
 T = TypeVar("T")
@@ -131,7 +125,7 @@ class SelectorResult:
 @dataclass(frozen=True, slots=True)
 class _Page:
     source: PageSource
-    url: str
+    url: str  # that relative ones are of
     lang: str
 
 
@@ -162,7 +156,7 @@ class CompiledExtractor:
 
     def extract_from(self, source: PageSource, url: str, lang: str = "") -> Extraction:
         """Make the record of a page that is parsed already. Raises TooCostly where it takes more work than is left."""
-        page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
+        page = _Page(source, self._base_url(source, url), lang)
         found: dict[str, Any] = {rule.field.key: _value(rule, page) for rule in self._rules}
         found |= {name: _objects(rows, rules, page) or None for name, rows, rules in self._groups}
         values = {name: value for name, value in found.items() if value is not None}
@@ -172,7 +166,7 @@ class CompiledExtractor:
         """Return each selector that gives a value on a page, also those whose value the record does not need. Raises
         TooCostly as `extract_from` does.
         """
-        page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
+        page = _Page(source, self._base_url(source, url), lang)
         found: list[SelectorResult] = []
         for rule in self._rules:
             giving = [one for one in rule.selectors if _values(one, rule, page)]
@@ -186,19 +180,18 @@ class CompiledExtractor:
                 found += _results(rule.field.key, inner, rows, page)
         return found
 
+    def _base_url(self, source: PageSource, url: str) -> str:
+        base = source.root.find("head/base") if self._has_urls else None
+        try:
+            return urljoin(url, base.get("href") or "") if base is not None else url
+        except ValueError:
+            return url
+
 
 @lru_cache(maxsize=512)
 def compile_extractor(extractor: TemplateExtractor) -> CompiledExtractor:
     """Compile an extractor, once. Raises ValueError as CompiledExtractor does."""
     return CompiledExtractor(extractor)
-
-
-def _base_url(source: PageSource, url: str) -> str:
-    base = source.root.find("head/base")
-    try:
-        return urljoin(url, base.get("href") or "") if base is not None else url
-    except ValueError:
-        return url
 
 
 def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> Scalar | list[Scalar] | None:
@@ -263,26 +256,21 @@ def extractions(
     return [compile_extractor(one).extract_from(source, url, lang) for one in extractors]
 
 
-class BoundedRun(Protocol):
-    """Runs a pure function in another process, as `BoundedProcesses.run` does."""
-
-    async def __call__(self, function: Callable[..., T], /, *arguments: object, seconds: float, share: str) -> T:
-        """Raises ContentError where it takes too much of time or memory."""
-        ...
-
-
-async def in_thread(function: Callable[..., T], /, *arguments: object, seconds: float, share: str) -> T:  # noqa: ARG001 - Apart's interface
-    """Run a function in a thread of this process, without a limit: for pages that are known."""
+async def _in_thread(function: Callable[..., T], /, *arguments: object, seconds: float, share: str) -> T:  # noqa: ARG001
+    """Run a function without a limit: for pages that are known."""
     return await asyncio.to_thread(function, *arguments)
 
 
 class ExtractionRunner:
     """Decides where extractors run. `inline_chars`: the longest page whose record is made in this process, on the event
-    loop, if `is_cheap` says that it costs little to parse.
+    loop, if `is_cheap` says that it costs little to parse. `apart` is `BoundedProcesses.run`, or a function like it.
     """
 
     def __init__(
-        self, inline_chars: int = 100_000, apart: BoundedRun = in_thread, is_cheap: Callable[[str], bool] = is_cheap
+        self,
+        inline_chars: int = 100_000,
+        apart: Callable[..., Awaitable[Any]] = _in_thread,
+        is_cheap: Callable[[str], bool] = is_cheap,
     ) -> None:
         self._inline_chars = inline_chars
         self._apart = apart
@@ -320,6 +308,7 @@ class ExtractionRunner:
 
     async def _run(self, seconds: float, site: str, function: Callable[..., T], /, *arguments: object) -> T:
         try:
-            return await self._apart(function, *arguments, seconds=seconds, share=site)
+            result: T = await self._apart(function, *arguments, seconds=seconds, share=site)
         except ContentError as error:
             raise TooCostly(str(error)) from error
+        return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
@@ -18,7 +18,6 @@ from llmcrawler.core.understanding.extraction.extractor import (
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, schema_of
-from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS
 from llmcrawler.items import PageError
 
@@ -40,11 +39,11 @@ _SUREST = 0.98
 @dataclass(slots=True)
 class Variant:
     """Variant of a template: one of its extractors. `coverage` is the share of pages that have each field, when it was
-    learned."""
+    learned; `seen` are the fields of the latest pages that got their records from it."""
 
     extractor: TemplateExtractor
     coverage: dict[str, float]
-    _seen: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_WINDOW_PAGES))
+    seen: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_WINDOW_PAGES))
 
     @classmethod
     def measured(cls, extractor: TemplateExtractor, pages: Sequence[Extraction]) -> Variant:
@@ -64,37 +63,22 @@ class Variant:
         core = self.core
         return len(core & extraction.present) / len(core) if core else float(bool(extraction.present))
 
-    def note(self, extraction: Extraction) -> None:
-        """Remember what a page had that got its record from this variant."""
-        self._seen.append(extraction.present)
-
     def lacks(self, extraction: Extraction) -> bool:
         """Tell whether a page misses a field that pages like it mostly have."""
         return any(share >= 0.5 and key not in extraction.present for key, share in self.coverage.items())
 
-    def drifted(self) -> tuple[str, ...]:
-        """Return the fields whose coverage has fallen since the variant was learned."""
-        count = len(self._seen)
-        if count < _MIN_WINDOW_PAGES:
-            return ()
-        return tuple(
-            key
-            for key, share in self.coverage.items()
-            if share >= _WATCHED_COVERAGE and _has_fallen(share, self._seen_with(key), count)
-        )
-
-    def watch_anew(self) -> None:
-        """Count what pages have anew: from here on another variant may take some of them."""
-        self._seen.clear()
-
-    def accept(self) -> None:
-        """Take the fields of the latest pages for the usual ones, as training found nothing better."""
-        for key in self.drifted():
-            self.coverage[key] = self._seen_with(key) / len(self._seen)
-        self._seen.clear()
-
-    def _seen_with(self, key: str) -> int:
-        return sum(key in one for one in self._seen)
+    def drifted(self) -> dict[str, float]:
+        """Return the fields whose coverage has fallen since the variant was learned, and what it is now."""
+        count, fallen = len(self.seen), {}
+        for key, share in self.coverage.items() if count >= _MIN_WINDOW_PAGES else ():
+            present = sum(key in one for one in self.seen)
+            if share < _WATCHED_COVERAGE or share - present / count < _DROP:
+                continue
+            sure = min(share, _SUREST)
+            chance = sum(comb(count, k) * sure**k * (1 - sure) ** (count - k) for k in range(present + 1))
+            if chance < _CHANCE:
+                fallen[key] = present / count
+        return fallen
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +111,6 @@ def extract_best(
     """
     match = best_match(variants, extractions([variant.extractor for variant in variants], html, url, lang, limit))
     return match.extraction.record if match is not None and match.extraction.present else None
-
-
-def _has_fallen(share: float, present: int, count: int) -> bool:
-    if share - present / count < _DROP:
-        return False
-    sure = min(share, _SUREST)
-    chance = sum(comb(count, k) * sure**k * (1 - sure) ** (count - k) for k in range(present + 1))
-    return chance < _CHANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +170,6 @@ class Learner:
             "gave_up": self.gave_up and self.error is None,  # what failed may do the next time
         }
 
-    def pages_without(self, keys: Collection[str]) -> list[TrainingPage]:
-        """Return the last pages that lacked one of these fields."""
-        return [page for page, present in self.lacking if not present.issuperset(keys)]
-
     @property
     def is_learning(self) -> bool:
         return self.task is not None and not self.task.done()
@@ -211,6 +183,21 @@ class Learner:
     def fields(self) -> tuple[Field, ...]:
         """The fields of all variants, each key once."""
         return tuple({one.key: one for variant in self.variants for one in variant.extractor.fields}.values())
+
+    def add_variant(self, variant: Variant | None) -> bool:
+        """Add what a run has learned. None: it found nothing better, so what the latest pages have is the usual from
+        here on.
+        """
+        for known in self.variants:
+            if variant is None:
+                known.coverage.update(known.drifted())
+            known.seen.clear()  # from here on another variant may take some of its pages
+        if variant is None:
+            self.gave_up = not self.variants
+            return False
+        self.variants.append(variant)
+        self.lacking.clear()
+        return True
 
     def wake_all(self, *, look_again: bool) -> None:
         """Wake the waiting pages: with `look_again` they try their template anew, else they go without."""
@@ -262,17 +249,6 @@ class LearningOutcome:
     reason: str = ""
 
 
-def outcome_of(learner: Learner, min_pages: int | None, requested: RequestedSchema | None) -> LearningOutcome:
-    """`min_pages`: a template with fewer is not learned; None where no model can learn any."""
-    known = frozenset(one.key for one in learner.fields)
-    reason = "" if known else _reason(learner, min_pages)
-    wanted = () if requested is None else tuple(one.key for one in requested.fields)
-    unexplained = "not among what was learned before" if learner.was_restored else "pointed at on none of the samples"
-    missing = dict.fromkeys(wanted, reason or unexplained) | learner.missing
-    missing = {name: why for name, why in missing.items() if name not in known}
-    return LearningOutcome(learner.key.page_type, known, missing, learner.unserved, reason)
-
-
 def _reason(learner: Learner, min_pages: int | None) -> str:
     if learner.error is not None:
         return f"{learner.error.kind}: {learner.error.message}"
@@ -287,34 +263,43 @@ def _reason(learner: Learner, min_pages: int | None) -> str:
     return "the crawl ended before its template was learned"
 
 
+def outcome_of(learner: Learner, min_pages: int | None, requested: RequestedSchema | None) -> LearningOutcome:
+    """`min_pages`: a template with fewer is not learned; None where no model can learn any."""
+    known = frozenset(one.key for one in learner.fields)
+    reason = "" if known else _reason(learner, min_pages)
+    wanted = () if requested is None else tuple(one.key for one in requested.fields)
+    unexplained = "not among what was learned before" if learner.was_restored else "pointed at on none of the samples"
+    missing = dict.fromkeys(wanted, reason or unexplained) | learner.missing
+    missing = {name: why for name, why in missing.items() if name not in known}
+    return LearningOutcome(learner.key.page_type, known, missing, learner.unserved, reason)
+
+
 def read_learners(site: str, value: Any, _origin: str = "") -> list[Learner]:
     """Read what `RecordSerializer.to_json` gave. Raises ValueError for anything else."""
+    learners = []
     try:
         if "wanted" not in value:
             raise ValueError("not the records of a site")
-        return [_from_json(site, one) for one in value["templates"]]
+        for one in value["templates"]:
+            variants = []
+            for given in one["variants"]:
+                coverage = {str(key): float(share) for key, share in given["coverage"].items()}
+                variants.append(Variant(TemplateExtractor.from_json(given["extractor"]), coverage))
+                compile_extractor(variants[-1].extractor)  # an invalid selector is found now, not on the first page
+            learners.append(
+                Learner(
+                    LearnerKey(site, str(one["template"]), str(one["page_type"])),
+                    variants,
+                    runs=1 if variants else 0,  # each crawl may learn a template anew as often as the first one
+                    calls=int(one["calls"]),
+                    pages_shown=int(one["pages_shown"]),
+                    gave_up=bool(one["gave_up"]),
+                    was_restored=True,
+                )
+            )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not the records of a site: {error!r}") from error
-
-
-def _from_json(site: str, value: Mapping[str, Any]) -> Learner:
-    variants = [_variant(one) for one in value["variants"]]
-    return Learner(
-        LearnerKey(site, str(value["template"]), str(value["page_type"])),
-        variants,
-        runs=1 if variants else 0,  # each crawl may learn a template anew as often as the first one
-        calls=int(value["calls"]),
-        pages_shown=int(value["pages_shown"]),
-        gave_up=bool(value["gave_up"]),
-        was_restored=True,
-    )
-
-
-def _variant(value: Mapping[str, Any]) -> Variant:
-    coverage = {str(key): float(share) for key, share in value["coverage"].items()}
-    extractor = TemplateExtractor.from_json(value["extractor"])
-    compile_extractor(extractor)  # a selector that is none is found now, not on the first page
-    return Variant(extractor, coverage)
+    return learners
 
 
 def described_schema(extractors: Sequence[TemplateExtractor]) -> dict[str, Any] | None:
@@ -325,25 +310,24 @@ def described_schema(extractors: Sequence[TemplateExtractor]) -> dict[str, Any] 
 
 def described_selectors(extractors: Sequence[TemplateExtractor]) -> list[dict[str, Any]]:
     """Return one entry a selector: the field, "css", "xpath" or "json-ld", what is taken, and how well it did."""
-    return [{**entry, "variant": number} for number, one in enumerate(extractors, 1) for entry in _entries(one)]
-
-
-def _entries(extractor: TemplateExtractor) -> Iterator[dict[str, Any]]:
-    for name, rows in extractor.groups:
-        for selector in rows:
-            yield {"field": name, "type": "rows", **_selector(selector)}
-    for rule in extractor.rules:
-        kind = rule.field.type or "string"
-        for selector in rule.selectors:
-            yield {"field": rule.field.key, "type": f"{kind}[]" if rule.field.many else kind, **_selector(selector)}
-
-
-def _selector(selector: Selector) -> dict[str, Any]:
-    taken = {"attribute": selector.attribute, "pattern": selector.pattern}
-    return {
-        selector.language: selector.query,
-        **{name: value for name, value in taken.items() if value is not None},
-        "evidence": selector.evidence,
-        "coverage": selector.coverage,
-        "agreement": selector.agreement,
-    }
+    found = []
+    for number, extractor in enumerate(extractors, 1):
+        named = [(name, "rows", selectors) for name, selectors in extractor.groups]
+        for rule in extractor.rules:
+            named.append((rule.field.key, (rule.field.type or "string") + "[]" * rule.field.many, rule.selectors))
+        for name, kind, selectors in named:
+            for one in selectors:
+                taken = {"attribute": one.attribute, "pattern": one.pattern}
+                found.append(
+                    {
+                        "field": name,
+                        "type": kind,
+                        one.language: one.query,
+                        **{key: value for key, value in taken.items() if value is not None},
+                        "evidence": one.evidence,
+                        "coverage": one.coverage,
+                        "agreement": one.agreement,
+                        "variant": number,
+                    }
+                )
+    return found

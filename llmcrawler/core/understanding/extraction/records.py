@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
@@ -52,7 +53,7 @@ from llmcrawler.items import PageError
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
-# Training runs in a row that the model failed, and the template is left alone.
+# After so many training runs in a row that the model failed, the template is left alone.
 _MAX_FAILURES = 2
 # After a run that brought nothing, so many times as many pages are to fit no variant before the next one.
 _FRUITLESS_PATIENCE = 4
@@ -62,7 +63,7 @@ _ADOPTED_FIT = 0.9
 _MIN_CORE = 3  # fields: a smaller core fits pages by chance
 _LONG_LIST: Final = 500  # of rows; more take long to validate
 
-# What records are made by: selectors of a template, the page's structured data, a call of the model for that page.
+# What made a record: selectors of a template, the page's structured data, a call of the model for that page.
 BY_TEMPLATE: Final = "template"
 BY_STRUCTURED_DATA: Final = "structured-data"
 BY_MODEL: Final = "llm"
@@ -70,14 +71,18 @@ BY_MODEL: Final = "llm"
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """The rules for learning a template: from `learn_pages` pages on, or from `min_pages` when no more are to come; and
-    how often it is learned anew. `record_types` are the page types that have a record at all."""
+    """The rules for records of a crawl. A template is learned from `learn_pages` pages on, or from `min_pages` when no
+    more are to come, and at most `max_relearned` times anew. `record_types` are the page types that have a record at
+    all, `requested` are the user's fields; with `singletons` the model is asked about each page that is left over.
+    """
 
     min_pages: int = 5
     learn_pages: int = 20
     max_relearned: int = 2
     training: TrainingRules = field(default_factory=TrainingRules)
     record_types: Container[str] = field(default_factory=RecordTypes)
+    requested: RequestedSchema | None = None
+    singletons: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +109,9 @@ class RecordQuestion:
         return self.id or self.url
 
     def to_learn_from(self) -> TrainingPage:
-        """Return the page as it is kept until its template is learned."""
         return TrainingPage(self.url, self.title, self.lang, self.html, self.features)
 
     def to_read(self) -> PageToRead:
-        """Return the page as its structured data is read."""
         return PageToRead(self.html, self.url, self.title, self.lang, self.page_type, not self.is_guess)
 
 
@@ -127,40 +130,35 @@ class Records:
     """Makes the records of one crawl, and learns how from what `annotator` points at: without one no page waits, and
     each has what its template taught an earlier crawl, or its structured data. `pressure` gets the number of waiting
     pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "stopped"), or None; after
-    "stopped" nothing is learned. `on_learned` is called
-    with each learner that has a new variant, `count` with the name and number of what is worth a stat; `single` asks
-    the model about one page that is left over.
+    "stopped" nothing is learned. `on_learned` is called with each learner that has a new variant, `count` with the name
+    and number of what is worth a stat.
     """
 
-    def __init__(  # noqa: PLR0913 - what a crawl decides
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
         annotator: Annotator | None,
         rules: RecordRules,
+        runner: ExtractionRunner | None = None,
         *,
-        pressure: Callable[[int], str | None],
-        requested: RequestedSchema | None = None,
+        pressure: Callable[[int], str | None] = lambda _waiting: None,
         on_learned: Callable[[Learner], None] = lambda _learner: None,
         count: Callable[[str, int], None] = lambda _name, _value: None,
-        single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
-        runner: ExtractionRunner | None = None,
     ) -> None:
+        self.rules = rules
         self._annotator = annotator
-        self._rules = rules
-        self._pressure = pressure
-        self._requested = requested
-        self._count = count
         self._runner = runner or ExtractionRunner()
-        self._single = single
-        self._validator = None if requested is None else RecordValidator(requested.schema)
-        self._learners: dict[LearnerKey, Learner] = {}
-        # By id, the templates of the pages whose records are being made elsewhere.
-        self._under_way: dict[str, LearnerKey] = {}
+        self._pressure = pressure
         self._on_learned = on_learned
+        self._count = count
+        self._validator = None if rules.requested is None else RecordValidator(rules.requested.schema)
+        self._learners: dict[LearnerKey, Learner] = {}
+        # By id, the templates of the pages whose records are being made in another process.
+        self._under_way: dict[str, LearnerKey] = {}
         self._poll: asyncio.Task[None] | None = None
 
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
         """Return the page's record. It may wait until its template is learned; nothing of model or page raises."""
-        if question.page_type not in self._rules.record_types and not question.is_guess:
+        if question.page_type not in self.rules.record_types and not question.is_guess:
             return RecordAnswer()
         try:
             return await self._record_of(question)
@@ -181,7 +179,13 @@ class Records:
             key = LearnerKey(question.site, template, question.page_type)
             learner = self._learners.setdefault(key, Learner(key))
             variants = list(learner.variants)
-            match, now = await self._match(variants, question, template)
+            match, now = None, template
+            if variants:
+                self._under_way[question.key] = key
+                try:
+                    match = best_match(variants, await self._extractions(variants, question))
+                finally:
+                    now = self._under_way.pop(question.key).template
             if now != template or learner.variants != variants:
                 template = now  # meanwhile its template was learned, or became part of another one
                 continue
@@ -198,7 +202,13 @@ class Records:
                 if look_again:
                     template = page.template
                     continue
-            return await self._at_home(question) or await self._left(learner, match, question)
+            answer = await self._by_other_template(question)
+            if answer is None and match is not None and match.extraction.present:
+                answer = await self._taken(learner, match, question)
+            if answer is None:
+                answer = await self._without_selectors(question, learner.error)
+                learner.unserved += answer.record is None
+            return answer
 
     def regroup(self, site: str, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
         """Let waiting pages follow their templates; what was learned of one that is gone goes to its successor."""
@@ -214,8 +224,15 @@ class Records:
                     page.template = template
                     del learner.waiting[url]
                     page.look_again.set_result(True)
-            if successor != learner.key.template:
-                self._hand_over(learner, LearnerKey(site, successor, learner.key.page_type))
+            if successor != learner.key.template and learner.variants:
+                # A successor that knows an extractor keeps its own.
+                key = LearnerKey(site, successor, learner.key.page_type)
+                target = self._learners.setdefault(key, Learner(key))
+                target.variants += [one for one in learner.variants if one.extractor not in target.extractors]
+                target.runs = max(target.runs, learner.runs)
+                target.calls += learner.calls
+                if not learner.waiting and not learner.is_learning:
+                    del self._learners[learner.key]
 
     @property
     def waiting_count(self) -> int:
@@ -243,8 +260,8 @@ class Records:
 
     def outcomes(self) -> list[LearningOutcome]:
         """Return what came of each template that pages with records were in."""
-        min_pages = None if self._annotator is None else self._rules.min_pages
-        return [outcome_of(one, min_pages, self._requested) for one in self._learners.values()]
+        min_pages = None if self._annotator is None else self.rules.min_pages
+        return [outcome_of(one, min_pages, self.rules.requested) for one in self._learners.values()]
 
     def restore(self, learners: Iterable[Learner]) -> None:
         """Go on with what an earlier crawl has learned."""
@@ -269,30 +286,29 @@ class Records:
     def _may_learn(self, learner: Learner) -> bool:
         if self._annotator is None or learner.gave_up:
             return False
-        return learner.is_learning or learner.runs <= self._rules.max_relearned
+        return learner.is_learning or learner.runs <= self.rules.max_relearned
 
     async def _taken(self, learner: Learner, match: VariantMatch, question: RecordQuestion) -> RecordAnswer:
         """Return the record by a variant of the page's own template. Fields that it lacks may start a training run."""
         variant, present = match.variant, match.extraction.present
-        variant.note(match.extraction)
+        variant.seen.append(present)
         self._count("fields", len(present))
         self._count("fields_missing", len(variant.coverage) - len(present))
         if variant.lacks(match.extraction) and self._may_learn(learner):
             learner.lacking.append((question.to_learn_from(), present))
             drifted = variant.drifted()
-            pages = learner.pages_without(drifted)
-            if len(pages) >= self._rules.min_pages and not learner.is_learning:
+            pages = [page for page, present in learner.lacking if not present.issuperset(drifted)]
+            if len(pages) >= self.rules.min_pages and not learner.is_learning:
                 what = f"Template {learner.key.template}: {', '.join(drifted)}"
                 logger.info("%s is missing more and more; learning it again", what)
                 self._start(learner, pages)
         record = await self._valid_record(match.extraction.record) if present else None
         return RecordAnswer(record, by=None if record is None else BY_TEMPLATE)
 
-    async def _at_home(self, question: RecordQuestion) -> RecordAnswer | None:
-        """Return the record of a page that no variant of its template fits, by another template of its site that fits.
-
-        That one has all of its core on the page, and the core says something. It is of the same page type, unless the
-        page has its type from its template only: then that was the wrong one.
+    async def _by_other_template(self, question: RecordQuestion) -> RecordAnswer | None:
+        """Return the record by another template of the site, where the page has all of that one's core, and the core
+        says something. It is of the same page type, unless the page has its type from its template only: then that was
+        the wrong one.
         """
         known = [
             (learner.key, variant)
@@ -303,32 +319,24 @@ class Records:
         ]
         found = await self._extractions([variant for _, variant in known], question) if known else []
         matches = [
-            (key, variant, extraction)
+            (key, extraction)
             for (key, variant), extraction in zip(known, found, strict=True)
             if variant.fit(extraction) == 1
         ]
         if not matches:
             return None
-        home, _, extraction = max(matches, key=lambda match: (len(match[2].present), match[0].template))
+        home, extraction = max(matches, key=lambda match: (len(match[1].present), match[0].template))
         return RecordAnswer(await self._valid_record(extraction.record), None, home, BY_TEMPLATE)
-
-    async def _left(self, learner: Learner, match: VariantMatch | None, question: RecordQuestion) -> RecordAnswer:
-        """Return the answer for a page whose template could not be learned (or not for such pages)."""
-        if match is not None and match.extraction.present:
-            return await self._taken(learner, match, question)
-        answer = await self._without_selectors(question, learner.error)
-        learner.unserved += answer.record is None
-        return answer
 
     async def _without_selectors(self, question: RecordQuestion, error: PageError | None) -> RecordAnswer:
         """Return what the model finds on the page, completed by its structured data, or that alone. `error` says why
         the template was not learned: then the model is not asked, and the page keeps it.
         """
-        answer = RecordAnswer(None, error)
-        if error is None and self._single is not None:
+        answer, requested = RecordAnswer(None, error), self.rules.requested
+        if error is None and self.rules.singletons and self._annotator is not None:
             self._count("singletons", 1)
-            answer = await self._single(question)
-        found, fields = answer.record, None if self._requested is None else self._requested.fields
+            answer = await self._by_model(self._annotator, question)
+        found, fields = answer.record, None if requested is None else requested.fields
         if found is not None and fields is None:
             fields = tuple(Field(name) for name, value in found.items() if value is None)
         structured = await self._runner.structured(question.to_read(), fields, question.site)
@@ -340,29 +348,29 @@ class Records:
         self._count("from_structured_data", 1)
         return replace(answer, record=record, by=BY_STRUCTURED_DATA)
 
+    async def _by_model(self, annotator: Annotator, question: RecordQuestion) -> RecordAnswer:
+        """Ask the model about this page alone."""
+        page, budget = question.to_learn_from(), self.rules.training.budget_tokens
+        train = partial(self._runner.train, site=question.site)
+        blocks = shown_blocks(await train(listed_to_show, page.html, page.url, budget), (), budget)
+        shown = ShownPage("1", question.url, question.title, blocks)
+        try:
+            answer = await annotator.point(question.page_type, [shown], ())
+        except LLMError as error:
+            return RecordAnswer(None, PageError("record", error.kind, str(error)))
+        record = await train(record_of, page, answer.fields, answer.values.get("1", ()))
+        return RecordAnswer(record, by=None if record is None else BY_MODEL)
+
     async def _valid_record(self, record: dict[str, Any]) -> dict[str, Any] | None:
         """Return the record with all fields of the user's schema, and without the values that it does not allow."""
-        if self._validator is None or self._requested is None:
+        if self._validator is None or self.rules.requested is None:
             return record
-        whole, clean = completed(self._requested.fields, record), self._validator.clean
+        whole, clean = completed(self.rules.requested.fields, record), self._validator.clean
         is_long = any(isinstance(one, list) and len(one) > _LONG_LIST for one in record.values())
         cleaned, problems = await asyncio.to_thread(clean, whole) if is_long else clean(whole)
         if problems:
             self._count("invalid_values", len(problems))
         return cleaned
-
-    async def _match(
-        self, variants: Sequence[Variant], question: RecordQuestion, template: str
-    ) -> tuple[VariantMatch | None, str]:
-        """Return the page's record, and its template after that. The page is parsed only here, as its tree is large."""
-        if not variants:
-            return None, template
-        self._under_way[question.key] = LearnerKey(question.site, template, question.page_type)
-        try:
-            match = best_match(variants, await self._extractions(variants, question))
-        finally:
-            now = self._under_way.pop(question.key).template
-        return match, now
 
     async def _extractions(self, variants: Sequence[Variant], question: RecordQuestion) -> list[Extraction]:
         extractors = [variant.extractor for variant in variants]
@@ -374,7 +382,7 @@ class Records:
         look_again: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         page = WaitingPage(question.to_learn_from(), learner.key.template, look_again, question.key)
         learner.waiting[page.id] = page
-        enough = max(self._rules.learn_pages, self._rules.min_pages) * learner.patience
+        enough = max(self.rules.learn_pages, self.rules.min_pages) * learner.patience
         if len(learner.waiting) >= enough and not learner.is_learning:
             self._start(learner)
         if self._poll is None or self._poll.done():
@@ -384,14 +392,14 @@ class Records:
     async def _watch_pressure(self) -> None:
         while count := self.waiting_count:
             if (reason := self._pressure(count)) is not None:
-                self._yield_to(is_stopped=reason == "stopped")
+                self._let_go(is_stopped=reason == "stopped")
             await asyncio.sleep(_POLL_SECONDS)
 
-    def _yield_to(self, *, is_stopped: bool) -> None:
+    def _let_go(self, *, is_stopped: bool) -> None:
         """Learn from the waiting pages, or let them go."""
         waiting = [one for one in self._learners.values() if one.waiting and not one.is_learning]
         for learner in waiting:
-            if len(learner.waiting) >= self._rules.min_pages * learner.patience and not is_stopped:
+            if len(learner.waiting) >= self.rules.min_pages * learner.patience and not is_stopped:
                 self._start(learner)
         if not is_stopped and any(one.is_learning for one in self.all_learners):
             return  # when these runs end, bodies are given back, and pages may fit what was learned
@@ -400,28 +408,18 @@ class Records:
                 learner.give_up(STOPPED, "the crawl was stopped before its template was learned")
             learner.wake_all(look_again=False)
 
+    # -- training --
+
     def _start(self, learner: Learner, pages: Sequence[TrainingPage] | None = None) -> None:
         chosen = list(pages) if pages is not None else [one.page for one in learner.waiting.values()]
         learner.task = asyncio.ensure_future(self._train(learner, chosen))
-
-    def _hand_over(self, learner: Learner, successor: LearnerKey) -> None:
-        """Give what was learned to a successor that does not know it; one that does keeps its own."""
-        if not learner.variants or learner.key == successor:
-            return
-        target = self._learners.setdefault(successor, Learner(successor))
-        target.variants += [variant for variant in learner.variants if variant.extractor not in target.extractors]
-        target.runs = max(target.runs, learner.runs)
-        target.calls += learner.calls
-        if not learner.waiting and not learner.is_learning:
-            del self._learners[learner.key]
-
-    # -- training --
 
     async def _train(self, learner: Learner, pages: Sequence[TrainingPage]) -> None:
         """Learn from pages of the template. Never raises: the waiting pages are woken, whatever comes of it."""
         name = f"{learner.key.template} of {learner.key.site}"
         try:
-            variant = await self._adopted(learner, pages) or await self._trained(learner, pages)
+            siblings = [one for one in self.learners(learner.key.site) if one.key.page_type == learner.key.page_type]
+            variant = await self._adopted(learner, siblings, pages) or await self._trained(learner, siblings, pages)
         except LLMError as error:
             learner.error = PageError("record", error.kind, str(error))
             learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
@@ -437,19 +435,18 @@ class Records:
             logger.exception("Learning template %s failed", name)
             learner.give_up("internal", f"{type(error).__name__}: {error}")
         else:
-            self._note_run(learner, variant)
+            if learner.add_variant(variant):
+                self._on_learned(learner)
+            else:
+                learner.patience *= _FRUITLESS_PATIENCE
         learner.task = None
         learner.wake_all(look_again=True)
 
-    def _siblings(self, learner: Learner) -> list[Learner]:
-        """Return the learners of the site's templates of the same page type."""
-        known = self.learners(learner.key.site)
-        return [other for other in known if other.key.page_type == learner.key.page_type]
-
-    async def _adopted(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
+    async def _adopted(
+        self, learner: Learner, siblings: Sequence[Learner], pages: Sequence[TrainingPage]
+    ) -> Variant | None:
         """Return a variant of another template of the same page type that does as well here."""
-        others = [variant for other in self._siblings(learner) if other is not learner for variant in other.variants]
-        for variant in others:
+        for variant in [one for other in siblings if other is not learner for one in other.variants]:
             if len(variant.core) < _MIN_CORE:
                 continue
             found = await self._runner.train(extract_all, variant.extractor, pages, site=learner.key.site)
@@ -458,16 +455,16 @@ class Records:
                 return Variant.measured(variant.extractor, found)
         return None
 
-    async def _trained(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
-        site = learner.key.site
+    async def _trained(
+        self, learner: Learner, siblings: Sequence[Learner], pages: Sequence[TrainingPage]
+    ) -> Variant | None:
         learner.runs += 1
         self._count("lessons", 1)
         # Names stay the same over a site.
-        known = learner.fields or tuple(
-            {field.key: field for other in self._siblings(learner) for field in other.fields}.values()
-        )
+        known = learner.fields or tuple({one.key: one for other in siblings for one in other.fields}.values())
         assert self._annotator is not None
-        run = TrainingRun(learner.key.page_type, self._annotator, self._rules.training, known, self._runner, site)
+        train = partial(self._runner.train, site=learner.key.site)
+        run = TrainingRun(learner.key.page_type, self._annotator, self.rules.training, known, train)
         try:
             result = await run.run(pages)
         finally:
@@ -478,108 +475,61 @@ class Records:
         learner.missing = dict(result.abstained)
         for reason, pointers in result.dropped.items():
             self._count(f"dropped/{reason}", pointers)
-        learner.fruitless = self._why_fruitless(result.extractor)
+        learner.fruitless = _why_fruitless(result.extractor, self.rules.requested)
         if result.extractor is None or learner.fruitless:
             return None
-        found = await self._runner.train(extract_all, result.extractor, pages, site=site)
-        return Variant.measured(result.extractor, found)
-
-    def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:
-        """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""
-        found = 0 if extractor is None else len(extractor.rules)
-        if self._requested is None:
-            return "" if found else "no field could be learned from the samples"
-        asked = len(self._requested.fields)
-        if found and 2 * found >= asked:
-            return ""
-        return f"{found} of the {asked} fields that were asked for could be learned; half of them are needed"
-
-    def _note_run(self, learner: Learner, variant: Variant | None) -> None:
-        """Add a new variant; without one, take things as they are and be more patient."""
-        for known in learner.variants:
-            if variant is None:
-                known.accept()
-            else:
-                known.watch_anew()
-        if variant is None:
-            learner.gave_up = not learner.variants
-            learner.patience *= _FRUITLESS_PATIENCE
-            return
-        learner.variants.append(variant)
-        learner.lacking.clear()
-        self._on_learned(learner)
+        return Variant.measured(result.extractor, await train(extract_all, result.extractor, pages))
 
 
-class SingleRecords:
-    """Makes one call of the model for each page."""
-
-    def __init__(self, annotator: Annotator, budget_tokens: int, runner: ExtractionRunner | None = None) -> None:
-        self._annotator = annotator
-        self._budget_tokens = budget_tokens
-        self._runner = runner or ExtractionRunner()
-
-    async def __call__(self, question: RecordQuestion) -> RecordAnswer:
-        """Return the record, or an error where the model fails. Raises TooCostly for a page that takes too long."""
-        page = question.to_learn_from()
-        listed = await self._runner.train(listed_to_show, page.html, page.url, self._budget_tokens, site=question.site)
-        shown = ShownPage("1", question.url, question.title, shown_blocks(listed, (), self._budget_tokens))
-        try:
-            answer = await self._annotator.point(question.page_type, [shown], ())
-        except LLMError as error:
-            return RecordAnswer(None, PageError("record", error.kind, str(error)))
-        pointed = answer.values.get("1", ())
-        record = await self._runner.train(record_of, page, answer.fields, pointed, site=question.site)
-        return RecordAnswer(record, by=None if record is None else BY_MODEL)
+def _why_fruitless(extractor: TemplateExtractor | None, requested: RequestedSchema | None) -> str:
+    """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""
+    found = 0 if extractor is None else len(extractor.rules)
+    if requested is None:
+        return "" if found else "no field could be learned from the samples"
+    asked = len(requested.fields)
+    if found and 2 * found >= asked:
+        return ""
+    return f"{found} of the {asked} fields that were asked for could be learned; half of them are needed"
 
 
 def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Pointed]) -> dict[str, Any] | None:
     """Return the record of what was pointed at; None where nothing of it is a value."""
     given = AnnotatedPage.of(PageBlocks(page.html, page.url), pointed).values
+
+    def typed_values(one: Field, values: Sequence[Value]) -> list[Scalar]:
+        read = (typed(value.text, one.type, base_url=page.url, lang=page.lang) for value in values)
+        return [value for value in read if value is not None]
+
     values: dict[str, Any] = {}
     for one in fields:
-        value = _value(one, given.get(one.key, ()), page)
-        if value is not None and not one.group:
-            values[one.key] = value
+        if one.group:
+            continue
+        pointed_at = given.get(one.key, ())
+        found = typed_values(one, pointed_at if one.many else as_one(pointed_at))
+        if one.many and found:
+            values[one.key] = found
+        elif found:
+            is_text = one.type in (None, "string") and len(found) > 1
+            values[one.key] = "\n".join(map(str, found)) if is_text else found[0]
     for group in {one.group for one in fields if one.group}:
-        columns = {one.name: _typed(one, given.get(one.key, ()), page) for one in fields if one.group == group}
-        values[group] = _objects(columns)
+        columns = {one.name: typed_values(one, given.get(one.key, ())) for one in fields if one.group == group}
+        filled = {name: column for name, column in columns.items() if column}
+        # Values make objects only where each field has equally many.
+        is_table = len({len(column) for column in filled.values()}) == 1
+        rows = zip(*filled.values(), strict=True) if is_table else ()
+        values[group] = [dict(zip(filled, row, strict=True)) for row in rows] or None
     return assemble(fields, values) if values else None
-
-
-def _value(one: Field, values: tuple[Value, ...], page: TrainingPage) -> Scalar | list[Scalar] | None:
-    found = _typed(one, values if one.many else as_one(values), page)
-    if one.many:
-        return found or None
-    if one.type in (None, "string") and len(found) > 1:
-        return "\n".join(str(text) for text in found)
-    return found[0] if found else None
-
-
-def _typed(one: Field, values: tuple[Value, ...], page: TrainingPage) -> list[Scalar]:
-    given = (typed(value.text, one.type, base_url=page.url, lang=page.lang) for value in values)
-    return [value for value in given if value is not None]
-
-
-def _objects(columns: dict[str, list[Scalar]]) -> list[dict[str, Scalar]] | None:
-    """Return the objects of a group from the values of its fields, where those with any have equally many."""
-    filled = {name: column for name, column in columns.items() if column}
-    if not filled or len({len(column) for column in filled.values()}) > 1:
-        return None
-    return [dict(zip(filled, row, strict=True)) for row in zip(*filled.values(), strict=True)]
 
 
 class RecordSerializer:
     """Turns the extractors of `records` into JSON and back. `page_type_of` a template says which of its records people
-    are shown.
-
-    What was learned for other fields than are requested now is learned anew.
+    are shown. What was learned for other fields than are requested now is learned anew.
     """
 
-    def __init__(
-        self, records: Records, requested: RequestedSchema | None, page_type_of: Callable[[str, str], str | None]
-    ) -> None:
+    def __init__(self, records: Records, page_type_of: Callable[[str, str], str | None]) -> None:
         self._records = records
         self._page_type_of = page_type_of
+        requested = records.rules.requested
         self._requested = None if requested is None else [dict(requested.schema), list(requested.page_types)]
 
     def to_json(self, site: str) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from llmcrawler.core.understanding.extraction.annotators import Annotator, Induced
+from llmcrawler.core.understanding.extraction.annotators import Annotator
 from llmcrawler.core.understanding.extraction.blocks import (
     BlockList,
     Pointed,
@@ -21,7 +22,7 @@ from llmcrawler.core.understanding.extraction.blocks import (
     repeated_texts,
     shown_blocks,
 )
-from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner, FieldRule, TemplateExtractor
+from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
 from llmcrawler.core.understanding.extraction.field_learning import (
     AnnotatedPage,
     LearnedField,
@@ -70,24 +71,23 @@ class TrainingResult:
 
 
 class TrainingRun:
-    """Learns the extractor of one template. For one use; `calls` counts how often the annotator was asked."""
+    """Learns the extractor of one template. For one use; `calls` counts how often the annotator was asked. `train` runs
+    what may take long."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a run needs
+    def __init__(
         self,
         page_type: str,
         annotator: Annotator,
         rules: TrainingRules,
-        known_fields: Sequence[Field],
-        runner: ExtractionRunner | None = None,
-        site: str = "",
+        known_fields: Sequence[Field] = (),
+        train: Callable[..., Awaitable[Any]] = asyncio.to_thread,
     ) -> None:
         self.calls = 0
         self._page_type = page_type
         self._annotator = annotator
         self._rules = rules
         self._known = tuple(known_fields)
-        self._runner = runner or ExtractionRunner()
-        self._site = site
+        self._train = train
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
         self._dropped: Counter[str] = Counter()
@@ -100,15 +100,23 @@ class TrainingRun:
         Raises LLMUnavailable or LLMFailed; BadAnswer where the model only talks nonsense, and TooCostly for pages that
         take too long.
         """
-        pages = first_pages(pages)
-        listed = await self._runner.train(blocks_of, pages, site=self._site)
+        chars, first = 0, list[TrainingPage]()
+        for page in pages:  # two at least
+            chars += page.chars
+            if chars > _MAX_CHARS and len(first) > 1:
+                break
+            first.append(page)
+        pages = first
+        listed = await self._train(blocks_of, pages)
         repeated = repeated_texts(listed)
         shown: set[int] = set()
         # Labels tell more than structure: a row that only some pages have looks like any other row.
         features = [page.features | blocks.texts for page, blocks in zip(pages, listed, strict=True)]
         # In a thread, here and below: they compare all texts of all pages.
         chosen = await asyncio.to_thread(spread, features, self._rules.samples)
-        named = await asyncio.to_thread(_names_of, listed)
+        labels = await asyncio.to_thread(labels_of, listed)
+        # Of each page its structure and its labels.
+        named = [page.paths | page.labels | more for page, more in zip(listed, labels, strict=True)]
         room = min(_MORE_PAGES, self._rules.max_samples - len(chosen))
         chosen += await asyncio.to_thread(unseen, named, chosen, max(0, room))
         bad_answers = 0
@@ -126,7 +134,7 @@ class TrainingRun:
                 continue
             if not self._fields:
                 break
-            self._learned = await self._runner.train(learn, pages, self._pointed, self._fields, site=self._site)
+            self._learned = await self._train(learn, pages, self._pointed, self._fields)
             chosen = await asyncio.to_thread(self._next_pages, features, shown)
         return self._result(len(shown))
 
@@ -142,7 +150,7 @@ class TrainingRun:
         blocks = {at: listed[at] for at in places}
         crowded = [at for at in places if is_crowded(listed[at], repeated, budget)]
         if crowded:
-            scored = await self._runner.train(scored_blocks_of, [pages[at] for at in crowded], site=self._site)
+            scored = await self._train(blocks_of, [pages[at] for at in crowded], True)
             blocks.update(zip(crowded, scored, strict=True))
         asked = [
             ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(blocks[at], repeated, budget))
@@ -153,7 +161,12 @@ class TrainingRun:
         self._dropped += answer.dropped
         self._refused += answer.refused
         answered = [place for place in places if str(place) not in answer.missing]
-        _check_useful(answer, answered)
+        if not answered:
+            raise BadAnswer("the answer leaves out every page")
+        refused = answer.dropped.total() - answer.dropped["unknown_field"]  # more than was asked for does no harm
+        given = sum(map(len, answer.values.values()))
+        if refused > given:
+            raise BadAnswer(f"{refused} of {refused + given} pointers of the answer lead nowhere")
         self._fields = reconcile(self._fields, answer.fields)
         for place in answered:
             self._pointed[place] = tuple(answer.values.get(str(place), ()))
@@ -204,24 +217,9 @@ class TrainingRun:
         return f"pointed at on {pointed} of {shown} samples, but {doubt}"
 
 
-def _check_useful(answer: Induced, answered: Collection[int]) -> None:
-    """Raise BadAnswer for an answer about no page, or most of whose pointers lead nowhere."""
-    if not answered:
-        raise BadAnswer("the answer leaves out every page")
-    refused = answer.dropped.total() - answer.dropped["unknown_field"]  # more than was asked for does no harm
-    given = sum(map(len, answer.values.values()))
-    if refused > given:
-        raise BadAnswer(f"{refused} of {refused + given} pointers of the answer lead nowhere")
-
-
-def blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
-    """Return the blocks of each page."""
-    return [page.blocks().listed() for page in pages]
-
-
-def scored_blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
-    """Return the blocks of each page with their scores, for which it is read as a crawl reads it."""
-    return [page.blocks().listed(main_scores(page.html, page.url)) for page in pages]
+def blocks_of(pages: Sequence[TrainingPage], with_scores: bool = False) -> list[BlockList]:
+    """Return the blocks of each page; for their scores it is read as a crawl reads it."""
+    return [page.blocks().listed(main_scores(page.html, page.url) if with_scores else None) for page in pages]
 
 
 def learn(
@@ -234,11 +232,6 @@ def learn(
     plain = [learn_field(one, training_set) for one in fields if not one.group]
     names = dict.fromkeys(one.group for one in fields if one.group)
     return plain, [learn_group(name, [one for one in fields if one.group == name], training_set) for name in names]
-
-
-def _names_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
-    """Return the structure and the labels of each page."""
-    return [page.paths | page.labels | labels for page, labels in zip(pages, labels_of(pages), strict=True)]
 
 
 def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int] = ()) -> list[int]:
@@ -257,19 +250,17 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
     shows = [[(name, name in page) for name in varying] for page in features]
     chosen: list[int] = []
     free = [place for place in range(total) if place not in taken]
-    for place in taken:
-        _discount(left, shows[place])
-    while free and len(chosen) < count:
-        best = max(free, key=lambda place: sum(left[one] for one in shows[place]))
-        chosen.append(best)
-        free.remove(best)
-        _discount(left, shows[best])
+    waiting = list(taken)
+    while waiting or (free and len(chosen) < count):
+        if waiting:
+            best = waiting.pop(0)
+        else:
+            best = max(free, key=lambda place: sum(left[one] for one in shows[place]))
+            chosen.append(best)
+            free.remove(best)
+        for one in shows[best]:
+            left[one] *= _AGAIN
     return chosen
-
-
-def _discount(left: dict[tuple[str, bool], float], shown: Sequence[tuple[str, bool]]) -> None:
-    for one in shown:
-        left[one] *= _AGAIN
 
 
 def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:
@@ -284,15 +275,4 @@ def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: in
         best = max(range(len(features)), key=lambda place: len(features[place] & missing))
         chosen.append(best)
         missing -= features[best]
-    return chosen
-
-
-def first_pages(pages: Sequence[TrainingPage]) -> list[TrainingPage]:
-    """Return the first pages, which together are no longer than may be learned from, but two at least."""
-    chars, chosen = 0, list[TrainingPage]()
-    for page in pages:
-        chars += page.chars
-        if chars > _MAX_CHARS and len(chosen) > 1:
-            break
-        chosen.append(page)
     return chosen

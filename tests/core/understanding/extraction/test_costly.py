@@ -41,7 +41,7 @@ def one_field(selector: Selector, **changes: Any) -> TemplateExtractor:
 
 
 def records_of(extractor: TemplateExtractor, runner: ExtractionRunner) -> Records:
-    made = Records(NoAnnotator(), RecordRules(record_types={"product"}), pressure=lambda _: "stopped", runner=runner)
+    made = Records(NoAnnotator(), RecordRules(record_types={"product"}), runner=runner, pressure=lambda _: "stopped")
     made.restore([Learner(LearnerKey("s", "t1", "product"), [Variant(extractor, {"f": 1.0})], runs=9)])
     return made
 

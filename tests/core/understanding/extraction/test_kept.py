@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from llmcrawler.core.understanding.extraction import (
     RecordRules,
     Records,
     RecordSerializer,
+    RequestedSchema,
     Selector,
     TemplateExtractor,
     read_learners,
@@ -45,10 +45,12 @@ class Unasked:
         return Induced((), {})
 
 
-def records(*learners: Learner, annotator: Annotator | None = None) -> Records:
+def records(
+    *learners: Learner, annotator: Annotator | None = None, requested: RequestedSchema | None = None
+) -> Records:
     """Records that learn from the first page on, if they have to."""
-    rules = RecordRules(min_pages=1, learn_pages=1)
-    made = Records(annotator or Unasked(), replace(rules, record_types={"product"}), pressure=lambda _: None)
+    rules = RecordRules(min_pages=1, learn_pages=1, record_types={"product"}, requested=requested)
+    made = Records(annotator or Unasked(), rules)
     made.restore(learners)
     return made
 
@@ -57,8 +59,8 @@ def learner(template: str = "t1", **others: Any) -> Learner:
     return Learner(LearnerKey(SITE, template, "product"), [Variant(EXTRACTOR, {"title": 1.0})], calls=3, **others)
 
 
-def kept(made: Records, wanted: Any = None) -> RecordSerializer:
-    return RecordSerializer(made, wanted, lambda _site, _template: "product")
+def kept(made: Records) -> RecordSerializer:
+    return RecordSerializer(made, lambda _site, _template: "product")
 
 
 def again(first: RecordSerializer, second: RecordSerializer) -> Any:
@@ -101,16 +103,16 @@ def test_a_template_that_the_model_failed_is_tried_again() -> None:
 
 
 def test_other_fields_are_learned_anew_with_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    next_records = records()
+    next_records = records(requested=requested_fields("title,price"))
     with caplog.at_level(logging.WARNING):
-        again(kept(records(learner())), kept(next_records, requested_fields("title,price")))
+        again(kept(records(learner())), kept(next_records))
     assert next_records.learners() == []
     assert len(caplog.records) == 1
 
 
 def test_the_same_fields_are_taken_up() -> None:
-    next_records = records()
-    again(kept(records(learner()), requested_fields("title")), kept(next_records, requested_fields("title")))
+    next_records = records(requested=requested_fields("title"))
+    again(kept(records(learner(), requested=requested_fields("title"))), kept(next_records))
     assert len(next_records.learners(SITE)) == 1
 
 

@@ -46,7 +46,8 @@ class Pressure:
 
 def make(annotator: Any, pressure: Pressure | None = None, **changes: Any) -> Records:
     given: dict[str, Any] = {"pressure": pressure or Pressure(), **changes}
-    return Records(annotator, given.pop("rules", RULES), **given)
+    rules = replace(given.pop("rules", RULES), requested=given.pop("requested", None))
+    return Records(annotator, rules, **given)
 
 
 async def ask(records: Records, questions: Sequence[RecordQuestion]) -> list[RecordAnswer]:
@@ -249,12 +250,9 @@ async def test_a_schema_that_does_not_fit_a_template_gives_no_records() -> None:
 
 
 async def test_left_over_pages_can_be_asked_for_one_by_one() -> None:
-    async def single(asked: RecordQuestion) -> RecordAnswer:
-        return RecordAnswer({"url": asked.url})
-
-    records = make(TruthAnnotator(), Pressure("idle"), single=single)
+    records = make(TruthAnnotator(), Pressure("idle"), rules=replace(RULES, singletons=True))
     (answer,) = await ask(records, [question(1)])
-    assert answer.record == {"url": "https://shop.test/lamps/1"}
+    assert answer == RecordAnswer(product(1), by="llm")
 
 
 async def test_a_page_in_the_wrong_template_is_recognised_by_its_fields() -> None:
@@ -396,22 +394,18 @@ async def test_a_template_that_could_not_be_learned_leaves_what_its_pages_say_an
 
 
 async def test_where_one_call_for_a_page_is_allowed_the_page_completes_the_models_answer() -> None:
-    wanted = requested_fields("name,sku,color")
-
-    async def single(_question: RecordQuestion) -> RecordAnswer:
-        return RecordAnswer({"name": "A lamp", "sku": None, "color": None}, by="llm")
-
-    for requested in (wanted, None):
-        records = make(TruthAnnotator(), Pressure("idle"), single=single, requested=requested)
-        (answer,) = await ask(records, [saying()])
-        assert answer == RecordAnswer({"name": "A lamp", "sku": "J7", "color": "red"}, by="llm")
+    annotator = TruthAnnotator(truth=lambda _number: {"name": "A lamp", "sku": None, "color": None})
+    for requested in (requested_fields("name,sku,color"), None):
+        rules = replace(RULES, singletons=True)
+        (answer,) = await ask(make(annotator, Pressure("idle"), rules=rules, requested=requested), [saying()])
+        assert answer.by == "llm"
+        assert answer.record is not None
+        assert answer.record["name"] == "A lamp"
+        if requested is not None:
+            assert answer.record == {"name": "A lamp", "sku": "J7", "color": "red"}
 
 
 async def test_where_the_model_fails_on_a_page_it_has_what_it_says() -> None:
-    failed = PageError("record", "llm_failed", "no")
-
-    async def single(_question: RecordQuestion) -> RecordAnswer:
-        return RecordAnswer(None, failed)
-
-    (answer,) = await ask(make(TruthAnnotator(), Pressure("idle"), single=single), [saying()])
-    assert answer == RecordAnswer(STRUCTURED, failed, by="structured-data")
+    records = make(TruthAnnotator(faults=[LLMFailed("no")]), Pressure("idle"), rules=replace(RULES, singletons=True))
+    (answer,) = await ask(records, [saying()])
+    assert answer == RecordAnswer(STRUCTURED, PageError("record", "llm_failed", "no"), by="structured-data")
