@@ -313,8 +313,10 @@ def described_selectors(extractors: Sequence[TemplateExtractor]) -> list[dict[st
     found = []
     for number, extractor in enumerate(extractors, 1):
         named = [(name, "rows", selectors) for name, selectors in extractor.groups]
-        for rule in extractor.rules:
-            named.append((rule.field.key, (rule.field.type or "string") + "[]" * rule.field.many, rule.selectors))
+        named += [
+            (rule.field.key, (rule.field.type or "string") + "[]" * rule.field.many, rule.selectors)
+            for rule in extractor.rules
+        ]
         for name, kind, selectors in named:
             for one in selectors:
                 taken = {"attribute": one.attribute, "pattern": one.pattern}
