@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from lxml import etree
@@ -89,12 +89,6 @@ def best_features(element: etree._Element) -> list[Feature]:
     return list(features_of(element))[:3]
 
 
-def common_features(elements: Sequence[etree._Element]) -> list[Feature]:
-    """Return the features of the first element that all others have too."""
-    others = [{feature.css for feature in features_of(element)} for element in elements[1:]]
-    return [feature for feature in features_of(elements[0]) if all(feature.css in found for found in others)]
-
-
 def anchors(element: etree._Element) -> Iterator[tuple[Feature, etree._Element]]:
     """Yield ancestors with a feature of their own: the nearest ones, further up only those with an id or a property."""
     for level, ancestor in enumerate(element.iterancestors()):
@@ -143,19 +137,15 @@ def label_queries(element: etree._Element, text_index: int | None) -> Iterator[t
         elif before is not None and not (before.tag == node.tag and node.tag in _EQUALS) and (label := _label(before)):
             # td, dd, p: the tag of the value stands for itself; its cell may hold more than the value.
             yield f"{_labelled_by(before, label)}/following-sibling::{node.tag}[1]{inner}", prior
-        heading, position = _heading_before(node)
-        if heading is not None and heading is not before and (label := _label(heading)):
-            query = f"{_labelled_by(heading, label)}/following-sibling::{node.tag}[{position}]{inner}"
-            yield query, prior - 0.15 - 0.05 * position
-
-
-def prefix_queries(element: etree._Element, prefix: str) -> Iterator[tuple[str, float]]:
-    """Yield (XPath, prior) to elements and text nodes that start with a label: "Published: 12 May"."""
-    label = prefix.strip()
-    if sum(map(str.isalpha, label)) >= 3 and len(label) <= _MAX_LABEL_CHARS:
-        test = f"starts-with(normalize-space(), {_literal(label)})"
-        yield f"//{element.tag}[{test}]", 0.85
-        yield f"//text()[{test}]", 0.8
+        # The nearest heading, and the node's place (from 1) among the siblings of its tag behind that.
+        position = 1
+        for sibling in islice(node.itersiblings(preceding=True), _MAX_HEADING_DISTANCE + 1):
+            if sibling.tag in _HEADINGS:
+                if sibling is not before and (label := _label(sibling)):
+                    query = f"{_labelled_by(sibling, label)}/following-sibling::{node.tag}[{position}]{inner}"
+                    yield query, prior - 0.15 - 0.05 * position
+                break
+            position += sibling.tag == node.tag
 
 
 def is_mostly(holder: etree._Element, elements: Sequence[etree._Element]) -> bool:
@@ -197,16 +187,6 @@ def _before(node: etree._Element) -> etree._Element | str | None:
     return text if text and len(text) <= _MAX_LABEL_CHARS else None
 
 
-def _heading_before(node: etree._Element) -> tuple[etree._Element | None, int]:
-    """Return the nearest heading before a node, and the node's place (from 1) among siblings of its tag behind it."""
-    position = 1
-    for sibling in islice(node.itersiblings(preceding=True), _MAX_HEADING_DISTANCE + 1):
-        if sibling.tag in _HEADINGS:
-            return sibling, position
-        position += sibling.tag == node.tag
-    return None, position
-
-
 def _label(element: etree._Element) -> str:
     """Return an element's text as XPath's normalize-space() sees it, where it is short enough to be a label."""
     if element.tag in _NO_LABELS:
@@ -245,7 +225,14 @@ def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
 
     Only such whose work is counted: an element may have any name.
     """
-    return best_of_each(one for one in _all(spots) if is_bounded(one.selector))
+    paths = {spot.json_path for spot in spots}
+    if None not in paths:
+        in_json = sorted(path for path in paths if path is not None)
+        found = [Candidate(Selector(path, "json-ld", evidence=STRUCTURED), 1.1) for path in in_json]
+    else:
+        standing = [spot for spot in spots if spot.element is not None]
+        found = [*(_for_one(standing[0]) if len(standing) == 1 else ()), *_for_list(standing)]
+    return best_of_each(one for one in found if is_bounded(one.selector))
 
 
 def best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -264,85 +251,72 @@ def candidates_within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
 
 
 def started_with(element: etree._Element, prefix: str) -> Iterator[Candidate]:
-    """Yield selectors for what starts with a label."""
-    found = (Candidate(_xpath(query, LABEL), prior) for query, prior in prefix_queries(element, prefix))
-    return (one for one in found if is_bounded(one.selector))
+    """Yield selectors for elements and text nodes that start with a label: "Published: 12 May"."""
+    label = prefix.strip()
+    if sum(map(str.isalpha, label)) >= 3 and len(label) <= _MAX_LABEL_CHARS:
+        test = f"starts-with(normalize-space(), {_literal(label)})"
+        for node, prior in ((element.tag, 0.85), ("text()", 0.8)):
+            selector = Selector(f"//{node}[{test}]", "xpath", evidence=LABEL)
+            if is_bounded(selector):
+                yield Candidate(selector, prior)
 
 
-def _xpath(query: str, evidence: str, attribute: str | None = None) -> Selector:
-    return Selector(query, "xpath", attribute, None, evidence)
+class _At:
+    """Makes candidates for a spot; below `start` ("//" for the page, ".//" for a row) where XPath has to."""
 
+    def __init__(self, spot: Spot, start: str, tail_cost: float) -> None:
+        self.attribute = spot.attribute
+        self.tail = f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
+        self._start = start
+        self._tail_cost = tail_cost
 
-def _css(query: str, evidence: str, attribute: str | None = None) -> Selector:
-    return Selector(query, "css", attribute, None, evidence)
+    def anywhere(self, css: str, xpath: str, evidence: str, prior: float) -> Candidate:
+        if self.tail:  # CSS finds no text nodes
+            query = f"{self._start}{xpath}{self.tail}"
+            return Candidate(Selector(query, "xpath", evidence=evidence), prior - self._tail_cost)
+        return Candidate(Selector(css, "css", self.attribute, None, evidence), prior)
 
-
-def _text_step(spot: Spot) -> str:
-    """Return the XPath step from an element to the text node of it that a spot is; "" for the whole element."""
-    return f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
+    def xpath(self, query: str, evidence: str, prior: float) -> Candidate:
+        return Candidate(Selector(query, "xpath", self.attribute, None, evidence), prior)
 
 
 def _within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
-    element, tail = spot.element, _text_step(spot)
+    element, at = spot.element, _At(spot, ".//", 0.0)
     assert element is not None
-
-    def relative(css: str, xpath: str, evidence: str, prior: float) -> Candidate:
-        selector = _xpath(f".//{xpath}{tail}", evidence) if tail else _css(css, evidence, spot.attribute)
-        return Candidate(selector, prior)
-
     if element is row:
-        yield Candidate(_xpath(f".{tail}", PATH, spot.attribute), 0.5)
+        yield at.xpath(f".{at.tail}", PATH, 0.5)
         return
-    for feature in [*features_of(element), tag_feature(element)]:
-        yield relative(feature.css, feature.xpath, feature.evidence, feature.prior)
-    for parent in element.iterancestors():
-        if parent is row:
-            break
+    tag = tag_feature(element)
+    for feature in [*features_of(element), tag]:
+        yield at.anywhere(feature.css, feature.xpath, feature.evidence, feature.prior)
+    for parent in takewhile(lambda node: node is not row, element.iterancestors()):
         for anchor in best_features(parent):
-            evidence, prior = joined(anchor, tag_feature(element))
-            yield relative(f"{anchor.css} {element.tag}", f"{anchor.xpath}//{element.tag}", evidence, prior)
+            below = f"{anchor.css} {element.tag}", f"{anchor.xpath}//{element.tag}"
+            yield at.anywhere(*below, *joined(anchor, tag))
     _, xpath = steps_down(row, element)
-    yield Candidate(_xpath(f"./{xpath}{tail}", PATH, spot.attribute), 0.4 - 0.04 * xpath.count("/"))
+    yield at.xpath(f"./{xpath}{at.tail}", PATH, 0.4 - 0.04 * xpath.count("/"))
     for query, prior in label_queries(element, spot.text_index):
-        yield Candidate(_xpath(f".{query}", LABEL, spot.attribute), prior)
-
-
-def _all(spots: Sequence[Spot]) -> Iterator[Candidate]:
-    paths = {spot.json_path for spot in spots}
-    if None not in paths:
-        for path in sorted(path for path in paths if path is not None):
-            yield Candidate(Selector(path, "json-ld", evidence=STRUCTURED), 1.1)
-        return
-    standing = [spot for spot in spots if spot.element is not None]
-    if len(standing) == 1:
-        yield from _for_one(standing[0])
-    yield from _for_list(standing)
+        yield at.xpath(f".{query}", LABEL, prior)
 
 
 def _for_one(spot: Spot) -> Iterator[Candidate]:
-    element, tail = spot.element, _text_step(spot)
+    element, at = spot.element, _At(spot, "//", 0.05)
     assert element is not None
-
-    def anywhere(css: str, xpath: str, evidence: str, prior: float) -> Candidate:
-        if tail:
-            return Candidate(_xpath(f"//{xpath}{tail}", evidence), prior - 0.05)
-        return Candidate(_css(css, evidence, spot.attribute), prior)
-
     features = list(features_of(element))
     for feature in features:
-        yield anywhere(feature.css, feature.xpath, feature.evidence, feature.prior)
+        yield at.anywhere(feature.css, feature.xpath, feature.evidence, feature.prior)
     for anchor, ancestor in anchors(element):
         for feature in [*features[:3], tag_feature(element)]:
-            evidence, prior = joined(anchor, feature)
-            yield anywhere(f"{anchor.css} {feature.css}", f"{anchor.xpath}//{feature.xpath}", evidence, prior)
+            below = f"{anchor.css} {feature.css}", f"{anchor.xpath}//{feature.xpath}"
+            yield at.anywhere(*below, *joined(anchor, feature))
         css, xpath = steps_down(ancestor, element)
         evidence = anchor.evidence if anchor.evidence != CLASS and ">" not in css and ":" not in css else PATH
         prior = 0.55 * anchor.prior + 0.1 - 0.04 * css.count(">")
-        yield anywhere(f"{anchor.css} > {css}", f"{anchor.xpath}/{xpath}", evidence, prior)
+        yield at.anywhere(f"{anchor.css} > {css}", f"{anchor.xpath}/{xpath}", evidence, prior)
     for query, prior in label_queries(element, spot.text_index):
-        yield Candidate(_xpath(query, LABEL, spot.attribute), prior)
-    yield Candidate(_xpath(absolute_path(element) + tail, PATH, spot.attribute), 0.1)
-    if tail:
+        yield at.xpath(query, LABEL, prior)
+    yield at.xpath(absolute_path(element) + at.tail, PATH, 0.1)
+    if at.tail:
         yield from (Candidate(one.selector, one.prior - 0.1) for one in _for_one(Spot(element)))
 
 
@@ -351,19 +325,25 @@ def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
     elements = [spot.element for spot in spots if spot.element is not None]
     if not elements or len({(spot.attribute, spot.element.tag) for spot in spots if spot.element is not None}) > 1:
         return
+    attribute = spots[0].attribute
     tail = "/text()[normalize-space()]" if all(spot.text_index for spot in spots) else ""
     for css, xpath, evidence, prior in _list_queries(elements):
-        attribute = spots[0].attribute
-        is_css = css and not tail
-        yield Candidate(_css(css, evidence, attribute) if is_css else _xpath(xpath + tail, evidence, attribute), prior)
+        if css and not tail:
+            yield Candidate(Selector(css, "css", attribute, None, evidence), prior)
+        else:
+            yield Candidate(Selector(xpath + tail, "xpath", attribute, None, evidence), prior)
 
 
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
     """Yield selectors for a list, as (CSS or "", XPath, evidence, prior)."""
-    common = common_features(elements)
+    others = [{feature.css for feature in features_of(element)} for element in elements[1:]]
+    common = [feature for feature in features_of(elements[0]) if all(feature.css in found for found in others)]
     for feature in common:
         yield feature.css, f"//{feature.xpath}", feature.evidence, feature.prior - 0.05
-    for holder in _holders(elements):
+    # The lowest element that holds all (for a single one: its parent) and the two above.
+    lines = [set(line_up(element)) for element in elements[1:]]
+    shared = (node for node in elements[0].iterancestors() if all(node in line for line in lines))
+    for holder in islice((node for node in shared if node.tag != "html"), 3):
         steps = tags_down(holder, elements[0])
         if any(tags_down(holder, element) != steps for element in elements[1:]):
             continue
@@ -380,10 +360,3 @@ def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str
             css, xpath = steps_down(ancestor, holder)
             prior = 0.5 * anchor.prior - 0.04 * css.count(">")
             yield f"{anchor.css} > {css} > {css_down}", f"//{anchor.xpath}/{xpath}/{down}", PATH, prior
-
-
-def _holders(elements: Sequence[etree._Element]) -> Iterable[etree._Element]:
-    """Return the lowest element that holds all (for a single one: its parent) and the two above."""
-    lines = [set(line_up(element)) for element in elements[1:]]
-    shared = (node for node in elements[0].iterancestors() if all(node in line for line in lines))
-    return islice((node for node in shared if node.tag != "html"), 3)

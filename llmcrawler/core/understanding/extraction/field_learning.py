@@ -113,15 +113,6 @@ def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
     return tuple(at for at, one in enumerate(read) if one in odd)
 
 
-def pages_with_more(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
-    """Return the other pages on which a candidate as good as the best one gives a longer list."""
-    best, *others = scores
-    good = [one for one in others if one.support >= best.support]
-    return tuple(
-        at for at, texts in enumerate(best.outputs) if texts and any(len(one.outputs[at]) > len(texts) for one in good)
-    )
-
-
 def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:
     """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ where it makes
     nothing of the only text there, None where there is none, or a choice.
@@ -188,8 +179,15 @@ def score_annotated(
     candidate: Candidate, expected: Sequence[Texts], pages: TrainingSet, *, lists: bool
 ) -> CandidateScore:
     """Try a candidate on the annotated pages; `expected` are the values of each."""
-    given = [pages.texts(one.page, candidate.selector) for one in pages.annotated]
-    pairs = [pair for texts, want in zip(given, expected, strict=True) for pair in _pairs(texts, want)]
+    pairs: list[tuple[str, str]] = []  # of a text and the value in it
+    for one, want in zip(pages.annotated, expected, strict=True):
+        texts = pages.texts(one.page, candidate.selector)
+        if len(want) > 1:
+            pairs += [pair for pair in zip(texts, want, strict=False) if pair[1] in pair[0]]
+        elif want:
+            value = want[0]
+            holding = [text for text in texts if text == value] or [text for text in texts if value in text]
+            pairs += [(text, value) for text in holding[:1]]
     selector = replace(candidate.selector, pattern=learn_pattern(pairs))
     score = CandidateScore(candidate, selector, len(pages.annotated))
     for place, (one, want) in enumerate(zip(pages.annotated, expected, strict=True)):
@@ -238,17 +236,6 @@ def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
     return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
 
 
-def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
-    """Return pairs (text, value) where a text holds a value; for a single value the first text that is or holds it."""
-    if not want or not texts:
-        return []
-    if len(want) > 1:
-        return [pair for pair in zip(texts, want, strict=False) if pair[1] in pair[0]]
-    value = want[0]
-    holding = [text for text in texts if text == value] or [text for text in texts if value in text]
-    return [(holding[0], value)] if holding else []
-
-
 def _output(pages: TrainingSet, page: PageBlocks, selector: Selector, *, lists: bool) -> Texts:
     texts = taken(pages.texts(page, selector), selector.pattern)
     return tuple(texts if lists else texts[:1])
@@ -257,7 +244,6 @@ def _output(pages: TrainingSet, page: PageBlocks, selector: Selector, *, lists: 
 _FINALISTS = 14
 _QUIET_FINALISTS = 6
 _TRUSTED_AGREEMENT = 0.9
-# A value that stands elsewhere on the page too: not pointed at, but perhaps better marked.
 _TWIN_DISCOUNT = 0.25
 _MAX_TWINS = 6
 _MIN_TWIN_CHARS = 3
@@ -329,32 +315,22 @@ def _is_outdone(one: CandidateScore, others: Sequence[CandidateScore]) -> bool:
 
 def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, lists: bool) -> Iterator[Candidate]:
     for values, one in zip(expected, pages.annotated, strict=True):
-        if not values:
-            continue
-        for spots in _of_one_kind(values, one.page) if lists else [[values[0].spot]]:
-            yield from candidates_for(spots)
-        if not lists:
-            yield from _label_inside(values[0])
-            for twin in _twins(values[0], one.page):
-                for candidate in candidates_for([twin.spot]):
+        if lists:
+            for spots in _of_one_kind(values, one.page) if values else ():
+                yield from candidates_for(spots)
+        elif values:
+            value, spot = values[0], values[0].spot
+            yield from candidates_for([spot])
+            if spot.element is not None and not spot.attribute:
+                whole = " ".join("".join(str(piece) for piece in spot.element.itertext()).split())
+                if (at := whole.find(value.text)) > 0:
+                    yield from started_with(spot.element, whole[:at])
+            # A value that stands elsewhere on the page too: not pointed at, but perhaps better marked.
+            same = [block for block in one.page.blocks if block.text == value.text]
+            twins = [twin for block in same if (twin := one.page.spots[block.n]) != spot][:_MAX_TWINS]
+            for twin in twins if len(value.text) >= _MIN_TWIN_CHARS else ():
+                for candidate in candidates_for([twin]):
                     yield Candidate(candidate.selector, candidate.prior - _TWIN_DISCOUNT)
-
-
-def _label_inside(value: Value) -> Iterable[Candidate]:
-    element = value.spot.element
-    if element is None or value.spot.attribute:
-        return ()
-    whole = " ".join("".join(str(piece) for piece in element.itertext()).split())
-    at = whole.find(value.text)
-    return started_with(element, whole[:at]) if at > 0 else ()
-
-
-def _twins(value: Value, page: PageBlocks) -> list[Value]:
-    """Return other places of a page with the text of a value."""
-    if len(value.text) < _MIN_TWIN_CHARS:
-        return []
-    same = [block for block in page.blocks if block.text == value.text and page.spots[block.n] != value.spot]
-    return [Value(value.text, page.spots[block.n]) for block in same[:_MAX_TWINS]]
 
 
 def _of_one_kind(values: Sequence[Value], page: PageBlocks) -> Iterator[list[Spot]]:
@@ -393,24 +369,46 @@ def _varied(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
 def _judged(
     field: Field, scores: Sequence[CandidateScore], expected: Sequence[Texts], pages: TrainingSet, *, joined: bool
 ) -> LearnedField:
-    annotated = sum(map(bool, expected))
     best, partners = _team(scores)
-    # On a page where a candidate gives something, it can be confirmed or refuted.
-    disputed = _disputed(scores) if len(best.hit) > 1 else tuple(at for at, output in enumerate(best.outputs) if output)
+    # Other pages that tell candidates apart: those on which good ones differ, or one says several things, the most
+    # disputed first. With one hit only, any page on which the best one gives something can confirm or refute it.
+    if len(best.hit) > 1:
+        good = [one for one in scores if one.support >= scores[0].support - 0.01][:6]
+        votes = [len({one.outputs[place] for one in good}) for place in range(len(scores[0].outputs))]
+        disputed = tuple(sorted((at for at, count in enumerate(votes) if count > 1), key=lambda at: -votes[at]))
+    else:
+        disputed = tuple(at for at, output in enumerate(best.outputs) if output)
     explained = len(_explained(best, partners))
+    # One page is enough against another one that says something else where the selector is of a trusted kind, one of
+    # another kind says the same nearly everywhere, and what they say differs from page to page.
+    is_agreed = best.agreement is not None and best.agreement >= _TRUSTED_AGREEMENT
+    is_convincing = (
+        is_agreed and best.candidate.prior >= _CONVINCING_PRIOR and best.distinct > _DISTINCT and best.coverage > 0.3
+    )
     contradicted = explained < _MIN_SUPPORT * best.claims and not _is_plurality(best, scores)
-    if not _is_convincing(best) and (contradicted or (explained < 2 and annotated > 1)):
+    if not is_convincing and (contradicted or (explained < 2 and sum(map(bool, expected)) > 1)):
         # Where half of many pages say something else, more of them would not help.
         is_given_up = best.judged >= _MANY_PAGES and best.support < _GIVE_UP_SUPPORT
         return LearnedField(field, None, "" if is_given_up else "the samples contradict each other", disputed)
-    selectors = tuple(_finished(one) for one in (best, *partners, *_fallbacks(best, scores, partners)))
-    rule = FieldRule(field, selectors, joined)
+    selectors = []
+    for one in (best, *partners, *_fallbacks(best, scores, partners)):
+        agreement = None if one.agreement is None else round(one.agreement, 3)
+        selectors.append(replace(one.selector, coverage=round(one.coverage, 3), agreement=agreement))
+    rule = FieldRule(field, tuple(selectors), joined)
     is_scalar = not field.many and not joined
     doubt = _doubt(best, explained, is_scalar=is_scalar)
     if not doubt and is_scalar and (unread := unread_pages(rule, pages)):
         doubt, disputed = "some pages write it in another way", unread
-    elif not doubt and field.many and all(len(one) < 2 for one in expected) and (longer := pages_with_more(scores)):
-        doubt, disputed = "some pages may have several", longer
+    elif not doubt and field.many and all(len(one) < 2 for one in expected):
+        # A candidate as good as the best one gives a longer list there.
+        rivals = [one for one in scores[1:] if one.support >= scores[0].support]
+        longer = tuple(
+            at
+            for at, texts in enumerate(scores[0].outputs)
+            if texts and any(len(one.outputs[at]) > len(texts) for one in rivals)
+        )
+        if longer:
+            doubt, disputed = "some pages may have several", longer
     return LearnedField(field, rule, doubt, disputed)
 
 
@@ -451,7 +449,13 @@ def _complements(best: CandidateScore, scores: Sequence[CandidateScore]) -> list
     found: list[CandidateScore] = []
     hit = best.hit
     while len(found) < _MAX_COMPLEMENTS and best.missed:
-        fitting = [one for one in scores if one.is_quiet and len(one.hit - hit) > 1 and _adds_quietly(best, one)]
+        fitting = []
+        for one in scores:
+            if one.is_quiet and len(one.hit - hit) > 1:
+                pairs = zip(best.outputs, one.outputs, strict=True)
+                both = [mine == other for mine, other in pairs if mine and other]
+                if not both or fmean(both) >= _TRUSTED_AGREEMENT:
+                    fitting.append(one)
         if not fitting:
             break
         found.append(max(fitting, key=lambda one: (len(one.hit - hit), one.score)))
@@ -459,30 +463,11 @@ def _complements(best: CandidateScore, scores: Sequence[CandidateScore]) -> list
     return found
 
 
-def _adds_quietly(best: CandidateScore, other: CandidateScore) -> bool:
-    pairs = zip(best.outputs, other.outputs, strict=True)
-    both = [mine == his for mine, his in pairs if mine and his]
-    return not both or fmean(both) >= _TRUSTED_AGREEMENT
-
-
 def _is_plurality(best: CandidateScore, scores: Sequence[CandidateScore]) -> bool:
     """Tell whether the pages that speak against a selector have nothing in common: then they are slips of the model."""
     trusted = best.candidate.prior >= _SURE_PRIOR and best.distinct > _DISTINCT
     enough = 2 if trusted else _SURE_PAGES
     return len(best.hit) >= enough and all(len(other.hit - best.hit) <= 1 for other in scores)
-
-
-def _is_convincing(one: CandidateScore) -> bool:
-    """Tell whether one page is enough against another one that says something else: the selector is of a trusted kind,
-    one of another kind says the same nearly everywhere, and what they say differs from page to page.
-    """
-    agreed = one.agreement is not None and one.agreement >= _TRUSTED_AGREEMENT
-    return agreed and one.candidate.prior >= _CONVINCING_PRIOR and one.distinct > _DISTINCT and one.coverage > 0.3
-
-
-def _finished(one: CandidateScore) -> Selector:
-    agreement = None if one.agreement is None else round(one.agreement, 3)
-    return replace(one.selector, coverage=round(one.coverage, 3), agreement=agreement)
 
 
 def _fallbacks(
@@ -501,13 +486,6 @@ def _fallbacks(
         if noise <= _MAX_FALLBACK_NOISE * len(pairs) and (not pairs or agreement_of(best, other) >= _TRUSTED_AGREEMENT):
             return [other]
     return []
-
-
-def _disputed(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
-    """Return other pages on which good candidates differ, or one says several things; the most disputed first."""
-    good = [one for one in scores if one.support >= scores[0].support - 0.01][:6]
-    votes = [len({one.outputs[place] for one in good}) for place in range(len(scores[0].outputs))]
-    return tuple(sorted((at for at, count in enumerate(votes) if count > 1), key=lambda at: -votes[at]))
 
 
 _MAX_ROWS_TRIED = 40
@@ -591,29 +569,25 @@ def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
 
 
 def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Selector | None:
-    """Return the selector whose nodes are rows on most pages."""
-    candidates = best_of_each(one for rows in found for one in candidates_for([Spot(row.element) for row in rows]))
-    scored = [(score, one) for one in candidates if (score := _row_score(one, found)) >= _MIN_SUPPORT]
+    """Return the selector whose nodes are rows on most pages. The model may have pointed at some rows only, so others
+    of the same parent count as rows; a selector must not miss one that was pointed at.
+    """
+    scored = []
+    for one in best_of_each(one for rows in found for one in candidates_for([Spot(row.element) for row in rows])):
+        shares = []
+        for rows in found:
+            parent = rows[0].element.getparent()
+            given = nodes_at(rows[0].element.getroottree().getroot(), one.selector, rows[0].work)
+            are_all_there = {row.element for row in rows} <= set(given)
+            shares.append(sum(node.getparent() is parent for node in given) / len(given) if are_all_there else 0.0)
+        if (score := sum(shares) / len(shares)) >= _MIN_SUPPORT:
+            scored.append((score, one))
     if not scored:
         return None
     best = max(scored, key=lambda pair: 4 * pair[0] + pair[1].prior)[1].selector
     all_pages = [*(one.page for one in pages.annotated), *pages.others]
     coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in all_pages) / len(all_pages)
     return replace(best, coverage=round(coverage, 3))
-
-
-def _row_score(candidate: Candidate, found: Sequence[Sequence[_Row]]) -> float:
-    """Return the mean share of what a selector gives that are rows; 0 for a page on which it misses one.
-
-    The model may have pointed at some rows only, so others of the same parent count as rows.
-    """
-    shares = []
-    for rows in found:
-        parent = rows[0].element.getparent()
-        given = nodes_at(rows[0].element.getroottree().getroot(), candidate.selector, rows[0].work)
-        are_all_there = {row.element for row in rows} <= set(given)
-        shares.append(sum(node.getparent() is parent for node in given) / len(given) if are_all_there else 0.0)
-    return sum(shares) / len(shares)
 
 
 def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
@@ -623,28 +597,19 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
         value = row.values.get(field.key)
         for one in candidates_within(row.element, value.spot) if value is not None else ():
             candidates.setdefault((one.selector.query, one.selector.attribute), one)
+    expected = [row.values[field.key].text if field.key in row.values else None for row in rows]
+    with_value = sum(want is not None for want in expected)
     best: tuple[float, Selector] | None = None
     for one in candidates.values():
-        selector, support = _tried_within(one.selector, field.key, rows)
+        given = [texts_within(row.element, one.selector, row.work)[:1] for row in rows]
+        both = zip(given, expected, strict=True)
+        pattern = learn_pattern([(texts[0], want) for texts, want in both if texts and want and want in texts[0]])
+        outputs = [next(iter(taken(texts, pattern)), None) for texts in given]
+        hits = sum(want is not None and output == want for output, want in zip(outputs, expected, strict=True))
+        spoken = sum(output is not None for output in outputs)
+        ghosts = sum(want is None and output is not None for output, want in zip(outputs, expected, strict=True))
+        support = hits / max(1.0, with_value + 0.5 * ghosts)
         score = 4 * support + one.prior
         if support >= _MIN_SUPPORT and (best is None or score > best[0]):
-            best = score, selector
+            best = score, replace(one.selector, pattern=pattern, coverage=round(spoken / len(outputs), 3))
     return None if best is None else FieldRule(field, (best[1],))
-
-
-def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[Selector, float]:
-    """Return the selector with its pattern and coverage of the rows, and the share of them on which it is right."""
-    given = [texts_within(row.element, selector, row.work)[:1] for row in rows]
-    expected = [row.values[key].text if key in row.values else None for row in rows]
-    pairs = [
-        (texts[0], want) for texts, want in zip(given, expected, strict=True) if texts and want and want in texts[0]
-    ]
-    pattern = learn_pattern(pairs)
-    outputs = [next(iter(taken(texts, pattern)), None) for texts in given]
-    both = list(zip(outputs, expected, strict=True))
-    with_value = sum(want is not None for want in expected)
-    hits = sum(want is not None and output == want for output, want in both)
-    ghosts = sum(want is None and output is not None for output, want in both)
-    coverage = sum(output is not None for output in outputs) / len(outputs)
-    support = hits / max(1.0, with_value + 0.5 * ghosts)
-    return replace(selector, pattern=pattern, coverage=round(coverage, 3)), support
