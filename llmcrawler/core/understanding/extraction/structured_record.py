@@ -232,8 +232,8 @@ def _may_have_metas(html: str) -> bool:
                 value = "".join(values)
                 if "&" in value:
                     return True
-                said.add(TELLING.get(value.strip().lower(), ""))
-        if len(said - {""}) >= LEAST:
+                said.add(_TELLING.get(value.strip().lower(), ""))
+        if len(said - {""}) >= _LEAST:
             return True
     return False
 
@@ -283,31 +283,24 @@ _META: Final = {
 # These say one thing each time they stand on a page.
 _MANY: Final = frozenset({"author", "keywords", "image"})
 # All pages of a site have these: nothing of a record rests on them.
-COMMON: Final = frozenset({"keywords", "url", "publisher", "inLanguage"})
+_COMMON: Final = frozenset({"keywords", "url", "publisher", "inLanguage"})
 
-OF_META_NAMES: Final = frozenset(
-    name for names in (*_OPEN_GRAPH.values(), *_META.values()) for name in names.split()
-) | {"og:type"}
+_META_NAMES: Final = frozenset(name for names in (*_OPEN_GRAPH.values(), *_META.values()) for name in names.split()) | {
+    "og:type"
+}
 # Values that what is said in a page's head makes a record of, and what each of its names may give of them.
-LEAST: Final = 2
-TELLING: Final = {
+_LEAST: Final = 2
+_TELLING: Final = {
     name: said.partition(".")[0]
     for table in (_OPEN_GRAPH, _META)
     for said, names in table.items()
     for name in names.split()
-    if said not in COMMON
+    if said not in _COMMON
 }
 _OG_TYPES: Final = {
     "article": "Article", "product": "Product", "og:product": "Product", "product.item": "Product", "book": "Book",
     "books.book": "Book", "video.movie": "Movie", "video.other": "VideoObject",
 }  # fmt: skip
-
-
-def _open_graph_type(metas: Mapping[str, list[str]]) -> str:
-    """Return schema.org's type for that of Open Graph, "" for one that says nothing."""
-    kind = next(iter(metas.get("og:type", ())), "").strip().lower()
-    has_price = any(name in metas for name in ("product:price:amount", "og:price:amount"))
-    return _OG_TYPES.get(kind, "Product" if has_price else "")
 
 
 def _object(metas: Mapping[str, list[str]], table: Mapping[str, str]) -> Object:
@@ -365,9 +358,9 @@ def structured_record(
     work = Work(limit)
     statements = _PageStatements(page, work)
     subject_kind, record = statements.record()
-    telling = {"name" if name == "headline" else name for name in record} - COMMON
+    telling = {"name" if name == "headline" else name for name in record} - _COMMON
     # All pages have a title: alone it makes no record.
-    is_said = bool(subject_kind) or (page.is_sure and len(telling) >= LEAST)
+    is_said = bool(subject_kind) or (page.is_sure and len(telling) >= _LEAST)
     if not is_said or not record:
         return None
     if fields is not None:
@@ -389,7 +382,9 @@ class _PageStatements:
         self.sources = (linked, in_items, in_rdfa)
         self.metas = _metas(tree)
         self.family = family_of_page(page.page_type)
-        self.kind_of_metas = _open_graph_type(self.metas)
+        og_type = next(iter(self.metas.get("og:type", ())), "").strip().lower()
+        has_price = any(name in self.metas for name in ("product:price:amount", "og:price:amount"))
+        self.kind_of_metas = _OG_TYPES.get(og_type, "Product" if has_price else "")
         base = tree.css_first("base[href]")
         self.base_url = _joined(page.url, base.attributes.get("href") if base is not None else "")
         canonical = tree.css_first('link[rel="canonical" i]')
@@ -476,7 +471,7 @@ def _metas(tree: LexborHTMLParser) -> dict[str, list[str]]:
         content = (attributes.get("content") or "")[:_MAX_META_CHARS].strip()
         for key in ("property", "name", "itemprop"):
             name = (attributes.get(key) or "").strip().lower()
-            if content and name in OF_META_NAMES and (key != "itemprop" or not _is_in_item(node)):
+            if content and name in _META_NAMES and (key != "itemprop" or not _is_in_item(node)):
                 found.setdefault(name, []).append(content)
                 break
     return found
@@ -496,24 +491,18 @@ def _is_in_item(node: LexborNode) -> bool:
 def _by_id(objects: Sequence[Object]) -> dict[str, Object]:
     """Return the objects by the id that others refer to them with, what says most of one first."""
     found: dict[str, Object] = {}
-    for one in _all(objects):
-        name = one.get("@id")
-        if isinstance(name, str) and len(one) > 2 and len(one) > len(found.get(name, ())):
-            found[name] = one
-    return found
-
-
-def _all(objects: Sequence[Object]) -> Iterator[Object]:
     waiting: list[Any] = list(reversed(objects))
     for _ in range(_MAX_IDS):
         if not waiting:
-            return
+            break
         one = waiting.pop()
         if isinstance(one, dict):
-            yield one
-            waiting += [inner for inner in one.values() if isinstance(inner, dict | list)]
-        elif isinstance(one, list):
-            waiting += [inner for inner in one[:_MAX_IDS] if isinstance(inner, dict | list)]
+            name = one.get("@id")
+            if isinstance(name, str) and len(one) > 2 and len(one) > len(found.get(name, ())):
+                found[name] = one
+        inner = one.values() if isinstance(one, dict) else one[:_MAX_IDS]
+        waiting += [value for value in inner if isinstance(value, dict | list)]
+    return found
 
 
 def _joined(base: str, reference: str | None) -> str:

@@ -35,7 +35,8 @@ _NAMES: Final = {
         recipeCategory articleSection about mentions""",
     "pictures": "image images photo logo thumbnail thumbnailUrl screenshot",
     "addresses": "url contentUrl embedUrl downloadUrl installUrl discussionUrl sameAs hasMap license menu",
-    "listed": "keywords recipeIngredient ingredients",
+    "keywords": "keywords",
+    "lines": "recipeIngredient ingredients",
     "steps": "recipeInstructions",
     "date": """expires doorTime validFrom validThrough validUntil priceValidUntil availabilityStarts availabilityEnds
         datePosted date""",
@@ -56,23 +57,12 @@ _DATE: Final = re.compile(r"date[A-Z]\w*\Z|\w*[a-z]Date\Z")
 _VOCABULARY: Final = re.compile(r"(?:https?://(?:www\.)?schema\.org/|schema:)", re.IGNORECASE)
 
 
-def kind_of(name: str) -> str:
-    """Return the kind of a property's values; "" for text, or whatever else it holds."""
-    return _KINDS.get(name) or ("date" if _DATE.match(name) else "")
-
-
-def property_name(key: str) -> str:
-    """Return the name of a property without schema.org's prefix; "" for what is not taken."""
-    name = _VOCABULARY.sub("", key, count=1).strip()
-    return "" if name in LEFT_OUT or not name.isidentifier() else name
-
-
-Offer = dict[str, Any]
+Object = dict[str, Any]
 
 _SHARED: Final = ("availability", "itemCondition", "priceValidUntil", "seller", "url", "priceCurrency")
 
 
-def in_one(offers: Sequence[Offer]) -> Offer | None:
+def in_one(offers: Sequence[Object]) -> Object | None:
     """Return the only offer as it is; of several what they share, `price` and `lowPrice` being the lowest in the first
     one's currency, `availability` what can be had at all, and under `offers` all of them. A range has its lowest price
     as `price` too.
@@ -84,14 +74,11 @@ def in_one(offers: Sequence[Offer]) -> Offer | None:
         only = given[0]
         low = only.get("lowPrice") or only.get("minPrice")
         return {"price": low, **only} if low and "price" not in only else only
-    found: Offer = {}
+    found: Object = {}
     for name in _SHARED:
         values = [one[name] for one in given if name in one]
-        if (
-            values
-            and (len(values) == len(given) or name == "priceCurrency")
-            and all(one == values[0] for one in values)
-        ):
+        is_shared = len(values) == len(given) or name == "priceCurrency"
+        if values and is_shared and all(one == values[0] for one in values):
             found[name] = values[0]
     if any(one.get("availability") == "InStock" for one in given):
         found["availability"] = "InStock"
@@ -106,7 +93,7 @@ def in_one(offers: Sequence[Offer]) -> Offer | None:
     return {**found, "offerCount": len(given), "offers": given}
 
 
-def _taken_apart(offer: Offer) -> list[Offer]:
+def _taken_apart(offer: Object) -> list[Object]:
     """Return the offers that an AggregateOffer lists; it itself where it lists none, or says more of them."""
     inner = offer.get("offers")
     if not isinstance(inner, dict):
@@ -135,7 +122,8 @@ _SIGNS: Final = {
 _CODE: Final = re.compile(r"\b[A-Z]{3}\b")
 _SIGN: Final = re.compile("|".join(re.escape(sign) for sign in sorted(_SIGNS, key=len, reverse=True)))
 
-_TERM: Final = re.compile(r"(?:https?://(?:www\.)?schema\.org/|schema:)(\w+)/?\Z", re.IGNORECASE)
+# A member of an enumeration that is given by its address.
+_TERM: Final = re.compile(r"\A(?:https?://(?:www\.)?schema\.org/|schema:)(\w+)/?\Z", re.IGNORECASE)
 _CHOICES: Final = {
     name.lower(): name
     for name in """
@@ -177,15 +165,9 @@ def gtin(text: str) -> str | None:
     return digits if (total + int(digits[-1])) % 10 == 0 else None
 
 
-def term(text: str) -> str:
-    """Return the name of a member of an enumeration that is given by its address, else the text."""
-    match = _TERM.match(text)
-    return match[1] if match else text
-
-
 def choice(text: str) -> str | None:
     """Return schema.org's name of an availability, a condition, an event's state; other words as they stand."""
-    name = term(text)
+    name = _TERM.sub(r"\1", text)
     known = _CHOICES.get(_NO_LETTER.sub("", name).lower())
     if known is None and name:
         is_there = typed(name, "boolean")  # "Auf Lager"
@@ -205,8 +187,6 @@ def duration(text: str) -> str | None:
         return "PT" + (f"{int(match[1])}H" if match[1] else "") + (f"{int(match[2])}M" if match[2] else "")
     return text or None
 
-
-Object = dict[str, Any]
 
 _MAX_DEPTH: Final = 5
 _MAX_LIST: Final = 100
@@ -245,9 +225,9 @@ class StructuredValues:
         self._chars = _MAX_CHARS
         self._looks = _MAX_LOOKS
         # Of the first entry that is such a value, by kind.
-        self._readers: Mapping[str, Callable[[Any], Any]] = {
-            "date": self.date,
-            "price": self._price,
+        self._of_first: Mapping[str, Callable[[Any], Any]] = {
+            "date": self._read_date,
+            "price": lambda one: None if isinstance(one, dict) else read_decimal(fold(self.text(one))),
             "number": self._number,
             "flag": lambda one: one if isinstance(one, bool) else typed(self.text(one), "boolean"),
             "duration": lambda one: duration(self.text(one)),
@@ -255,11 +235,23 @@ class StructuredValues:
             "gtin": lambda one: gtin(self.text(one)),
             "currency": lambda one: currency_code(self.text(one)),
         }
+        self._of_all: Mapping[str, Callable[[Any], Any]] = {
+            "people": self._names,
+            "named": lambda value: _one_or_all(self._names(value)),
+            "pictures": self._urls,
+            "addresses": lambda value: _one_or_all(self._urls(value)),
+            "keywords": lambda value: self._listed(value, is_line=False),
+            "lines": lambda value: self._listed(value, is_line=True),
+            "steps": self._steps,
+            "offers": lambda value: in_one([self._offer(one) for one in self._items(value)]),
+        }
 
     def properties(self, one: Object, depth: int = 0) -> Object:
         """Return the plain values of an object by the names of its properties."""
         found: Object = {}
-        named = [(name, key) for key in list(one)[:_MAX_PROPERTIES] if (name := property_name(key))]
+        # Without schema.org's prefix.
+        named = [(_VOCABULARY.sub("", key, count=1).strip(), key) for key in list(one)[:_MAX_PROPERTIES]]
+        named = [(name, key) for name, key in named if name not in LEFT_OUT and name.isidentifier()]
         for name, key in sorted(named, key=lambda pair: pair[0] in LONG):
             self._looks -= 1
             if name not in found and self._values > 0 and self._looks > 0:
@@ -268,7 +260,7 @@ class StructuredValues:
                     found[name] = value
         return found
 
-    def resolved(self, value: Any) -> Any:
+    def _resolved(self, value: Any) -> Any:
         """Return the object that a reference by id stands for, what `@value` holds, or the value itself."""
         if not isinstance(value, dict):
             return value
@@ -279,18 +271,18 @@ class StructuredValues:
         known = self._nodes.get(name) if isinstance(name, str) and len(value) <= 2 else None
         return value if known is None else known
 
-    def items(self, value: Any) -> Iterator[Any]:
+    def _items(self, value: Any) -> Iterator[Any]:
         """Yield the entries of a list, or a value that is none; references are resolved."""
-        value = self.resolved(value)
+        value = self._resolved(value)
         for one in value[:_MAX_LIST] if isinstance(value, list) else [value]:
-            inner = self.resolved(one)
+            inner = self._resolved(one)
             self._looks -= 1
             if inner is not None and not isinstance(inner, list) and self._looks > 0:
                 yield inner
 
     def text(self, value: Any) -> str:
         """Return a value as text: lines kept, other white space folded, markup and character references resolved."""
-        value = self.resolved(value)
+        value = self._resolved(value)
         if isinstance(value, dict):
             value = next((value[key] for key in ("name", "text", "value", "@id") if value.get(key)), None)
         if isinstance(value, float):
@@ -304,9 +296,9 @@ class StructuredValues:
         if "<" in text:
             text = html.unescape(_TAG.sub("", _LINE_END.sub("\n", text)))
         text = "\n".join(line for line in map(fold, text.splitlines()) if line)
-        return "" if len(text) > _MAX_TEXT_CHARS else term(text)
+        return "" if len(text) > _MAX_TEXT_CHARS else _TERM.sub(r"\1", text)
 
-    def date(self, value: Any) -> str | None:
+    def _read_date(self, value: Any) -> str | None:
         """Return a date as ISO 8601, of a year or a month alone too, and of seconds since 1970."""
         text = fold(self.text(value))[:100].strip(" ,.")
         if _SECONDS.match(text):
@@ -316,10 +308,10 @@ class StructuredValues:
         found = text if _PARTIAL.match(text) else read_date(text, self._lang, self._work) or _iso(text)
         return found if found and int(found[:4]) >= _FIRST_YEAR else None
 
-    def names(self, value: Any) -> list[str]:
+    def _names(self, value: Any) -> list[str]:
         """Return the names of people or things, each once."""
         found: dict[str, str] = {}
-        for one in self.items(value):
+        for one in self._items(value):
             name = self._name(one)
             if name and len(name) <= _MAX_NAME_CHARS and not _WEB.match(name):
                 found.setdefault(name.casefold(), name)
@@ -329,33 +321,27 @@ class StructuredValues:
         if not isinstance(value, dict):
             return fold(self.text(value))
         for key in ("name", "legalName", "headline", "title", "termName", "alternateName", "schema:name"):
-            for given in self.items(value.get(key)):
+            for given in self._items(value.get(key)):
                 if text := fold(self.text(given) if not isinstance(given, dict) else ""):
                     return text
         return " ".join(filter(None, (fold(self.text(value.get(key))) for key in ("givenName", "familyName"))))
 
-    def _value(self, name: str, value: Any, depth: int) -> Any:  # noqa: PLR0911 - a kind in each line
-        kind = kind_of(name)
-        if kind in self._readers:
-            return self._first(value, self._readers[kind])
-        match kind:
-            case "people":
-                return self.names(value)
-            case "named":
-                return _one_or_all(self.names(value))
-            case "pictures":
-                return self._urls(value)
-            case "addresses":
-                return _one_or_all(self._urls(value))
-            case "listed":
-                return self._listed(value, is_line=name != "keywords")
-            case "steps":
-                return self._steps(value)
-            case "rating":
-                return self._first(value, lambda one: self._rating(one, depth))
-            case "offers":
-                return self.offers(value)
-        return _one_or_all([one for one in (self._any(item, depth) for item in self.items(value)) if one is not None])
+    def _value(self, name: str, value: Any, depth: int) -> Any:
+        kind = _KINDS.get(name) or ("date" if _DATE.match(name) else "")
+        if read_all := self._of_all.get(kind):
+            return read_all(value)
+        if kind == "rating":
+            ratings = (self._rating(one, depth) for one in self._items(value))
+            return next((rating for rating in ratings if rating is not None), None)
+        if read := self._of_first.get(kind):
+            return next((found for one in self._items(value) if (found := read(one)) is not None), None)
+        return _one_or_all([one for one in (self._any(item, depth) for item in self._items(value)) if one is not None])
+
+    def _rating(self, value: Any, depth: int) -> Object | None:
+        if isinstance(value, dict):
+            return self.properties(value, depth + 1) or None
+        number = self._number(value)
+        return {"ratingValue": number} if isinstance(number, int | float) else None
 
     def _has_room(self, value: Any) -> bool:
         """Take what a value needs of the room that is left. Values within objects have done so themselves."""
@@ -378,12 +364,6 @@ class StructuredValues:
             return value if math.isfinite(value) else None
         return self.text(value) or None
 
-    def _first(self, value: Any, read: Callable[[Any], Any]) -> Any:
-        return next((found for one in self.items(value) if (found := read(one)) is not None), None)
-
-    def _price(self, value: Any) -> str | None:
-        return read_decimal(fold(self.text(value))) if not isinstance(value, dict) else None
-
     def _number(self, value: Any) -> Any:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value if not _is_huge(value) and math.isfinite(value) else None
@@ -396,13 +376,13 @@ class StructuredValues:
 
     def _urls(self, value: Any) -> list[str]:
         found: dict[str, None] = {}
-        for one in self.items(value):
+        for one in self._items(value):
             given = one
             for _ in range(3):
                 if not isinstance(given, dict):
                     break
                 keys = ("url", "contentUrl", "@id", "embedUrl", "schema:url")
-                given = next((inner for key in keys for inner in self.items(given.get(key))), None)
+                given = next((inner for key in keys for inner in self._items(given.get(key))), None)
             text = fold(given) if isinstance(given, str) else ""
             self._work.charge_text(len(text))
             url = typed(html.unescape(text), "url", base_url=self._base_url)
@@ -412,7 +392,7 @@ class StructuredValues:
 
     def _listed(self, value: Any, *, is_line: bool) -> list[str]:
         """Return texts; of a single one those between its commas, or its lines."""
-        texts = [self.text(one) for one in self.items(value)]
+        texts = [self.text(one) for one in self._items(value)]
         if len(texts) == 1:
             texts = texts[0].splitlines() if is_line else _SEPARATOR.split(texts[0])
         return list(dict.fromkeys(text for text in map(fold, texts) if text))[:_MAX_LIST]
@@ -420,34 +400,25 @@ class StructuredValues:
     def _steps(self, value: Any) -> list[str]:
         """Return the texts of a recipe's steps, sections taken apart."""
         found: list[str] = []
-        waiting = list(self.items(value))[::-1]
+        waiting = list(self._items(value))[::-1]
         for _ in range(5 * _MAX_LIST):
             if not waiting or len(found) >= _MAX_LIST:
                 break
             one = waiting.pop()
             if isinstance(one, dict) and one.get("itemListElement"):
-                waiting += list(self.items(one["itemListElement"]))[::-1]
+                waiting += list(self._items(one["itemListElement"]))[::-1]
             elif isinstance(one, dict):
                 found.append(self.text(one.get("text") or one.get("name") or one.get("description")))
             else:
                 found += self.text(one).splitlines()
         return [text for text in found if text]
 
-    def _rating(self, value: Any, depth: int) -> Object | None:
-        if not isinstance(value, dict):
-            number = self._number(value)
-            return {"ratingValue": number} if isinstance(number, int | float) else None
-        return self.properties(value, depth + 1) or None
-
-    def offers(self, values: Any) -> Object | None:
-        return in_one([self._offer(one) for one in self.items(values)])
-
     def _offer(self, value: Any) -> Object:
         """Return an offer, its price also where a specification of it or its text has it."""
         if not isinstance(value, dict):
             return self.properties({"price": value, "priceCurrency": value})
         offer = self.properties(value, 1)
-        specified = [one for one in self.items(value.get("priceSpecification")) if isinstance(one, dict)]
+        specified = [one for one in self._items(value.get("priceSpecification")) if isinstance(one, dict)]
         proper = [one for one in specified if not one.get("priceType")]  # else what it was, or costs members
         if len(specified) == 1:
             offer.pop("priceSpecification", None)  # it says nothing else

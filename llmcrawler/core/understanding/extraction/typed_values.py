@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from email.utils import parsedate_to_datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final
 from unicodedata import category
 from urllib.parse import urljoin, urlsplit
@@ -81,63 +80,55 @@ def _in_numbers(text: str, lang: str) -> tuple[str | None, bool]:
         return None, False
     for form, read in _KNOWN_FORMS:
         if match := form.fullmatch(text):
-            return read(match, lang), False
+            try:
+                found = read(match, lang)
+            except (ValueError, OverflowError):  # the 30th of February, a time zone of thirty digits
+                return None, False
+            return found.isoformat() if found else None, False
     return None, _WORD.search(text) is not None
 
 
-def _written(match: re.Match[str], _lang: str) -> str | None:
+def _written(match: re.Match[str], _lang: str) -> date | None:
     month = _MONTHS[(match["month"] or match["month2"])[:3].lower()]
     return _built(match, int(match["year"]), month, int(match["day"] or match["day2"]))
 
 
-def _iso(read: Callable[[], datetime], *, with_time: bool) -> str | None:
-    try:
-        value = read()
-    except (ValueError, OverflowError):  # a time zone of thirty digits
-        return None
-    return value.isoformat() if with_time else value.date().isoformat()
-
-
-def _built(match: re.Match[str], year: int, month: int, day: int) -> str | None:
+def _built(match: re.Match[str], year: int, month: int, day: int) -> date | None:
     if year not in _YEARS:
         return None
     if match["hour"] is None:
-        return _iso(lambda: datetime(year, month, day), with_time=False)  # noqa: DTZ001 - the page names no zone
+        return date(year, month, day)
     hour, half = int(match["hour"]), (match["half"] or "").lower()
     if half and not 1 <= hour <= 12:
         return None
     hour = hour % 12 + (12 if half == "p" else 0) if half else hour
-    minute, second = int(match["minute"]), int(match["second"] or 0)
-    return _iso(lambda: datetime(year, month, day, hour, minute, second), with_time=True)  # noqa: DTZ001 - as above
+    return datetime(year, month, day, hour, int(match["minute"]), int(match["second"] or 0))  # noqa: DTZ001 - none is named
 
 
-def _year_last(match: re.Match[str], lang: str) -> str | None:
+def _year_last(match: re.Match[str], lang: str) -> date | None:
     first, second, mark = match["first"], match["second_"], match["mark"]
     if len(match["year"]) == 2 and not len(first) == len(second) == 2:
         return None  # 1.2.13 is a version, or nothing
-    year = _full_year(match["year"])
     day, month = int(first), int(second)
-    if mark != "." and day <= 12 and day != month and (month > 12 or _month_first(lang)):
-        day, month = month, day
-    elif mark != "." and max(day, month) <= 12 and day != month and _month_first(lang) is None:
-        return None
-    return _built(match, year, month, day)
+    if mark != "." and day <= 12 and day != month:
+        language = lang.split("-", maxsplit=1)[0]
+        # None: the language does not say, or no lang is given.
+        month_first = lang in _MONTH_FIRST if lang and language not in _YEAR_AT_THE_END_IS_FOREIGN else None
+        if month > 12 or month_first:
+            day, month = month, day
+        elif month_first is None:
+            return None
+    return _built(match, _full_year(match["year"]), month, day)
 
 
-_KNOWN_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], str | None]], ...]] = (
-    (_ISO_DATE, lambda match, _lang: _iso(lambda: datetime.fromisoformat(match[0]), with_time=False)),
-    (_ISO_DATETIME, lambda match, _: _iso(lambda: datetime.fromisoformat(match[0].replace(" Z", "Z")), with_time=True)),
-    (_RFC_2822, lambda match, _lang: _iso(lambda: parsedate_to_datetime(match[0]), with_time=True)),
+_KNOWN_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], date | None]], ...]] = (
+    (_ISO_DATE, lambda match, _lang: date.fromisoformat(match[0])),
+    (_ISO_DATETIME, lambda match, _lang: datetime.fromisoformat(match[0].replace(" Z", "Z"))),
+    (_RFC_2822, lambda match, _lang: parsedate_to_datetime(match[0])),
     (_YEAR_FIRST, lambda match, _: _built(match, int(match["year"]), int(match["month"]), int(match["day"]))),
     (_YEAR_LAST, _year_last),
     (_WRITTEN, _written),
 )
-
-
-def _month_first(lang: str) -> bool | None:
-    """Tell whether a language writes the month first; None where it does not say."""
-    language = lang.split("-", maxsplit=1)[0]
-    return None if not lang or language in _YEAR_AT_THE_END_IS_FOREIGN else lang in _MONTH_FIRST
 
 
 def _lettered(text: str, lang: str, work: Work | None) -> str | None:
@@ -146,61 +137,47 @@ def _lettered(text: str, lang: str, work: Work | None) -> str | None:
     dateparser takes half a millisecond, and ten where it finds no date. But texts that differ in their numbers only are
     of one month, so it reads one of them, with numbers that can be told apart.
     """
-    numbers = _Numbers.of(text)
-    if numbers is None:
+    clock = _CLOCK.search(text)
+    start, end = clock.span() if clock else (0, 0)
+    others = [one for one in re.finditer(r"\d+", text) if not start <= one.start() < end]
+    if len(others) != 2:
         return None
-    year, day = _full_year(numbers.year[0]), int(numbers.day[0])
+    # Of two short numbers the last is the year.
+    day, year = sorted(others, key=lambda one: (len(one[0]), one.start()) if len(one[0]) > 2 else (0, one.start()))
+    if len(day[0]) > 2 or len(year[0]) not in (2, 4) or (full_year := _full_year(year[0])) not in _YEARS:
+        return None
+    samples = [(year, str(_SAMPLE.year)[-len(year[0]) :])]
+    if clock is not None:
+        second = f":{_SAMPLE.second}" if clock["second"] else ""
+        samples.append((clock, f"{_SAMPLE.hour}{clock['mark']}{_SAMPLE.minute}{second}"))
     # "1er mars": the letters may go with the day.
-    for sample_day in (_SAMPLE.day, day) if text[numbers.day.end() :][:1].isalpha() else (_SAMPLE.day,):
-        moment = _moment(numbers.sampled(text, sample_day), lang, work)
-        if moment is not None and (moment.year, moment.day) == (_SAMPLE.year, sample_day) and year in _YEARS:
-            return _iso(partial(numbers.put_into, moment, year, day, text), with_time=numbers.clock is not None)
+    for sample_day in (_SAMPLE.day, int(day[0])) if text[day.end() :][:1].isalpha() else (_SAMPLE.day,):
+        sample = text
+        for match, part in sorted([*samples, (day, str(sample_day))], key=lambda one: one[0].start(), reverse=True):
+            sample = sample[: match.start()] + part + sample[match.end() :]
+        moment = _moment(sample, lang, work)
+        if moment is not None and (moment.year, moment.day) == (_SAMPLE.year, sample_day):
+            return _with_numbers(text, moment, full_year, int(day[0]), clock)
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """The places of a text's day, year and time of day. Of two short numbers the last is the year."""
-
-    day: re.Match[str]
-    year: re.Match[str]
-    clock: re.Match[str] | None
-
-    @classmethod
-    def of(cls, text: str) -> _Numbers | None:
-        clock = _CLOCK.search(text)
-        start, end = clock.span() if clock else (0, 0)
-        others = [one for one in re.finditer(r"\d+", text) if not start <= one.start() < end]
-        if len(others) != 2:
-            return None
-        day, year = sorted(others, key=lambda one: (len(one[0]), one.start()) if len(one[0]) > 2 else (0, one.start()))
-        return cls(day, year, clock) if len(day[0]) <= 2 and len(year[0]) in (2, 4) else None
-
-    def sampled(self, text: str, day: int) -> str:
-        """Return the text with the numbers of the sample."""
-        samples = [(self.day, str(day)), (self.year, str(_SAMPLE.year)[-len(self.year[0]) :])]
-        if self.clock is not None:
-            second = f":{_SAMPLE.second}" if self.clock["second"] else ""
-            samples.append((self.clock, f"{_SAMPLE.hour}{self.clock['mark']}{_SAMPLE.minute}{second}"))
-        for match, sample in sorted(samples, key=lambda one: one[0].start(), reverse=True):
-            text = text[: match.start()] + sample + text[match.end() :]
-        return text
-
-    def put_into(self, moment: datetime, year: int, day: int, text: str) -> datetime:
-        """Return the moment that was read of the sample with the text's own numbers. Raises ValueError for the 30th of
-        February, and where the sample's time was not read as it should be."""
-        if self.clock is None:
-            return moment.replace(year=year, day=day)
-        hour, is_afternoon = int(self.clock["hour"]), moment.hour == _SAMPLE.hour + 12
+def _with_numbers(text: str, moment: datetime, year: int, day: int, clock: re.Match[str] | None) -> str | None:
+    """Return the moment that was read of the sample with the text's own numbers; None for the 30th of February, and
+    where the sample's time was not read as it should be."""
+    try:
+        if clock is None:
+            return moment.replace(year=year, day=day).date().isoformat()
+        hour, is_afternoon = int(clock["hour"]), moment.hour == _SAMPLE.hour + 12
         if _HALF_DAY.search(text):
             if not 1 <= hour <= 12:
-                raise ValueError(f"{hour} is no hour of half a day")
+                return None
             hour = hour % 12 + 12 * is_afternoon
         if moment.minute != _SAMPLE.minute or (moment.hour != _SAMPLE.hour and not is_afternoon):
-            raise ValueError("the time of day was not understood")
-        return moment.replace(
-            year=year, day=day, hour=hour, minute=int(self.clock["minute"]), second=int(self.clock["second"] or 0)
-        )
+            return None
+        minute, second = int(clock["minute"]), int(clock["second"] or 0)
+        return moment.replace(year=year, day=day, hour=hour, minute=minute, second=second).isoformat()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _full_year(text: str) -> int:
@@ -254,22 +231,19 @@ def _date_parser(lang: str) -> Any:
 Scalar = str | int | float | bool
 
 # Whole texts, lower case, without blanks and punctuation; schema.org's item availabilities are among them.
-_TRUE: Final = frozenset(
-    """
+_TRUE: Final = """
     true yes y 1 on ✓ ✔ ja oui si sí sim tak da да evet ano kyllä igen はい 是
     available instock limitedavailability onlineonly instoreonly verfügbar lieferbar auflager vorrätig disponible
     enstock disponibile disponível emestoque opvoorraad dostępny skladem вналичии 在庫あり 有货
     """.split()
-)
-_FALSE: Final = frozenset(
-    """
+_FALSE: Final = """
     false no n 0 off ✗ ✘ nein non não nao nie nee нет hayır ei nem いいえ 否
     unavailable notavailable outofstock notinstock soldout discontinued nichtverfügbar nichtlieferbar nichtauflager
     nichtvorrätig ausverkauft indisponible nondisponible épuisé rupturedestock agotado sinstock nodisponible esaurito
     nondisponibile esgotado indisponível nietopvoorraad uitverkocht niedostępny vyprodáno нетвналичии
     在庫なし 品切れ 缺货
     """.split()
-)
+_TRUTH: Final = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
 _MAX_WORD_CHARS: Final = 200
 _NOT_IN_WORDS: Final = re.compile(r"[\s_\-.!:]+|\([^()]*\)$")
 
@@ -348,7 +322,9 @@ def typed(
         case "url":
             return _url(text, base_url)
         case "boolean":
-            return _boolean(text)
+            if text.startswith(("http://schema.org/", "https://schema.org/")):
+                text = text.rsplit("/", 1)[-1]
+            return _TRUTH.get(_NOT_IN_WORDS.sub("", text.lower())) if len(text) <= _MAX_WORD_CHARS else None
     value = read_number(text, lang)
     if field_type == "integer" and value is not None:
         return int(value) if value == int(value) else None
@@ -358,16 +334,6 @@ def typed(
 def fits(raw: str, field_type: FieldType | None) -> bool:
     """Tell whether a text can be a value of a type, on whatever page it stands."""
     return typed(raw, field_type, base_url="http://page.invalid/", lang="en") is not None
-
-
-def _boolean(text: str) -> bool | None:
-    if len(text) > _MAX_WORD_CHARS:
-        return None
-    word = text.rsplit("/", 1)[-1] if text.startswith(("http://schema.org/", "https://schema.org/")) else text
-    word = _NOT_IN_WORDS.sub("", word.lower())
-    if word in _TRUE:
-        return True
-    return False if word in _FALSE else None
 
 
 def _url(text: str, base_url: str) -> str | None:
@@ -438,9 +404,22 @@ def _read_numeral(text: str, lang: str) -> tuple[str, str | None, bool] | None:
     is_price = bool(_PRICE.search(f"{before} {after}"))
     if " " in numeral and "," not in numeral and not is_price and any(map(str.isalpha, before)):
         return None  # "Model 15 128 GB": two numbers side by side
-    cents = _NO_CENTS.match(after)
-    parts = _parts_of(numeral, cents[0][0] if cents else _decimal_mark(lang, is_price=is_price))
-    return None if parts is None else (*parts, bool(_MINUS.search(before)))
+    grouped = _GROUPED.fullmatch(numeral) or _INDIAN.fullmatch(numeral)
+    if _AMBIGUOUS.fullmatch(numeral):
+        # The mark that makes decimals where three digits follow; "-" where none does.
+        language = lang.split("-", maxsplit=1)[0]
+        if cents := _NO_CENTS.match(after):
+            decimal_mark = cents[0][0]
+        elif not lang:
+            decimal_mark = "-" if is_price else "."
+        elif (language in _POINT_LANGUAGES or lang in _POINT_LOCALES) and lang not in _COMMA_LOCALES:
+            decimal_mark = "."
+        else:
+            decimal_mark = ","
+        if numeral.startswith("0") or decimal_mark in numeral:
+            grouped = None
+    match = grouped or _PLAIN.fullmatch(numeral)
+    return match and (re.sub(r"\D", "", match["whole"]), match["fraction"], bool(_MINUS.search(before)))
 
 
 def read_amount(text: str, lang: str = "") -> tuple[int | float, str] | None:
@@ -458,22 +437,3 @@ def read_amount(text: str, lang: str = "") -> tuple[int | float, str] | None:
         return None
     currency = text.replace(numeral, "", 1).strip(" +-\u2212\u2013\u2014.,").casefold()
     return (value, currency) if not currency or _AMOUNT_UNIT.fullmatch(currency) else None
-
-
-def _parts_of(numeral: str, decimal_mark: str) -> tuple[str, str | None] | None:
-    grouped = _GROUPED.fullmatch(numeral) or _INDIAN.fullmatch(numeral)
-    if _AMBIGUOUS.fullmatch(numeral) and (numeral.startswith("0") or decimal_mark in numeral):
-        grouped = None
-    match = grouped or _PLAIN.fullmatch(numeral)
-    if match is None:
-        return None
-    return re.sub(r"\D", "", match["whole"]), match["fraction"]
-
-
-def _decimal_mark(lang: str, *, is_price: bool) -> str:
-    """Return the mark that makes decimals where three digits follow; "-" where none does."""
-    if not lang:
-        return "-" if is_price else "."
-    language = lang.split("-", maxsplit=1)[0]
-    is_point = (language in _POINT_LANGUAGES or lang in _POINT_LOCALES) and lang not in _COMMA_LOCALES
-    return "." if is_point else ","
