@@ -59,9 +59,7 @@ COMMIT;
 
 @dataclass(frozen=True, slots=True)
 class StoredBundle:
-    """A bundle as the file has it. `rounds` counts the times that it was crawled to its end; `attempts` the runs since
-    it last came further, `starts` all of them; `places` are hosts and addresses of its sites.
-    """
+    """`rounds`: times crawled to its end; `attempts`: runs since it last came further; `starts`: all runs."""
 
     number: int
     bundle: Bundle
@@ -73,9 +71,7 @@ class StoredBundle:
 
 @dataclass(frozen=True, slots=True)
 class SiteOutcome:
-    """What became of a site: `done`, `unreachable` (nothing came from its start) or `failed`. `file` has its lines,
-    relative to the campaign's folder. `pages` have no error; moments are seconds since 1970.
-    """
+    """`outcome`: done, unreachable or failed; `file` is relative to the folder; moments are in Unix time."""
 
     name: str
     outcome: str

@@ -43,9 +43,7 @@ _AT_THE_END: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CampaignRules:
-    """A bundle is tried `retries` times more where it comes no further, at first after `retry_seconds`. After
-    `stop_seconds` a crawl that is to stop should have.
-    """
+    """`retries` are those of a bundle that comes no further; after `stop_seconds` a crawl should have stopped."""
 
     retries: int = 5
     retry_seconds: float = 2.0
@@ -178,9 +176,7 @@ class CampaignRun:
         self.tell(f"Bundle {one.number} ended with exit status {status} ({reason}); it goes on in {pause:g} s")
 
     def _finish(self, one: StoredBundle, end: _End) -> None:
-        """Let the bundle's lines be taken, and note after that that it is over. Ended in between, it would be found
-        finished and done once more, with the same files.
-        """
+        """Take the lines before the bundle counts as over: interrupted in between, that is done once more."""
         self._ends[one.number] = end
         self.crawls.finish(one, end.failure)
 
@@ -199,9 +195,7 @@ class CampaignRun:
 def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
     file: CampaignFile, folder: Path, rows: Sequence[SiteRow], *, form: str, cores: int, most_sites: int
 ) -> str:
-    """Add the sites that are new, in bundles; where all was over, begin another round of those to be refreshed. Return
-    what was found, for people. Raises ConfigError where a known site has other arguments now.
-    """
+    """Add new sites, or begin another round, and describe it. Raises ConfigError where a site's arguments differ."""
     known, known_form = file.known_sites(), file.value("form")
     if known_form not in (None, form):
         raise ConfigError(f"{folder} has its lines as {known_form}, and not as {form}: name another folder with -o")
@@ -225,9 +219,7 @@ def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
 
 
 def retry(file: CampaignFile, folder: Path, storage: CampaignStorage) -> None:
-    """Let sites that are not done be tried again: those from whose start nothing came, and those given up. Raises as
-    `restore_job` does.
-    """
+    """Let sites that are unreachable or failed be tried again. Raises as `restore_job` does."""
     not_done = file.not_done()
     for number, urls in not_done.items():
         jobdir = bundle_folder(folder, number)

@@ -63,10 +63,7 @@ def _is_running(folder: Path) -> bool:
 
 
 def campaign_status(folder: Path, *, is_live: bool = True, is_running: bool | None = None) -> dict[str, Any]:
-    """Return what is known of the campaign, its sites and bundles, as JSON has it. With `is_live` sites of bundles that
-    are not over have their figures so far. `is_running` is given where the campaign's process is not of this machine.
-    Raises ConfigError where there is none.
-    """
+    """Return the status as JSON has it, `is_live`: with figures so far. Raises ConfigError where there is none."""
     with open_to_read(folder) as connection:
         sites, bundles = site_rows(connection), bundle_rows(connection)
         form = dict(connection.execute("SELECT name, value FROM campaign").fetchall()).get("form")

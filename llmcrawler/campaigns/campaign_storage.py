@@ -35,15 +35,11 @@ _SCHEMES: Final = ("s3", "gs")
 
 
 class CampaignStorage(ABC):
-    """Keeps files by relative paths with "/" between their parts; a file is there as a whole or not at all. It can be
-    pickled, and used by several threads. All methods raise OSError where the place does not do what they ask.
-    """
+    """Keeps whole files by relative paths; can be pickled, and used by several threads. All methods raise OSError."""
 
     @staticmethod
     def at(place: str | Path) -> CampaignStorage:
-        """Return the storage at a folder, or at a url as s3://bucket/path. Raises ConfigError where it cannot be
-        reached.
-        """
+        """Return the storage at a folder or a url as s3://bucket/path. Raises ConfigError where it is unreachable."""
         if "://" not in str(place):
             return FolderStorage(Path(place))
         return _bucket_storage(str(place))
@@ -142,9 +138,7 @@ class FolderStorage(CampaignStorage):
 
 @dataclass(frozen=True, slots=True)
 class BucketStorage(CampaignStorage):
-    """A folder of a bucket. `system` is a pyarrow.fs.FileSystem, `root` the bucket and the path in it; `name` is the
-    url without what may be secret in it.
-    """
+    """`system` is a pyarrow.fs.FileSystem, `root` the bucket and path, `name` the url without secrets."""
 
     system: Any
     root: str
@@ -191,9 +185,7 @@ class BucketStorage(CampaignStorage):
         return sorted(one.path.removeprefix(f"{self.root}/") for one in found if one.type == fs.FileType.File)
 
     def _read(self, path: str, read: Callable[[Any], T]) -> T | None:
-        """Read an object; None where there is none. pyarrow asks for its size, and then for its parts: one that was
-        replaced in between comes as parts of both, and is read again.
-        """
+        """Read an object, again where it was replaced meanwhile: pyarrow asks for its size, and then for its parts."""
         key = self._key(path)
         for _try in range(_MAX_READS):
             before = self._state(key)
@@ -272,10 +264,7 @@ _SAVE_SHARE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What saved.json says: the files of a job with their bytes, at PREFIX-NAME.zst each; and how far the job was: how
-    often it was begun or pages of it queued again, and its lines since. `state` is another one whenever the files on
-    the disk have changed.
-    """
+    """saved.json: the files of a job with their bytes, how far it was, and the `state` of the files on the disk."""
 
     version: int
     prefix: str
@@ -289,9 +278,8 @@ class _Saved:
 
 
 def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
-    """Save a bundle's job as it is at this moment, also while its crawl runs. The one saved before goes when this one
-    is there. Return False where there is no job, nothing has changed, or what is saved is further. Raises OSError where
-    the disk or the storage takes no more, and ConfigError where the job is damaged.
+    """Save a bundle's job, also while its crawl runs; False where nothing has changed, or what is saved is further.
+    Raises OSError where the disk or the storage takes no more, and ConfigError where the job is damaged.
     """
     if not holds_job(jobdir / JOB_FILE):
         return False
@@ -326,9 +314,8 @@ def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
 
 
 def restore_job(storage: CampaignStorage, number: int, jobdir: Path) -> bool:
-    """Put a bundle's saved job where there is none, or one that is not as far; return whether that was done. Raises
-    ConfigError where what is saved is damaged, JobBusy where a crawl has the folder, and OSError. What is there stays
-    as it is then.
+    """Put a saved job where there is none, or one that is not as far; return whether that was done. Raises ConfigError
+    where it is damaged, JobBusy where a crawl has the folder, and OSError: what is there stays as it is then.
     """
     saved, here = _saved(storage, number), (-1, -1)
     if holds_job(jobdir / JOB_FILE):
@@ -423,9 +410,7 @@ _LOOK_SECONDS: Final = 1.0
 
 @dataclass
 class JobKeeper:
-    """`work` has the jobs while they are crawled. On a thread, each is saved every `save_seconds`, and all that in a
-    tenth of the time at most; and at its end. `tell` gets lines for people, also from the thread.
-    """
+    """Saves jobs on a thread, each every `save_seconds` and all in a tenth of the time at most, and at their ends."""
 
     work: Path
     storage: CampaignStorage

@@ -63,9 +63,7 @@ class MachinePool:
 
 @dataclass
 class _Member:
-    """A machine's pool: the call of the turn that it is in, orders for the next one, and starts of bundles by their
-    numbers.
-    """
+    """A machine's pool: its present turn (`call`), `orders` for the next one, and starts by bundle."""
 
     name: str
     pool: Any
@@ -234,9 +232,8 @@ _MAX_REASON: Final = 300
 
 
 class RayCluster:
-    """Machines, by their names, and the pools on them. `make` is called on each machine, with its name, its cores, and
-    what takes lines for people; it can be pickled. Raises ConfigError where there is no cluster at `address`, as
-    `ray.init` takes it.
+    """The machines of a cluster by names, and a pool on each, made by `make` with its name and cores. Raises
+    ConfigError where there is no cluster at `address`, as `ray.init` takes it.
     """
 
     def __init__(self, address: str, make: Callable[[str, int, Callable[[str], None]], Crawls]) -> None:

@@ -81,9 +81,7 @@ class Ended:
 
 @dataclass
 class CrawlPool:
-    """Runs crawls by keys of the caller's. `most_crawls` at once, 0: as many as the machine bears; of these
-    `most_browsers` that send all pages through a browser.
-    """
+    """Runs crawls by keys, `most_crawls` at once (0: as many as the machine bears), `most_browsers` rendered ones."""
 
     most_crawls: int = 0
     most_browsers: int = 1
@@ -188,10 +186,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _watch_crawl(descriptor: int, log: str, entry: str) -> None:
-    """Fork a crawl, whose standard input is the socket, and tell its exit status there when it has ended.
-
-    It has a process group of its own: where this process is ended, the crawl stops by itself, orderly.
-    """
+    """Fork a crawl in a process group of its own, so that it ends orderly without this process; tell its status."""
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
@@ -217,9 +212,7 @@ _TAIL_BYTES: Final = 16_384
 
 @dataclass(frozen=True, slots=True)
 class CrawlEnded:
-    """A bundle's crawl has ended. `start` says which of its starts that was. `came_further`: it has more lines than
-    when it began.
-    """
+    """`start` says which start of the bundle; `came_further`: it has more lines than when it began."""
 
     number: int
     start: int
@@ -270,9 +263,8 @@ class Crawls(Protocol):
 
 @dataclass
 class BundleCrawls:
-    """Crawls of this machine. `work` has their jobs, the storage gets the lines' files, in the `form`, and what another
-    machine needs to go on with the jobs; nothing needs that where it is `work` itself. `settings` are those of all
-    crawls. Jobs are saved every `save_seconds`. Raises OSError where the disk or the storage takes no more.
+    """Crawls of this machine: jobs are in `work`, lines go into the storage in the `form`. Raises OSError where the
+    disk or the storage takes no more.
     """
 
     work: Path
@@ -384,9 +376,7 @@ def crawls_of_machine(  # noqa: PLR0913 - all but the first four by keyword
     settings: Mapping[str, str],
     campaign: CampaignSettings,
 ) -> BundleCrawls:
-    """Return the crawls of a machine, called there. Its jobs are in `work`, or in the user's folder for that; those of
-    a `machine` of a cluster in a folder of its name in there. It uses at most so many `cores`; 0: all.
-    """
+    """Return the crawls of a machine, called there, with its jobs in `work` or the user's cache; `cores` 0: all."""
     folder = Path(work) if work else work_folder(str(storage))
     if machine:
         folder = folder / "machines" / machine

@@ -102,10 +102,7 @@ class _SiteLines:
 def take_lines(  # noqa: PLR0913 - where from, what, where to, and how
     jobdir: Path, bundle: Bundle, folder: Path, storage: CampaignStorage, *, form: str, failure: str
 ) -> list[SiteOutcome]:
-    """Write the files of a bundle's sites in `folder`, put them into the storage, and return what became of each site.
-    `failure` says why the bundle was given up; "" where its crawl came to its end. Raises OSError where the disk or the
-    storage does not take them.
-    """
+    """Put the files of a bundle's sites into the storage; `failure`: why it was given up, or "". Raises OSError."""
     lines = {one.name: _SiteLines(folder, file_of(one.name, form)) for one in bundle.sites}
     with ExitStack() as drops:
         for one in lines.values():

@@ -39,9 +39,7 @@ class SiteRow:
 
 
 def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOptions], None]) -> list[SiteRow]:
-    """Return the rows. `common` are arguments of all sites, which a row may say otherwise; `check` raises ConfigError
-    for those that no crawl could be made of. Raises ConfigError with all bad rows and their lines.
-    """
+    """Return the rows; `common` are arguments of all sites. Raises ConfigError with all bad rows and their lines."""
     _check_names("-a", [*common], {"url": "it stands in the list"})
     found: dict[str, SiteRow] = {}
     faults: list[str] = []
@@ -144,9 +142,7 @@ _BIG_PAGES: Final = 2_000  # a site that may have more has its own bundle: it ta
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Sites with the same arguments, and what these are for the crawl of all of them. `max_pages` are of each site.
-    `is_rendered`: all its pages go through a browser.
-    """
+    """Sites with the same arguments. `max_pages` are of each site; `is_rendered`: all pages go through a browser."""
 
     sites: tuple[SiteRow, ...]
     arguments: Mapping[str, str]
@@ -171,9 +167,7 @@ class Bundle:
 def make_bundles(
     rows: Sequence[SiteRow], addresses: Mapping[str, Sequence[str]], cores: int, most_sites: int = 0
 ) -> list[Bundle]:
-    """Return the bundles, large ones first. Sites of one host or address (`addresses` by site) are put side by side, as
-    bundles that have such sites in common wait for each other. `most_sites` of a bundle; 0: as many as is good.
-    """
+    """Return bundles, large ones first, with sites of one host or address side by side; `most_sites` 0: automatic."""
     most_sites = most_sites or min(MOST_SITES, math.ceil(len(rows) / (cores * _BUNDLES_OF_A_CORE)))
     groups: dict[tuple[tuple[str, str], ...], list[SiteRow]] = {}
     for row in rows:

@@ -54,9 +54,7 @@ def work_folder(place: str) -> Path:
 
 @dataclass
 class StoredCampaign:
-    """The campaign of a storage while this process drives it, with its lock held on the folder `work`. `on_loss` is
-    called, on a thread, when another driver has taken it over. `tell` gets lines for people, on any thread.
-    """
+    """A campaign that this process drives, with its lock held. `on_loss` is called, on a thread, when another took it."""
 
     work: Path
     storage: CampaignStorage
@@ -75,9 +73,7 @@ class StoredCampaign:
     _threads: list[Thread] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        """Take the campaign, and bring here what another driver has noted since. Raises JobBusy where that still runs,
-        ConfigError where the folder is another campaign's, and OSError.
-        """
+        """Take the campaign, and bring here what another driver has noted. Raises JobBusy, ConfigError and OSError."""
         self.tell(f"{self.storage} is worked on in {self.work}")
         mark = self._read_mark()
         owner = read_owner(self.storage)
@@ -228,9 +224,7 @@ def read_owner(storage: CampaignStorage) -> dict[str, Any] | None:
 
 
 def status_at(storage: CampaignStorage, now: float) -> dict[str, Any]:
-    """Return the status of the campaign that a storage has, as `campaign_status` does: of what another machine works on
-    as it was copied there last. Raises ConfigError where there is none, and where it cannot be read.
-    """
+    """Return the status of a stored campaign, as `campaign_status` does. Raises ConfigError where there is none."""
     try:
         owner = read_owner(storage)
         if owner is None and isinstance(storage, FolderStorage):

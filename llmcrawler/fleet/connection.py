@@ -62,9 +62,7 @@ def shown(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """What REDIS_URL names: a server, or a `service` that Sentinels at the `hosts` watch. `options` are those of
-    redis-py for a connection to the service's master.
-    """
+    """A server, or a `service` that Sentinels at the `hosts` watch; `options` of redis-py are those for its master."""
 
     url: str
     hosts: tuple[tuple[str, int], ...] = ()
@@ -151,9 +149,8 @@ def key_prefix(crawl_id: str) -> str:
 
 
 class RedisConnection:
-    """Runs the scripts of fleet/lua, with the prefix of the crawl's keys as KEYS[1]. A script may run twice where a
-    connection broke, so each has to be harmless then. `on_failure` is called when the server came back without the
-    crawl.
+    """Runs the scripts of fleet/lua, each of which may run twice where a connection broke. `on_failure` is called when
+    the server came back without the crawl.
     """
 
     def __init__(
@@ -182,7 +179,7 @@ class RedisConnection:
         await self.run("put", name, *(part for pair in values.items() for part in pair))
 
     async def run(self, script: str, *arguments: str | bytes | float) -> Any:
-        """Run lua/SCRIPT.lua, and wait for a server that is away. Raises StorageFailed where it came back without the
+        """Run lua/SCRIPT.lua, waiting for a server that is away. Raises StorageFailed where it came back without the
         crawl.
         """
         return await self.evaluate(lua(script), *arguments)

@@ -52,9 +52,7 @@ class DeletedCrawl:
 
 
 def pause(url: str, crawl_id: str) -> bool:
-    """Have the workers lease nothing more; return False where it is so already. Raises ConfigError where the crawl is
-    not there, or is at its end.
-    """
+    """Have the workers lease nothing more; False where it is so already. Raises ConfigError for no running crawl."""
     return _switch(url, crawl_id, "running", "paused")
 
 
@@ -64,9 +62,8 @@ def resume(url: str, crawl_id: str) -> bool:
 
 
 def delete(url: str, crawl_id: str, *, is_forced: bool) -> DeletedCrawl:
-    """Delete all that Redis has of a crawl. One that was interrupted goes on. Raises ConfigError where the crawl is not
-    there, or it is not forced and the crawl has workers, or keys of another format: these are looked for among all keys
-    that the Redis has.
+    """Delete all that Redis has of a crawl, or go on with that. Raises ConfigError where the crawl is not there, or it
+    is not forced and the crawl has workers, or keys of another format.
     """
     prefix = key_prefix(crawl_id)
     with _crawl(url, crawl_id) as (client, found):
@@ -85,9 +82,7 @@ def delete(url: str, crawl_id: str, *, is_forced: bool) -> DeletedCrawl:
 
 @contextmanager
 def opened(url: str, crawl_id: str = "any") -> Iterator[Any]:
-    """Give a client of redis-py. Raises ConfigError where no Redis answers, it goes away, or it does not let us do
-    something.
-    """
+    """Give a client of redis-py. Raises ConfigError where no Redis answers, or it does not let us do something."""
     check_redis(url, crawl_id, to_write=False)
     with closing(redis_address(url).client(_TIMEOUT_SECONDS, decode_responses=True)) as client:
         try:
@@ -167,9 +162,7 @@ _COUNTED: Final = ("queued", "done", "dead", "duplicates")
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost; `ended`: when it left,
-    or its last heartbeat. `sites`: the first of those `site_count` that it owns and that have urls left.
-    """
+    """`state`: here, silent, left or lost; `ended`: when it left; `sites`: the first of `site_count` with urls left."""
 
     report: WorkerReport
     state: str
@@ -191,10 +184,8 @@ class HostStatus:
 
 @dataclass(frozen=True, slots=True)
 class DistributedStatus:
-    """The status of a crawl. `state`: running, paused, finished, deleting or, with no worker there, not at its end;
-    `expired` counts leases whose holders were gone, `waiting` sites with urls and no owner, the first of which are
-    `waiting_sites`; `rights`: what sites said of the pages of all workers; `dead_letters` are the latest, as (error,
-    url).
+    """`state`: running, paused, finished, deleting or not at its end; `expired` counts leases of lost workers,
+    `waiting` sites with urls and no owner; `dead_letters` are the latest, as (error, url).
     """
 
     crawl_id: str

@@ -24,9 +24,7 @@ _PATIENCE_SECONDS: Final = 60.0
 
 
 class SharedLimits:
-    """The CommonBudget and the CallRate of all workers of a crawl. What is not given back of the budget is spent: a
-    worker that is killed leaves the whole price of its calls.
-    """
+    """The CommonBudget and the CallRate of all workers. A worker that is killed leaves the whole price of its calls."""
 
     def __init__(self, connection: RedisConnection, requests_per_minute: int, tokens_per_minute: int) -> None:
         self._connection = connection
@@ -68,9 +66,7 @@ class SharedLimits:
 
 
 class CommonLimits(SharedLimits):
-    """Those of crawls that share nothing else. `url` is a Redis, and after a # the name of the budget there. Raises
-    LLMFailed where Redis stays away, or came back without what was spent.
-    """
+    """Those of crawls that share nothing else, at URL#NAME. Raises LLMFailed where Redis stays away or forgot them."""
 
     def __init__(self, url: str, requests_per_minute: int, tokens_per_minute: int) -> None:
         where, _, name = url.partition("#")

@@ -99,15 +99,12 @@ class _EndedLease:
 
 class RedisFrontier:
     """Leases the urls of a crawl in Redis to this worker: those of the sites that it owns, and of sites that wait for
-    an owner where these are not enough. `on_site` is awaited with a url of each such site before any is leased.
+    an owner where these are not enough; `on_site` is awaited with a url of each such site before any is leased.
 
-    A lease lasts as long as its site is this worker's. A url whose holders were lost `max_leases` times after they had
-    started on it is leased a last time, as lost. `max_pages` limits the pages of all workers together, dead ones not
-    counted. Acknowledgements of `ack_seconds` go out together. Before that `confirm` waits until no other worker can
-    have them; then `make_safe` gets their urls, and returns those whose lines would be lost with this process: their
-    lines are kept in Redis, and `on_kept` gets these urls.
-
-    `sites` are those that this worker owns, as far as it knows; `counts` are those of the last call, over all workers.
+    A url whose holders were lost `max_leases` times is leased a last time, as lost. `max_pages` limits the pages of all
+    workers together. Acknowledgements of `ack_seconds` go out together: `confirm` waits until no other worker can have
+    them, `make_safe` returns those urls whose lines would be lost with this process, and `on_kept` gets these when
+    their lines are in Redis.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults

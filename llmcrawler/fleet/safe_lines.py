@@ -16,9 +16,7 @@ _LINES = frozenset({"jsonlines", "jsonl", "jl", "csv"})
 
 
 class SafeLines:
-    """Holds the lines of pages until they are about to be acknowledged, and writes them then. Tells those that no death
-    of this process can take away: they are in a file of lines that was flushed, or in a feed that is closed.
-    """
+    """Holds lines until their pages are acknowledged. Safe are those in a flushed file of lines or a closed feed."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

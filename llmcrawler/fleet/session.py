@@ -52,11 +52,7 @@ _LOG_LINES: Final = {
 
 
 class OwnershipLog:
-    """Gathers what becomes of sites until `write` is called and some seconds have passed since it wrote last.
-
-    `counts` has how many sites were `taken`, how many of them were `taken_over` from another worker, and how many were
-    `given_up`.
-    """
+    """Gathers what becomes of sites, logs it every few seconds, and `counts` sites taken, taken_over and given_up."""
 
     def __init__(self, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.counts: Counter[str] = Counter()
@@ -96,9 +92,8 @@ class OwnershipLog:
 
 @dataclass(frozen=True, slots=True)
 class KeptSite:
-    """What earlier owners have kept of a site: what was learned, with the `origin` that the site was asked at, and by
-    host what the throttle knew `age_seconds` ago. `before` is the owner before this one; `number` tells a site that
-    nothing was learned of from others.
+    """What earlier owners have kept of a site: what was `learned`, and the throttle state of hosts, `age_seconds` old.
+    `before` is the last owner; `number` tells a site that nothing was learned of from others.
     """
 
     learned: Mapping[str, Any] | None = None
@@ -111,9 +106,7 @@ class KeptSite:
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """A worker's report of itself. `pages_a_minute` are those of the last minute; `rights`: its pages by their marks
-    (core/storage/rights_marks.py).
-    """
+    """A report of a worker; `rights` are its pages by their marks (core/storage/rights_marks.py)."""
 
     worker: str
     machine: str
@@ -135,9 +128,8 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The answer to a heartbeat. `is_member` is False where the others took this worker for gone: its sites are theirs.
-    `gone` names workers to inherit, `leaving` the sites that this one is to give up; `silent` counts workers that may
-    be gone; `guests` are hosts that others ask too. Of a crawl that `is_paused` nothing is leased.
+    """The answer to a heartbeat: whether the others still take this worker for a member; workers to inherit (`gone`),
+    sites to give up (`leaving`), how many workers are `silent`, and hosts that others ask too (`guests`).
     """
 
     is_member: bool = True
@@ -149,12 +141,9 @@ class Membership:
 
 
 class DistributedSession:
-    """A worker's membership of a crawl in Redis, and what is kept there: urls, who owns which site, what was learned. A
-    worker without a heartbeat for `rules.lease_seconds` is gone.
-
-    `lines` knows which lines a death of this process would take away. `take_site` is called with a url of a site that
-    this worker owns from then on, and with what its earlier owners have kept of it; `widen` with a url whose site all
-    workers are to crawl from then on; `on_failure` when Redis stays away.
+    """A worker's membership of a crawl in Redis, and what is kept there. Without a heartbeat for `rules.lease_seconds`
+    it is gone. `take_site` is called with a url of a site that it owns from then on, and with what earlier owners have
+    kept; `widen` with a url whose site all workers are to crawl; `on_failure` when Redis stays away.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword
@@ -206,8 +195,8 @@ class DistributedSession:
         await self.beat(joins=True)
 
     async def beat(self, *, joins: bool = False, **activity: Any) -> Membership:
-        """Tell the others what this worker does, and hear of them. `activity` has fields of WorkerReport. Where this
-        worker is no member any more it has lost all of its sites, and has to join again.
+        """Tell the others `activity`, fields of WorkerReport. Who is no member has lost all sites, and has to join
+        again.
         """
         self.report, started = replace(self.report, **activity), time.monotonic()
         report, seconds = json.dumps(asdict(self.report)), self.rules.lease_seconds
@@ -231,9 +220,8 @@ class DistributedSession:
         return self.membership
 
     async def may_start(self, host: str, lease: Lease | None, gap_seconds: float) -> bool:
-        """Return whether a request may go out, with its lease or without one: not where other workers may have taken
-        over what this one owns, after a silence. Then it waits, and for its turn where other workers ask the host too;
-        the next request follows after the gap. Raises StorageFailed where Redis stays away.
+        """Wait for the host's turn, and return whether the request may still go out with its lease. Raises
+        StorageFailed where Redis stays away.
         """
         await self.confirm()
         if lease is not None and not self.frontier.holds(lease.url):
@@ -247,8 +235,8 @@ class DistributedSession:
         return lease is None or self.frontier.holds(lease.url)
 
     async def confirm(self) -> None:
-        """Wait until no other worker can have taken over what this one owns, which may be so after a silence. Raises
-        StorageFailed where Redis stays away.
+        """Wait until no other worker can have taken over what this one owns. Raises StorageFailed where Redis stays
+        away.
         """
         while time.monotonic() >= self._sure_until:
             self._beaten.clear()
@@ -260,9 +248,7 @@ class DistributedSession:
         await self.connection.run("widen", url)
 
     async def inherit(self, gone: Iterable[str]) -> list[dict[str, Any]]:
-        """Take over workers that are gone: free their sites, and return their lines that no feed has. What they have
-        learned of sites that are finished is for this worker to write.
-        """
+        """Take over workers that are gone; return their lines that no feed has. Finished sites of theirs become ours."""
         packed: list[bytes] = []
         for name in gone:
             found = await self.connection.run("inherit", self.worker, name, self.rules.lease_seconds)

@@ -93,9 +93,7 @@ def _base64url(data: bytes) -> str:
 def signature_fields(
     key: BotKey, label: str, covered: Mapping[str, str], *, created: int, expires: int, **others: str
 ) -> dict[str, str]:
-    """Return Signature-Input and Signature. `covered` has the values of components by their identifiers, such as
-    `"@method"` with its quotes; `others` are further parameters. All is ASCII that needs no escape.
-    """
+    """Return Signature-Input and Signature of `covered` values by component identifiers; `others` are parameters."""
     texts = "".join(f';{name}="{text}"' for name, text in {"keyid": key.thumbprint, **others}.items())
     inputs = f"({' '.join(covered)});created={created};expires={expires}{texts}"
     base = "\n".join(f"{name}: {value}" for name, value in {**covered, '"@signature-params"': inputs}.items())
@@ -114,9 +112,7 @@ def directory_of(keys: Iterable[BotKey]) -> bytes:
 
 
 def directory_headers(keys: Sequence[BotKey], authority: str, *, created: int, days: int) -> dict[str, str]:
-    """Return the headers of the answer that has the directory. By their signatures, one of each key, the holder of the
-    keys says that `authority` publishes this file, for so many days; Cloudflare asks for them.
-    """
+    """Return the headers of the directory, signed by each key for `authority` and so many days; Cloudflare asks for it."""
     digest = f"sha-256=:{base64.b64encode(sha256(directory_of(keys)).digest()).decode()}:"
     covered = {'"@authority";req': authority, '"content-digest"': digest}
     signed = [
@@ -140,9 +136,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class RequestSigner:
-    """Signs as `agent`, the url that publishes the key. Method, host and path are covered: a signature is good for one
-    page. `as_string`: Signature-Agent is a string, as in drafts before 2026, and not a dictionary.
-    """
+    """Signs as `agent`, the url of the key; `as_string`: Signature-Agent is a string, as in drafts before 2026."""
 
     key: BotKey
     agent: str
@@ -184,9 +178,7 @@ _PEM: Final = "-----BEGIN"
 
 
 def resolve_signer(key: str, environment_key: str, agent: str, *, as_string: bool = False) -> RequestSigner | None:
-    """Return who signs; None where there is neither a key nor an agent. `key` is a path, `environment_key`, which
-    counts where that is empty, a path or the PEM itself.
-    """
+    """Return who signs, if anybody. `key` is a path; else `environment_key`, a path or the PEM itself, counts."""
     if _PEM in key:
         raise ConfigError(
             "BOT_AUTH_KEY: a setting can be the path of a key alone; put the key itself into the environment variable"

@@ -102,9 +102,7 @@ class ProxyPool:
     def take(
         self, tried: Sequence[str] = (), countries: Sequence[str] = (), session: str | None = None
     ) -> AssignedProxy | None:
-        """Return a proxy for a request that `tried` others (labels), None while all cool down. Proxies take turns; the
-        requests of a `session` keep theirs while it works. Raises NoProxy when none is left.
-        """
+        """Return a proxy for a request that `tried` others, None while all cool down. Raises NoProxy when none is left."""
         now = self._clock()
         awake = [record for record in self._alive(countries) if record.cools_down_until <= now]
         if not awake:
@@ -150,9 +148,7 @@ class ProxyPool:
         self._fault(record, kind)
 
     def suspect(self, label: str, kind: str, suspects: Sequence[str] = ()) -> bool:
-        """Note that the proxy or the page is at fault; `suspects` are the proxies of earlier tries of the page. Tell
-        whether to ask for the page through another proxy; else it is to be believed as it is.
-        """
+        """Note that the proxy or the page is at fault, after earlier `suspects`; return whether to try another proxy."""
         record = self._records[label]
         record.failures[kind] += 1
         record.suspected_of = kind
@@ -172,8 +168,8 @@ class ProxyPool:
         return False
 
     def succeed(self, label: str, suspects: Iterable[str] = (), *, is_page: bool = True) -> None:
-        """Note that the proxy got what the suspects did not: they are at fault. Only a page, which was looked at more
-        closely than a robots.txt, shows that it works itself.
+        """Note that the suspects are at fault. Only a page, looked at more closely than robots.txt, shows that one
+        works.
         """
         if is_page:
             record = self._records[label]
@@ -269,9 +265,7 @@ _REDIRECT_MARKS = ("captcha", "/sorry/", "are-you-human", "areyouhuman")
 
 @dataclass(frozen=True, slots=True)
 class BanRules:
-    """Rules for answers that are bans. `marks` are texts of the user's that stand in ban pages only; letter case does
-    not count.
-    """
+    """Rules for answers that are bans. `marks` are texts of the user's, in any case, that only ban pages have."""
 
     statuses: frozenset[int] = frozenset({403, 407})
     marks: tuple[str, ...] = ()

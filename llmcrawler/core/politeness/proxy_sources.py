@@ -222,9 +222,7 @@ class Webshare(_Service):
 
 
 class Proxyscrape(_Service):
-    """Loads proxies of Proxyscrape: with a key the shared datacenter proxies of an account (which know us by our
-    address), without one the free list (https://docs.proxyscrape.com).
-    """
+    """Loads an account's datacenter proxies, or without a key the free list (https://docs.proxyscrape.com)."""
 
     name, key_setting = "Proxyscrape", "PROXY_PROXYSCRAPE_KEY"
     url = "https://api.proxyscrape.com"
@@ -256,9 +254,7 @@ class Proxyscrape(_Service):
 
 
 class IPRoyal(_Service):
-    """Makes up logins for the one gateway to residential proxies of IPRoyal; each keeps its exit for `lifetime`
-    (https://docs.iproyal.com).
-    """
+    """Makes up logins for the gateway to residential proxies of IPRoyal (https://docs.iproyal.com)."""
 
     name, key_setting, scheme = "IPRoyal", "PROXY_IPROYAL_KEY", "Bearer"
     url = "https://resi-api.iproyal.com"
@@ -332,10 +328,7 @@ class FixedProxies:
 
 
 def resolve_proxies(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProxyProvider | None:
-    """Return the provider that the settings ask for; None: no proxies. Asks no server.
-
-    Raises ConfigError, also for a proxy that cannot be read.
-    """
+    """Return the provider that the settings ask for, without asking a server; None: no proxies. Raises ConfigError."""
     setting = str(settings.get("PROXY_PROVIDER") or "auto").strip()
     if "." in setting:
         return _own_provider(setting)

@@ -49,17 +49,13 @@ _MAX_WORDS: Final = 50  # of one statement
 
 
 def uses_of_words(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return what holds for each use, of answers by the words of the standards; a word that means less decides over
-    one that means more (`all`, `search`). Words that no standard has say nothing.
-    """
+    """Return what holds for each use; a word that means less decides over one that means more (`all`, `search`)."""
     known = sorted((word for word in answers if word in _MEANINGS), key=lambda word: -len(_MEANINGS[word]))
     return {use: answers[word] for word in known for use in _MEANINGS[word]}
 
 
 def uses_of_statement(text: str) -> dict[str, str]:
-    """Read `train-ai=n, search=y` (AIPREF) or `search=yes,ai-train=no` (Content Signals): a dictionary of RFC 9651
-    whose values are tokens. Parameters and other values are passed over.
-    """
+    """Read `train-ai=n, search=y` (AIPREF) or `search=yes` (Content Signals): a dictionary of tokens (RFC 9651)."""
     answers = {}
     for part in text.split(",", _MAX_WORDS)[:_MAX_WORDS]:
         word, _, answer = part.partition("=")
@@ -74,18 +70,14 @@ def uses_of_list(words: Iterable[str], answer: str) -> dict[str, str]:
 
 
 def uses_of_reservation(reservation: str, policy: str = "") -> dict[str, str]:
-    """Read TDMRep's `tdm-reservation`: "1" or "0", anything else is as if it were not there. With a `policy` the
-    rights can be had.
-    """
+    """Read TDMRep's `tdm-reservation`, "1" or "0". With a `policy` the rights can be had."""
     reserved = CONDITIONS if policy else NO
     answer = {"1": reserved, "0": YES}.get(reservation.strip())
     return {} if answer is None else dict.fromkeys(_MINING, answer)
 
 
 def uses_of_licence(url: str) -> dict[str, str]:
-    """Return what a public licence allows. Of those of Creative Commons that is known: all, on conditions such as
-    credit, which are kept without asking.
-    """
+    """Return what a Creative Commons licence allows: all, on conditions such as credit, kept without asking."""
     answer = YES if _PUBLIC_DOMAIN.match(url) else CONDITIONS if _COMMONS.match(url) else None
     return {} if answer is None else dict.fromkeys(USES, answer)
 
@@ -137,9 +129,7 @@ _ASKS_NOTHING: Final = ("", "free", "attribution")  # types of payment that need
 
 
 def rsl_signals(body: bytes, where: str, host: str) -> ScopedSignals:
-    """Read the licence file at `where` for the pages of `host` (and port). Entities are not expanded, and what is no
-    XML says nothing.
-    """
+    """Read the licence file at `where` for the pages of `host` (and port). Entities are not expanded."""
     text = _DECLARATION.sub("", body.decode("utf-8-sig", "replace"))
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
     rules = []
@@ -157,9 +147,7 @@ def rsl_signals(body: bytes, where: str, host: str) -> ScopedSignals:
 
 
 def _path_at(host: str, url: str) -> str | None:
-    """Return the pattern of the paths that a content is about; None where they are another host's. An empty url is
-    what the licence was found on.
-    """
+    """Return the pattern of the paths that a content is about; None where they are another host's."""
     if url.startswith(("/", "*")) and not url.startswith("//"):
         return url
     try:
@@ -173,9 +161,7 @@ def _path_at(host: str, url: str) -> str | None:
 
 
 def _uses_of(content: etree._Element) -> dict[str, str]:
-    """Return what holds of all licences of a content together: what one prohibits is prohibited, and what one gives
-    freely is free. Where each of them lists what it permits, nothing else is permitted (3.5 of the standard).
-    """
+    """Combine the licences of a content. Where each lists what it permits, nothing else is permitted (RSL, 3.5)."""
     permitted: dict[str, str] = {}
     prohibited: dict[str, str] = {}
     licences = list(content.iterfind("{*}license"))[:_MAX_LICENCES]
@@ -252,10 +238,7 @@ def content_signals(content: PageContent) -> list[Signal]:
 def noai_signals(
     headers: Mapping[str, str], content: PageContent | None, robots: Collection[str] | None
 ) -> list[Signal]:
-    """Read `noai` and `noimageai` of X-Robots-Tag and of meta robots. `robots`: those of the page's directives that are
-    for this crawler, where they are known. The first is about training; the second is about pictures, which are not
-    taken.
-    """
+    """Read `noai` (training) and `noimageai`. `robots`: the page's directives for this crawler, where known."""
     meta = "" if content is None else content.metadata.get("robots", "")
     found = []
     for where, text in ((HEADER, headers.get("x-robots-tag", "")), (META, meta)):
@@ -324,9 +307,7 @@ _STRICTEST: Final = (NO, CONDITIONS, YES)
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One statement: its standard, where it stands (the url of a file; or header, meta, link, structured-data), what it
-    says of each use that it names, and how it is written.
-    """
+    """One statement: its standard, where it stands, what it says of each use that it names, and how it is written."""
 
     name: str
     where: str
@@ -342,9 +323,7 @@ class Signal:
         }
 
     def forbids(self, purpose: str) -> bool:
-        """Return whether the purpose is not allowed without an agreement. The conditions of a public licence (credit,
-        say) need none.
-        """
+        """Return whether the purpose needs an agreement. The conditions of a public licence (credit, say) need none."""
         answer = self.uses.get(purpose)
         return answer == NO or (answer == CONDITIONS and self.name != LICENCE)
 
@@ -391,9 +370,7 @@ def refusal_of(signals: Iterable[Signal], purpose: str) -> str | None:
 
 
 def _counted(signals: Sequence[Signal]) -> list[Signal]:
-    """Leave out what another statement of its standard replaces: TDMRep's header does its file, its meta the header,
-    and the later ones come later here.
-    """
+    """Leave out what is replaced: TDMRep's header overrides its file, its meta element the header."""
     last = next((one for one in reversed(signals) if one.name == TDMREP and one.uses), None)
     return [one for one in signals if one.name != TDMREP or one is last]
 
@@ -438,9 +415,7 @@ def tdmrep_signals(body: bytes, where: str) -> ScopedSignals:
 
 
 def ai_txt_signals(body: bytes, where: str, token: str) -> ScopedSignals:
-    """Read Spawning's ai.txt, which has the form of robots.txt and is about training alone. A file of another form says
-    only that it is there.
-    """
+    """Read Spawning's ai.txt: robots.txt for training alone. Of another form it is only noted."""
     lines = []
     for line in body[:_MAX_AI_TXT_BYTES].splitlines():
         rule = _AI_TXT_RULE.match(line)
@@ -495,9 +470,8 @@ class _Host:
 
 
 class SiteRights:
-    """`token`: the product token by which files know this crawler. `reads_files`: hosts are asked for the files that
-    say something of rights, at most four of a host; else there is what robots.txt says. `reads_robots`: robots.txt is
-    one more of them, as nobody else asks for it.
+    """What hosts say of rights, by robots.txt and, with `reads_files`, at most four files of a host. `reads_robots`:
+    robots.txt is one more of them, as nobody else asks for it. `token` names this crawler there.
     """
 
     def __init__(
@@ -562,9 +536,7 @@ class SiteRights:
         return any(where == origin + path for path in paths)
 
     async def licence_signals(self, url: str, named: str, download: FileDownload) -> list[Signal]:
-        """Return what the RSL licence that a page names says of it. One licence of a host is read; of others it is only
-        said that they are there.
-        """
+        """Return what the RSL licence that a page names says of it. One licence of a host is read; others are noted."""
         origin, target = origin_of(url), normalise(named, url)
         host = self._host(origin)
         if target is None:

@@ -27,18 +27,12 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*:(?://[^/?#]*)?([^#]*)", re.IGNORECASE | re
 
 
 def canonical(octets: bytes) -> bytes:
-    """Undo escapes of unreserved octets, write the others in capitals, and escape what must be escaped.
-
-    A reserved character and its escape stay two things: "%3F" is no "?".
-    """
+    """Unescape unreserved octets, escape what must be, in capitals. "%3F" is no "?": reserved ones stay apart."""
     return octets if _IS_PLAIN.fullmatch(octets) else _NOT_PLAIN.sub(_escape, octets)
 
 
 def path_of(url: str) -> bytes:
-    """Return path and query of an absolute url in the canonical spelling. The fragment is never sent, and left out.
-
-    "*" and "$" are escaped: here they stand for themselves, as "%2A" and "%24" do in a rule (RFC 9309, 2.2.3).
-    """
+    """Return path and query in the canonical spelling. "*" and "$" stand for themselves, so they are escaped (2.2.3)."""
     match = _URL.match(url)
     path = match[1] if match is not None else url.partition("#")[0]
     octets = path.encode("utf-8", "surrogatepass")
@@ -68,10 +62,8 @@ _WILDCARD_BYTES = 300
 
 
 class _Wildcard:
-    """A rule with a "*" in it: pieces that have to follow each other in a path, with anything between them.
-
-    The first piece begins the path; `is_whole`: the last one ends it. `rank` orders rules, see PathRules. A path
-    without `needle`, the longest of the others, needs no closer look. It is a str, which Python finds six times faster.
+    """A rule with a "*": pieces that follow each other in a path, the last one at its end if `is_whole`. A path without
+    `needle`, the longest piece but the first, needs no closer look; as a str Python finds it six times faster.
     """
 
     __slots__ = ("first", "is_whole", "last", "least", "middle", "needle", "rank", "steps")
@@ -101,10 +93,8 @@ class _Wildcard:
 
 
 class PathRules:
-    """Decides by the longest rule that matches, by Allow where two are equally long. What no rule matches is allowed.
-
-    A rule's rank is twice its length in octets, plus one when it allows: the greatest rank decides. Rules without a
-    wildcard are looked up, one look for each length that occurs.
+    """Decides by the longest matching rule, by Allow where two are equally long; what no rule matches is allowed. A
+    rank is twice the length of a rule in octets, plus one when it allows.
     """
 
     def __init__(self, rules: Iterable[tuple[bytes, bool]] = ()) -> None:
@@ -194,9 +184,8 @@ _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class Robots:
-    """The part of a robots.txt for one crawler. `sitemaps` are for everybody, as they were written. `gap_seconds`: the
-    longest gap between two requests that it asks for, by Crawl-delay or Request-rate. `statements`: what it says of
-    rights, by the names of its lines; where no group is for us, what stands before all groups.
+    """The part of a robots.txt for one crawler. `gap_seconds`: the longest gap that Crawl-delay or Request-rate ask
+    for; `statements`: what it says of rights, by the names of its lines.
     """
 
     rules: PathRules
@@ -232,9 +221,7 @@ class _AgentGroup:
 
 @dataclass(slots=True)
 class _RightsStatements:
-    """Statements about rights. Each is for the agents before it; unlike unknown lines one ends a row of agents, but for
-    other statements only.
-    """
+    """Statements about rights, for the agents before them; they end a row of agents for other statements only."""
 
     audience: _AgentGroup = field(default_factory=_AgentGroup)
     is_answered: bool = False  # after the agents, rules or statements have come
@@ -264,12 +251,7 @@ class _RightsStatements:
 
 
 def product_token(user_agent: str) -> str:
-    """Return the name by which robots.txt knows a crawler, in lower case: "llmcrawler" of "llmcrawler/0.1
-    (+https://…)".
-
-    It ends at the first character that such names have not (RFC 9309, 2.2.1). Where a browser's header names the
-    crawler after "compatible;", it is that one.
-    """
+    """Return "llmcrawler" of "llmcrawler/0.1 (+https://…)" (RFC 9309, 2.2.1), or the name after "compatible;"."""
     match = _COMPATIBLE.match(user_agent)
     return _token_of(user_agent) if match is None else match[1].lower()
 
@@ -297,9 +279,7 @@ def parse_robots(body: bytes, token: str) -> Robots:
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
-    """Cut a file between lines: a search through 500 KB of blank lines would keep Python's lock for 50 ms, in a thread
-    too.
-    """
+    """Cut a file between lines: one search through 500 KB of blank lines would keep Python's lock for 50 ms."""
     start = 0
     while start < len(text):
         match = _LINE_END.search(text, start + _PIECE_BYTES)
@@ -309,10 +289,7 @@ def _pieces(text: bytes) -> Iterator[bytes]:
 
 
 def _groups(text: bytes, token: str, sitemaps: list[str], said: _RightsStatements) -> Iterator[_AgentGroup]:
-    """Return all groups of the file; add to `sitemaps` what it names, and to `said` what it says of rights.
-
-    A group ends where an agent follows a rule. Lines of other kinds end none (RFC 9309, 2.2.1).
-    """
+    """Yield all groups. One ends where an agent follows a rule; lines of other kinds end none (RFC 9309, 2.2.1)."""
     group = _AgentGroup()
     for match in chain.from_iterable(map(_LINE.finditer, _pieces(text))):
         kind = match[1].lower().translate(None, b"- ")
@@ -351,9 +328,7 @@ class RobotsAnswer(Enum):
 
 
 def robots_answer(status: int) -> RobotsAnswer:
-    """Judge a status. A redirect that is judged leads nowhere, or on and on: there is no file (2.3.1.2). What is no
-    status of HTTP counts as 5xx (RFC 9110, 15).
-    """
+    """Judge a status. A redirect here leads nowhere: there is no file (2.3.1.2). No status of HTTP counts as 5xx."""
     if 200 <= status < 300:
         return RobotsAnswer.FILE
     is_absent = 300 <= status < 500 and status != _TOO_MANY_REQUESTS
@@ -378,9 +353,7 @@ class _Entry(Generic[_Kept]):
 
 
 class RobotsCache(Generic[_Kept]):
-    """A cache by origin: scheme, host and port. The one not asked for longest is forgotten first, and its file then
-    fetched anew. `clock` gives seconds and never goes back.
-    """
+    """A cache by origin that forgets the one not asked for longest. `clock` gives seconds and never goes back."""
 
     def __init__(self, clock: Callable[[], float], max_bytes: int = MAX_KEPT_BYTES) -> None:
         self._clock = clock
@@ -411,9 +384,7 @@ class RobotsCache(Generic[_Kept]):
             self._forget(next(iter(self._entries)))
 
     def renew(self, origin: str) -> bool:
-        """Use an old copy for a while, as no newer one can be had. Return False where it has become too old for that,
-        or there is none.
-        """
+        """Use an old copy for a while. Return False where there is none, or it has become too old for that."""
         entry, now = self._entries.get(origin), self._clock()
         if entry is None or now - entry.came_at >= MAX_STALE_SECONDS:
             return False
@@ -452,10 +423,8 @@ class PageRobots:
     def directives(
         self, now: datetime, headers: Iterable[str], metas: Mapping[str, str] = MappingProxyType({})
     ) -> list[str] | None:
-        """Return what holds for us, in lower case and sorted; None where nothing is said.
-
-        `metas` are the contents of meta elements by their names. "none" becomes what it stands for, and a date of
-        unavailable_after that is over is a noindex too. What this has returned can be given as headers again.
+        """Return what holds for us, in lower case and sorted. A date of unavailable_after that is over is a noindex
+        too. What this has returned can be given as headers again; `metas` are contents of meta elements by name.
         """
         found: set[str] = set()
         left = _MAX_CHARS

@@ -23,8 +23,8 @@ _LATELY = 40  # answers
 
 
 class Ceiling:
-    """Most requests that a host is given in flight. `level` falls to what a host showed that it can take, and rises a
-    step at a time: soon up to where the host refused, or anywhere if it never did; from there on, seldom.
+    """Most requests that a host is given in flight. `level` falls to what a host showed that it can take, and rises
+    soon up to where the host refused; from there on, seldom.
     """
 
     def __init__(self, most: float, clock: Callable[[], float]) -> None:
@@ -67,10 +67,7 @@ class Ceiling:
         *,
         is_late: bool = False,
     ) -> None:
-        """Take the limit half of the way from what went well to what was refused. Noise leads back to where it was.
-
-        `is_late` tells that the refusal took as long as an answer.
-        """
+        """Take the limit half way from what went well to what was refused; `is_late`: it took as long as an answer."""
         was_noise = self.is_noise
         self._shares.refused(window)
         if self.is_noise:
@@ -152,9 +149,8 @@ class Ceiling:
 
 @dataclass(slots=True)
 class _StoppedFlight:
-    """What was in flight at a refusal. Nothing starts meanwhile, so that as many of it as are served after its last
-    refusal were in flight at once: the host takes so many. It takes no more where others were refused, unless refusals
-    come so quickly that answers came meanwhile.
+    """What was in flight at a refusal. Nothing starts meanwhile: as many as are served after the last refusal were in
+    flight at once, so the host takes so many, unless refusals come so quickly that answers came meanwhile.
     """
 
     good_level: float = 0.0  # most in flight that went well before, as far as a busy crawler can tell
@@ -169,9 +165,7 @@ class _StoppedFlight:
 
 
 class _Steps:
-    """Steps up, each twice as large as the one before. One that was wrong makes the hold before the next twice as long;
-    after several that were right it starts anew.
-    """
+    """Steps up, each twice as large as the last; one that was wrong doubles the hold, after several right ones anew."""
 
     def __init__(self, first_hold_seconds: float) -> None:
         self._first_hold_seconds = self.hold_seconds = first_hold_seconds
@@ -197,11 +191,8 @@ class _Steps:
 
 class _RateSuspicion:
     """Counts refusals with as few in flight as went well a moment ago, and soon again: such a host counts requests a
-    second, not those in flight.
-
-    A limit in flight may look like that for two refusals: one that fell, or any to a busy crawler, which sees answers
-    late and takes some too many for in flight. So it takes three, except where hardly anything is in flight, or so much
-    that some do not matter.
+    second. A limit in flight may look like that for two refusals, so it takes three, except where hardly anything is in
+    flight, or so much that some do not matter.
     """
 
     def __init__(self) -> None:
@@ -228,10 +219,8 @@ class _RateSuspicion:
 
 
 class _RefusalShares:
-    """Tells whether refusals answer to our load: if they do, fewer in flight, or a second, must make them rarer.
-
-    Of a host that fails at random, as many are refused of a hundred that come one by one as of a hundred that come
-    together. To give way to that has no end and helps nobody.
+    """Tells whether refusals answer to our load. Of a host that fails at random, as many are refused one by one as
+    together: to give way to that has no end and helps nobody.
     """
 
     def __init__(self) -> None:

@@ -49,9 +49,8 @@ class Round:
 
 @dataclass(slots=True)
 class LoadTrial:
-    """Test of whether latency comes from our own load. `window` is that of before, `knee` what the host can work on if
-    it is load that made the round `raised`. One step down would not do: what slows a host for some seconds often ends
-    meanwhile.
+    """Test of whether latency comes from our load. `window` is that of before, `knee` what the host can work on if so.
+    One step down would not do: what slows a host for some seconds often ends meanwhile.
     """
 
     window: float
@@ -65,9 +64,7 @@ class LoadTrial:
         return self.raised if self.fewer is None else self.fewer
 
     def expected(self, this: Round, baseline: Round) -> float:
-        """Return the change of the latency's logarithm if it is load: in proportion to what is in flight, down to the
-        baseline and up to what it was.
-        """
+        """Return the change of the logarithm of latency if it is load: in proportion, within baseline and `raised`."""
         by_level = this.level - self.reference.level
         if self.fewer is None:
             return min(max(by_level, baseline.mean - self.raised.mean), -_LEAST_CHANGE)
@@ -80,9 +77,7 @@ class LoadTrial:
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """A round against the baseline. `ratio` is that of latencies. `is_raised`: by 20% and more, and not by luck.
-    `is_load`: what a trial's round says, None without a trial.
-    """
+    """A `ratio` of latencies; `is_raised`: by 20% and more, not by luck; `is_load`: what a trial says, else None."""
 
     round: Round
     ratio: float
@@ -96,10 +91,8 @@ class RoundResult:
 
 
 class LatencyWatch:
-    """Judges rounds of answers by a baseline: the latency of a host that has no more in flight than it can work on.
-
-    The baseline takes in what is like it as far as noise goes, and gives way to what is faster: one that followed the
-    load would let the load creep up without end.
+    """Judges rounds of answers by the latency of a host that has no more in flight than it can work on. The baseline
+    takes in what is like it; one that followed the load would let the load creep up without end.
     """
 
     def __init__(self) -> None:
@@ -150,9 +143,7 @@ class LatencyWatch:
         return rise > max(self._threshold(self._baseline), 2 * self._spread)
 
     def restart(self, window: float) -> None:
-        """Forget the round so far, as circumstances changed, and leave the next flight out: its quick answers come
-        first, and a round of them alone would look fast.
-        """
+        """Begin a round and leave the next flight out: its quick answers come first, and would look fast alone."""
         self._begin()
         self._to_skip = window
 
@@ -208,7 +199,5 @@ class LatencyWatch:
 
     @property
     def _spread(self) -> float:
-        """Return the standard deviation around a mean that drifts: from the steps between neighbours (J. von Neumann,
-        1941), in absolute value so that outliers weigh little.
-        """
+        """Return the standard deviation around a drifting mean, from steps between neighbours (J. von Neumann, 1941)."""
         return max(_LEAST_SPREAD, self._mean_step * math.sqrt(math.pi) / 2)

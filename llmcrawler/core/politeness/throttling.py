@@ -14,10 +14,7 @@ from llmcrawler.core.politeness.throttle_latency import STEADY, LatencyWatch, Lo
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
-    """Return the wait that the header asks for, 0 for a date in the past; None without a header or for an odd one.
-
-    `now` is the server's own time (its Date header) where that is known, else ours: clocks differ.
-    """
+    """Return the wait that the header asks for, None without one. `now` is the server's own time where it is known."""
     text = (header or "").strip()
     try:
         seconds = float(text)  # fractions stand in no standard, but servers send them
@@ -106,11 +103,8 @@ _RATE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class HostFigures:
-    """Figures of a host. `throughput` is answers a second over the last half minute, `mean_throughput` over the host's
-    whole time.
-
-    Latencies, in seconds, are those of the last 200 healthy answers, None before the first. `mean_in_flight` is
-    Little's law: throughput times mean latency.
+    """`throughput` is answers a second over the last half minute; latencies, in seconds, are those of the last 200
+    healthy answers, None before the first; `mean_in_flight` is Little's law: throughput times mean latency.
     """
 
     requests: int
@@ -168,10 +162,8 @@ def _quantile(ordered: list[float], share: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleRules:
-    """The user's limits for one host. With `is_adaptive` False they are used as they are, but for cooldowns.
-
-    `max_concurrency` may be under 1: a request in flight that share of the time. Gaps are start to start, each
-    `min_gap_seconds` (and more) times 1 +- `jitter`.
+    """The user's limits for one host, used as they are where not `is_adaptive`. `max_concurrency` may be under 1: a
+    share of the time. Gaps are start to start, each `min_gap_seconds` (and more) times 1 +- `jitter`.
     """
 
     max_concurrency: float = 5.0
@@ -208,8 +200,8 @@ _TRIAL_HOLD_SECONDS, _MAX_TRIAL_HOLD_SECONDS = 4.0, 30.0
 
 
 class HostPolicy:
-    """The state of one host. Events return the decision that they led to. What is in flight counts the request that an
-    event is about. `clock` gives seconds and never goes back; `cools_down_until` is a time of it.
+    """The state of one host. Events return the decision that they led to; what is in flight counts their own request.
+    `clock` gives seconds and never goes back; `cools_down_until` is a time of it.
     """
 
     def __init__(self, rules: ThrottleRules, clock: Callable[[], float]) -> None:
@@ -269,10 +261,7 @@ class HostPolicy:
             self.window = min(state["window"], self.ceiling.level)
 
     def answered(self, latency_seconds: float | None, at_start: int, at_end: int) -> ThrottleDecision | None:
-        """Note a healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages.
-
-        `at_start` and `at_end` are the numbers in flight then.
-        """
+        """Note a healthy answer; a latency of None does not count. `at_start` and `at_end` were in flight then."""
         self.meter.answered(latency_seconds)
         closes = self.breaker.answered()
         is_old = self._is_old(latency_seconds)
@@ -296,9 +285,7 @@ class HostPolicy:
     def refused(
         self, reason: str, retry_after_seconds: float | None, latency_seconds: float | None, in_flight: int
     ) -> ThrottleDecision | None:
-        """Note a 429 or 503 with so many in flight, at its start or end: some hosts count when a request comes in, some
-        when they are about to answer it. What was sent before the last step back was known of is part of the same one.
-        """
+        """Note a 429 or 503 with so many in flight, at its start or end: hosts differ in when they count."""
         self.meter.answered(latency_seconds, refused=True)
         now = self._clock()
         if retry_after_seconds is not None:
@@ -430,10 +417,7 @@ MOST_IDLE = 1000  # 3 KB each; a host that comes back starts as carefully as a n
 
 
 class HostPolicies:
-    """Policies by host and port, those used last at the end.
-
-    Of a host that is forgotten, the gap that its robots.txt asks for is kept: it is read once a day.
-    """
+    """Policies by host and port, those used last at the end. robots.txt's gap of a host that is forgotten is kept."""
 
     def __init__(self, clock: Callable[[], float], most_idle: int = MOST_IDLE) -> None:
         self.by_host: dict[str, HostPolicy] = {}
