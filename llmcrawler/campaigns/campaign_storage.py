@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 import time
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -34,51 +33,9 @@ _MAX_READS: Final = 10
 _SCHEMES: Final = ("s3", "gs")
 
 
-class CampaignStorage(ABC):
-    """Keeps whole files by relative paths; can be pickled, and used by several threads. All methods raise OSError."""
-
-    @staticmethod
-    def at(place: str | Path) -> CampaignStorage:
-        """Return the storage at a folder or a url as s3://bucket/path. Raises ConfigError where it is unreachable."""
-        if "://" not in str(place):
-            return FolderStorage(Path(place))
-        return _bucket_storage(str(place))
-
-    @abstractmethod
-    def is_at(self, folder: Path) -> bool:
-        """Tell whether this is the storage at that folder."""
-
-    @abstractmethod
-    def write(self, path: str, data: bytes) -> None: ...
-
-    @abstractmethod
-    def read(self, path: str) -> bytes | None: ...
-
-    @abstractmethod
-    def upload(self, path: str, local: Path) -> None:
-        """Put a local file into the storage."""
-
-    def take(self, path: str, local: Path) -> None:
-        """Move a local file into the storage."""
-        self.upload(path, local)
-        local.unlink()
-
-    @abstractmethod
-    def download(self, path: str, local: Path) -> bool:
-        """Replace a local file by what the storage has; False where it has none."""
-
-    @abstractmethod
-    def delete(self, path: str) -> None:
-        """Delete a file, if it is there."""
-
-    @abstractmethod
-    def names(self, folder: str) -> list[str]:
-        """Return the paths of all files below a folder, sorted."""
-
-
 @dataclass(frozen=True, slots=True)
-class FolderStorage(CampaignStorage):
-    """A folder on this machine."""
+class FolderStorage:
+    """Keeps files by relative paths in a folder of this machine, each whole or not at all. Raises OSError."""
 
     folder: Path
 
@@ -86,6 +43,7 @@ class FolderStorage(CampaignStorage):
         return str(self.folder)
 
     def is_at(self, folder: Path) -> bool:
+        """Tell whether this is the storage at that folder."""
         return self.folder.resolve() == folder.resolve()
 
     def write(self, path: str, data: bytes) -> None:
@@ -98,20 +56,24 @@ class FolderStorage(CampaignStorage):
             return None
 
     def upload(self, path: str, local: Path) -> None:
+        """Put a local file into the storage."""
         target = self._made(path)
         if not (target.exists() and target.samefile(local)):
             with local.open("rb") as source:
                 _replace(target, source)
 
     def take(self, path: str, local: Path) -> None:
+        """Move a local file into the storage."""
         try:
             local.replace(self._made(path))
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            CampaignStorage.take(self, path, local)
+            self.upload(path, local)
+            local.unlink()
 
     def download(self, path: str, local: Path) -> bool:
+        """Replace a local file by what the storage has; False where it has none."""
         try:
             source = (self.folder / path).open("rb")
         except FileNotFoundError:
@@ -125,6 +87,7 @@ class FolderStorage(CampaignStorage):
         (self.folder / path).unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
+        """Return the paths of all files below a folder, sorted."""
         found = (self.folder / folder).rglob("*")
         # Files that are being written begin with a dot.
         files = (path for path in found if path.is_file() and not path.name.startswith("."))
@@ -137,7 +100,7 @@ class FolderStorage(CampaignStorage):
 
 
 @dataclass(frozen=True, slots=True)
-class BucketStorage(CampaignStorage):
+class BucketStorage:
     """`system` is a pyarrow.fs.FileSystem, `root` the bucket and path, `name` the url without secrets."""
 
     system: Any
@@ -166,6 +129,10 @@ class BucketStorage(CampaignStorage):
                 out.write(chunk)
                 out.flush()  # else what the network has not taken yet gathers in memory
         out.close()
+
+    def take(self, path: str, local: Path) -> None:
+        self.upload(path, local)
+        local.unlink()
 
     def download(self, path: str, local: Path) -> bool:
         def read(source: Any) -> bool:
@@ -215,7 +182,15 @@ class BucketStorage(CampaignStorage):
         return f"{self.root}/{path}".rstrip("/")
 
 
-def _bucket_storage(place: str) -> BucketStorage:
+# Both can be pickled, and used by several threads.
+CampaignStorage = FolderStorage | BucketStorage
+
+
+def storage_at(place: str | Path) -> CampaignStorage:
+    """Return the storage at a folder or a url as s3://bucket/path. Raises ConfigError where it is unreachable."""
+    place = str(place)
+    if "://" not in place:
+        return FolderStorage(Path(place))
     parts = urlsplit(place)
     name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
     if parts.scheme not in _SCHEMES:

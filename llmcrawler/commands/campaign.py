@@ -56,7 +56,7 @@ class Command(Offline, ScrapyCommand):
             raise wrong_usage(f"name a list and a folder: {how}")
 
     def _crawl(self, sites: Path, opts: argparse.Namespace) -> None:
-        from llmcrawler.campaigns.campaign_storage import CampaignStorage
+        from llmcrawler.campaigns.campaign_storage import storage_at
         from llmcrawler.campaigns.sites_file import read_sites
         from llmcrawler.campaigns.stored_campaign import work_folder
         from llmcrawler.core.reporting import ExitStatus
@@ -67,7 +67,7 @@ class Command(Offline, ScrapyCommand):
             rows = read_sites(sites, _pairs("-a", opts.spargs), self._check)
             if "://" not in opts.output:
                 opts.output = str(Path(opts.output).absolute())
-            storage = CampaignStorage.at(opts.output)
+            storage = storage_at(opts.output)
             # What all machines of a cluster reach may be no disk for SQLite's files.
             default = work_folder(opts.output) if opts.ray or "://" in opts.output else Path(opts.output)
             folder = Path(opts.work) if opts.work else default
@@ -167,12 +167,12 @@ class Command(Offline, ScrapyCommand):
         """Show how far it is: on a terminal, while it runs, again and again."""
         from llmcrawler import __version__
         from llmcrawler.campaigns.campaign_status import campaign_tables, campaign_view
-        from llmcrawler.campaigns.campaign_storage import CampaignStorage
+        from llmcrawler.campaigns.campaign_storage import storage_at
         from llmcrawler.campaigns.stored_campaign import status_at
         from llmcrawler.core.reporting.html.render import render
 
         with config_errors_as_usage():
-            storage = CampaignStorage.at(place)
+            storage = storage_at(place)
             status = status_at(storage, time.time())
             if opts.html:
                 try:

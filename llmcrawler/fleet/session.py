@@ -248,7 +248,7 @@ class DistributedSession:
         await self.connection.run("widen", url)
 
     async def inherit(self, gone: Iterable[str]) -> list[dict[str, Any]]:
-        """Take over workers that are gone; return their lines that no feed has. Finished sites of theirs become ours."""
+        """Take over workers that are gone; return their lines that no feed has. Their finished sites become ours."""
         packed: list[bytes] = []
         for name in gone:
             found = await self.connection.run("inherit", self.worker, name, self.rules.lease_seconds)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.campaign_storage import CampaignStorage, storage_at
 from tests.servers.s3_server import ENVIRONMENT, S3Server
 
 
@@ -23,7 +23,7 @@ def s3_server() -> Iterator[S3Server]:
 def storage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CampaignStorage:
     """An empty one."""
     if request.param == "folder":
-        return CampaignStorage.at(tmp_path / "storage")
+        return storage_at(tmp_path / "storage")
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    return CampaignStorage.at(request.getfixturevalue("s3_server").place(f"kept/{tmp_path.name}"))
+    return storage_at(request.getfixturevalue("s3_server").place(f"kept/{tmp_path.name}"))

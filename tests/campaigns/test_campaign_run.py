@@ -14,7 +14,7 @@ from llmcrawler.campaigns import campaign_run, machine_crawls
 from llmcrawler.campaigns.campaign_file import CampaignFile
 from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun, prepare
 from llmcrawler.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
-from llmcrawler.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.campaign_storage import storage_at
 from llmcrawler.campaigns.machine_crawls import BundleCrawls, Ended
 from llmcrawler.campaigns.site_lines import file_of
 from llmcrawler.campaigns.sites_file import SiteRow, make_bundles
@@ -79,7 +79,7 @@ def campaign(tmp_path):
                 file.set_value("form", "jsonl")
                 file.add(make_bundles(rows, addresses or {}, 2, most_sites), addresses or {})
             rules = CampaignRules(retries=retries, retry_seconds=0.001)
-            crawls = BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl")
+            crawls = BundleCrawls(tmp_path, storage_at(tmp_path), place, "jsonl")
             assert CampaignRun(tmp_path, file, crawls, rules, told.append).run()
         assert json.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))["is_over"]
         return campaign_status(tmp_path)
@@ -149,7 +149,7 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
         assert not CampaignRun(
-            tmp_path, file, BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl"), CampaignRules(), print
+            tmp_path, file, BundleCrawls(tmp_path, storage_at(tmp_path), place, "jsonl"), CampaignRules(), print
         ).run()
     assert place.began == [1]
     assert place.told[0] == "stop"
@@ -164,7 +164,7 @@ def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monk
         raise OSError("the disk is full")
 
     place: Any = Place({2: deque([3])})
-    crawls = BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl")
+    crawls = BundleCrawls(tmp_path, storage_at(tmp_path), place, "jsonl")
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
         monkeypatch.setattr(machine_crawls, what, full)
@@ -202,7 +202,7 @@ def test_a_file_that_is_none_of_ours_is_left_as_it_is(tmp_path):
 
 
 def test_a_bundle_whose_saved_job_is_damaged_fails_with_the_cure_and_keeps_its_earlier_lines(tmp_path):
-    storage, work = CampaignStorage.at(tmp_path / "storage"), tmp_path / "work"
+    storage, work = storage_at(tmp_path / "storage"), tmp_path / "work"
     work.mkdir()
     lines = file_of("a.example", "jsonl")
     storage.write(lines, b"of the last round")
@@ -220,7 +220,7 @@ def test_a_bundle_whose_saved_job_is_damaged_fails_with_the_cure_and_keeps_its_e
 
 
 def test_a_bundle_whose_storage_does_not_answer_is_tried_again(tmp_path, monkeypatch):
-    storage, work = CampaignStorage.at(tmp_path / "storage"), tmp_path / "work"
+    storage, work = storage_at(tmp_path / "storage"), tmp_path / "work"
     work.mkdir()
     reads = iter([OSError("no network"), None])
     read = type(storage).read

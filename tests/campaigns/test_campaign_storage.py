@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.campaigns.campaign_status import bundle_folder, bundle_log
-from llmcrawler.campaigns.campaign_storage import CampaignStorage, JobKeeper, restore_job, save_job
+from llmcrawler.campaigns.campaign_storage import JobKeeper, restore_job, save_job, storage_at
 from llmcrawler.core.storage import open_job_file, read_value, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE, lock_folder
 from llmcrawler.core.storage.job_status import job_status, open_snapshot
@@ -91,7 +91,7 @@ def test_it_can_be_pickled(storage):
 
 
 def test_a_file_that_lies_there_is_not_copied_onto_itself(tmp_path):
-    storage = CampaignStorage.at(tmp_path)
+    storage = storage_at(tmp_path)
     file = tmp_path / "manifest.json"
     file.write_bytes(b"{}")
     before = file.stat()
@@ -118,20 +118,20 @@ def test_a_place_that_cannot_be_is_refused_with_the_cure(s3_server, monkeypatch)
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=r"s3://nowhere/campaign: there is no bucket nowhere: make it"):
-        CampaignStorage.at(s3_server.place("campaign", "nowhere"))
+        storage_at(s3_server.place("campaign", "nowhere"))
     with pytest.raises(ConfigError, match="name a path in the bucket too"):
-        CampaignStorage.at(s3_server.place(""))
+        storage_at(s3_server.place(""))
     with pytest.raises(ConfigError, match="Unexpected query parameter"):
-        CampaignStorage.at(s3_server.place("campaign") + "&regoin=x")
+        storage_at(s3_server.place("campaign") + "&regoin=x")
     with pytest.raises(ConfigError, match="in a folder, or at s3://BUCKET/PATH") as refused:
-        CampaignStorage.at("hdfs://user:secret@host/path?token=secret")
+        storage_at("hdfs://user:secret@host/path?token=secret")
     assert "secret" not in str(refused.value)
 
 
 def test_without_pyarrow_a_bucket_is_refused_with_the_cure(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match="pip install"):
-        CampaignStorage.at("s3://bucket/campaign")
+        storage_at("s3://bucket/campaign")
 
 
 MORE = (*PAGES, Made("https://a.example/more", {"fetch": "success"}))
@@ -262,7 +262,7 @@ def test_saving_takes_a_tenth_of_the_time_and_no_job_more_than_once_in_half_a_mi
     tmp_path, monkeypatch, jobs, seconds
 ):
     clock, spent, saved = Clock(), 0.0, {number: [0.0] for number in range(jobs)}
-    keeper = JobKeeper(tmp_path, CampaignStorage.at(tmp_path / "storage"), 30.0, print, clock)
+    keeper = JobKeeper(tmp_path, storage_at(tmp_path / "storage"), 30.0, print, clock)
 
     def save(_self, number):
         nonlocal spent

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.campaigns.campaign_file import SiteOutcome
-from llmcrawler.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.campaign_storage import storage_at
 from llmcrawler.campaigns.site_lines import file_of, take_lines
 from llmcrawler.campaigns.sites_file import Bundle, SiteRow
 from llmcrawler.core.frontier import SqliteFrontier, UrlTask
@@ -55,7 +55,7 @@ async def make_job(folder: Path, lines: list[dict[str, Any]], queued: tuple[str,
 
 def taken(tmp_path: Path, failure: str = "", max_pages: int = 3) -> dict[str, SiteOutcome]:
     bundle = replace(BUNDLE, max_pages=max_pages)
-    storage = CampaignStorage.at(tmp_path)
+    storage = storage_at(tmp_path)
     outcomes = take_lines(tmp_path / "job", bundle, tmp_path, storage, form="jsonl", failure=failure)
     return {one.name: one for one in outcomes}
 

@@ -12,7 +12,7 @@ import pytest
 from llmcrawler.campaigns import stored_campaign
 from llmcrawler.campaigns.campaign_file import CampaignFile
 from llmcrawler.campaigns.campaign_status import lock_campaign, write_manifest
-from llmcrawler.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.campaign_storage import CampaignStorage, storage_at
 from llmcrawler.campaigns.sites_file import SiteRow, make_bundles
 from llmcrawler.campaigns.stored_campaign import StoredCampaign, read_owner, status_at, work_folder
 from llmcrawler.errors import ConfigError, JobBusy
@@ -185,7 +185,7 @@ def test_a_folder_that_is_not_this_campaigns_is_refused(machine, storage, tmp_pa
     here = machine("here")
     with here.drive():
         here.note("a.example")
-    elsewhere = Machine(tmp_path / "here", CampaignStorage.at(tmp_path / "elsewhere"))
+    elsewhere = Machine(tmp_path / "here", storage_at(tmp_path / "elsewhere"))
     with pytest.raises(ConfigError, match=r"is the work folder of .*: name another folder with --work"):
         elsewhere.drive().__enter__()
     own = machine("own")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from llmcrawler.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.campaigns.campaign_storage import CampaignStorage, storage_at
 from tests.e2e.crawling import TIMEOUT_SECONDS
 from tests.e2e.test_campaign import Campaign, children_of, look_for, place_of
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
@@ -64,7 +64,7 @@ def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server):
         settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 3, "CAMPAIGN_SAVE_SECONDS": 0.1},
         elsewhere=server.place("shops"),
     )
-    storage = CampaignStorage.at(campaign.place)
+    storage = storage_at(campaign.place)
 
     def is_in_the_middle() -> bool:
         """Some sites are over, and another's job was saved while it is crawled."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.campaigns.campaign_status import campaign_status
-from llmcrawler.campaigns.campaign_storage import CampaignStorage, restore_job
+from llmcrawler.campaigns.campaign_storage import restore_job, storage_at
 from llmcrawler.core.storage import State
 from llmcrawler.core.storage.job_status import open_snapshot
 from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of, wait_for
@@ -107,7 +107,7 @@ def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goe
 
 def test_what_a_machine_that_dies_has_crawled_goes_on_elsewhere_without_loss(tmp_path, cluster):
     campaign = campaign_on(cluster, tmp_path)
-    storage = CampaignStorage.at(campaign.out)
+    storage = storage_at(campaign.out)
     node = cluster.add_node(**SMALL)
     machine = tmp_path / "work" / "machines" / node.node_id
     found: dict[int, set[tuple[str, str]]] = {}

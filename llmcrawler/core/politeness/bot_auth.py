@@ -112,7 +112,7 @@ def directory_of(keys: Iterable[BotKey]) -> bytes:
 
 
 def directory_headers(keys: Sequence[BotKey], authority: str, *, created: int, days: int) -> dict[str, str]:
-    """Return the headers of the directory, signed by each key for `authority` and so many days; Cloudflare asks for it."""
+    """Return the headers of the directory, signed by each key for `authority`, as Cloudflare asks for."""
     digest = f"sha-256=:{base64.b64encode(sha256(directory_of(keys)).digest()).decode()}:"
     covered = {'"@authority";req': authority, '"content-digest"': digest}
     signed = [

@@ -102,7 +102,7 @@ class ProxyPool:
     def take(
         self, tried: Sequence[str] = (), countries: Sequence[str] = (), session: str | None = None
     ) -> AssignedProxy | None:
-        """Return a proxy for a request that `tried` others, None while all cool down. Raises NoProxy when none is left."""
+        """Return a proxy for a request that `tried` others, None while all cool down. Raises NoProxy."""
         now = self._clock()
         awake = [record for record in self._alive(countries) if record.cools_down_until <= now]
         if not awake:
@@ -148,7 +148,7 @@ class ProxyPool:
         self._fault(record, kind)
 
     def suspect(self, label: str, kind: str, suspects: Sequence[str] = ()) -> bool:
-        """Note that the proxy or the page is at fault, after earlier `suspects`; return whether to try another proxy."""
+        """Note that the proxy or the page is at fault, after earlier `suspects`; return whether to try another one."""
         record = self._records[label]
         record.failures[kind] += 1
         record.suspected_of = kind

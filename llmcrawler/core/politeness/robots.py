@@ -32,7 +32,7 @@ def canonical(octets: bytes) -> bytes:
 
 
 def path_of(url: str) -> bytes:
-    """Return path and query in the canonical spelling. "*" and "$" stand for themselves, so they are escaped (2.2.3)."""
+    """Return path and query in the canonical spelling. "*" and "$", which mean themselves, are escaped (2.2.3)."""
     match = _URL.match(url)
     path = match[1] if match is not None else url.partition("#")[0]
     octets = path.encode("utf-8", "surrogatepass")

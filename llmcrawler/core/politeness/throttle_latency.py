@@ -199,5 +199,5 @@ class LatencyWatch:
 
     @property
     def _spread(self) -> float:
-        """Return the standard deviation around a drifting mean, from steps between neighbours (J. von Neumann, 1941)."""
+        """Return the deviation around a drifting mean, from steps between neighbours (J. von Neumann, 1941)."""
         return max(_LEAST_SPREAD, self._mean_step * math.sqrt(math.pi) / 2)
