@@ -54,7 +54,7 @@ def work_folder(place: str) -> Path:
 
 @dataclass
 class StoredCampaign:
-    """A campaign that this process drives, with its lock held. `on_loss` is called, on a thread, if another takes it."""
+    """A campaign that this process drives, with its lock held. `on_loss` is called on a thread if another takes it."""
 
     work: Path
     storage: CampaignStorage
