@@ -24,11 +24,11 @@ class Politeness:
         for name in ("DOWNLOADER", "AUTOTHROTTLE_ENABLED", "AUTOTHROTTLE_START_DELAY", "ROBOTSTXT_PARSER"):
             settings.set(name, getattr(ours, name), "addon")
         _add(settings, "EXTENSIONS", "llmcrawler.extensions.throttle.AdaptiveThrottle")
-        _switch_off(settings, "EXTENSIONS", "scrapy.extensions.throttle.AutoThrottle")
-        _switch_off(settings, "DOWNLOADER_MIDDLEWARES", "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware")
+        settings["EXTENSIONS"].set("scrapy.extensions.throttle.AutoThrottle", None, "addon")
         _add(
             settings,
             "DOWNLOADER_MIDDLEWARES",
+            "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware",  # which is off
             "llmcrawler.middlewares.backoff.GivenUpMiddleware",
             "llmcrawler.middlewares.robots_txt.RobotsMiddleware",
             "llmcrawler.middlewares.backoff.BackoffMiddleware",
@@ -91,7 +91,3 @@ def _share_the_parts(settings: BaseSettings) -> None:
 def _add(settings: BaseSettings, name: str, *paths: str) -> None:
     for path in paths:
         settings[name].set(path, getattr(ours, name)[path], "addon")
-
-
-def _switch_off(settings: BaseSettings, name: str, path: str) -> None:
-    settings[name].set(path, None, "addon")
