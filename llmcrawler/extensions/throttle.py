@@ -180,7 +180,9 @@ class AdaptiveThrottle:
         elapsed, at_start, at_end = _since_start(request, slot)
         latency = request.meta.get(LATENCY)
         if response.status in OVERLOAD_STATUSES:
-            decision = policy.refused(str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
+            header, date = ((response.headers.get(name) or b"").decode("latin-1") for name in ("Retry-After", "Date"))
+            wait = retry_after_seconds(header, http_date(date) or datetime.now(UTC))
+            decision = policy.refused(str(response.status), wait, elapsed, max(at_start, at_end))
         elif response.status in _GATEWAY_STATUSES and not request.meta.get("proxy"):
             decision = policy.failed(f"http {response.status}", elapsed)
         elif response.status >= 500:
@@ -300,12 +302,6 @@ def _since_start(request: Request, slot: Any) -> tuple[float | None, int, int]:
     context = context_of(request)
     elapsed = None if context.started is None else monotonic() - context.started
     return elapsed, context.in_flight, 1 if slot is None else max(len(slot.transferring), 1)
-
-
-def _retry_after(response: Response) -> float | None:
-    header, date = (response.headers.get(name) for name in ("Retry-After", "Date"))
-    now = http_date(None if date is None else date.decode("latin-1")) or datetime.now(UTC)
-    return retry_after_seconds(None if header is None else header.decode("latin-1"), now)
 
 
 def rules_of(crawler: Crawler) -> ThrottleRules:

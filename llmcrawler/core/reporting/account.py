@@ -291,7 +291,14 @@ class CrawlAccount:
                 if _key(self.filled, (page_type, name), None) is not None:
                     self.filled[page_type, name] += is_filled
         group = self._add_to_group(line, url, site, page_type)
-        kind = self._add_error(url, error) if isinstance(error, dict) else ""
+        kind = ""
+        if isinstance(error, dict):
+            key = _key(self.errors, (short(error.get("stage")), short(error.get("kind"))), ("…", "…"))
+            kind, of_kind = "/".join(key), self.errors.setdefault(key, ErrorKind())
+            of_kind.pages += 1
+            if len(of_kind.examples) < _EXAMPLES:
+                # Cut here: a message may be as long as a page.
+                of_kind.examples.append((url[:_MAX_CHARS], plain(str(error.get("message") or "")[:_MAX_CHARS])))
         return CountedLine(url, origin, site, path, page_type, group.template, kind)
 
     def _add_to_group(self, line: Mapping[str, Any], url: str, site: str, page_type: str) -> TemplatePages:
@@ -316,15 +323,6 @@ class CrawlAccount:
                     if name not in group.values:
                         group.values[name] = str(shown_value(value, _VALUE_CHARS))
         return group
-
-    def _add_error(self, url: str, error: Mapping[str, Any]) -> str:
-        key = _key(self.errors, (short(error.get("stage")), short(error.get("kind"))), ("…", "…"))
-        kind = self.errors.setdefault(key, ErrorKind())
-        kind.pages += 1
-        if len(kind.examples) < _EXAMPLES:
-            # Cut here: a message may be as long as a page.
-            kind.examples.append((url[:_MAX_CHARS], plain(str(error.get("message") or "")[:_MAX_CHARS])))
-        return "/".join(key)
 
 
 def _key(kept: Collection[Any], key: Any, rest: Any) -> Any:
@@ -405,7 +403,7 @@ def plan_rows(  # noqa: PLR0913 - the figures of a plan
 
 
 def job_plan_rows(status: JobStatus, calls: int | None = None, tokens: int | None = None) -> list[tuple[str, str, str]]:
-    """Return plan_rows of a job; nothing without a plan. The status has calls and tokens of the last refresh only."""
+    """Return plan_rows of a job; nothing without a plan. The status has calls and tokens since the last refresh."""
     if status.plan is None:
         return []
     return plan_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -240,7 +241,10 @@ class Digest(CrawlAccount):
                 some.append((counted.url, _text(item.get("title") or "")))
         self.rights.add(item, counted.url, counted.origin)
         if self._with_times:
-            self._add_time(item)
+            latency, is_error = item.get("latency_seconds"), item.get("error") is not None
+            with suppress(ValueError, OverflowError):
+                moment = datetime.fromisoformat(str(item.get("fetched_at"))).timestamp()
+                self.timed.append((moment, latency if isinstance(latency, int | float) else None, is_error))
         row = self.rows.add(item, counted)
         if isinstance(item.get("record"), dict):
             self.record_rows.add(row, counted.page_type, item["record"], str(item.get("title") or ""))
@@ -255,15 +259,6 @@ class Digest(CrawlAccount):
                 self.paths[key] += 1
                 return
         self.paths["…", (), counted.page_type] += 1
-
-    def _add_time(self, item: FeedItem) -> None:
-        try:
-            moment = datetime.fromisoformat(str(item.get("fetched_at"))).timestamp()
-        except (ValueError, OverflowError):
-            return
-        latency = item.get("latency_seconds")
-        is_error = item.get("error") is not None
-        self.timed.append((moment, latency if isinstance(latency, int | float) else None, is_error))
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, NamedTuple, cast
@@ -335,6 +335,14 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
         }
         for name, pages in by_template.items()
     ]
+    notes = []
+    if not sample.is_whole:
+        notes.append("page types are told by structured data and rules of thumb; the model may call some otherwise")
+    if unseen := sum(one.known for one in strata if not one.pages):
+        how = "no page of that shape was fetched: a larger --sample says more of them"
+        notes.append(f"of {unseen:,} known urls {how}")
+    if terms.batches is not None and terms.price is None:
+        notes.append("the price of the model is not known: set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT")
     return {
         "url": url,
         "max_pages": terms.max_pages,
@@ -356,7 +364,7 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
             "tokens": ranges["tokens"].rounded(),
             "cost_usd": None if terms.price is None else ranges["cost_usd"].rounded(5),
         },
-        "notes": list(_notes(sample, strata, terms)),
+        "notes": notes,
     }
 
 
@@ -375,16 +383,6 @@ def _by_template(came: Iterable[SampledPage]) -> dict[str, list[SampledPage]]:
     for page in came:
         pages[page.template].append(page)
     return pages
-
-
-def _notes(sample: SiteSample, strata: Iterable[Stratum], terms: CrawlTerms) -> Iterator[str]:
-    if not sample.is_whole:
-        yield "page types are told by structured data and rules of thumb; the model may call some otherwise"
-    unseen = sum(one.known for one in strata if not one.pages)
-    if unseen:
-        yield f"of {unseen:,} known urls no page of that shape was fetched: a larger --sample says more of them"
-    if terms.batches is not None and terms.price is None:
-        yield "the price of the model is not known: set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT"
 
 
 def retyped_items(sample: SiteSample, weak_types: Collection[str]) -> SiteSample:
