@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -62,9 +62,10 @@ class _LearnedSite:
 
 
 class LearnedSites:
-    """What was learned, by site. `judged_again` counts pages unlike their lines; `problems` are told in the report."""
+    """What was learned, by site. `judged_again` counts pages unlike their lines; `html_of` gives a stored page."""
 
     def __init__(self) -> None:
+        self.html_of: Callable[[str], str | None] = lambda _url: None
         self._sites: dict[str, _LearnedSite] = {}
         self.judged_again = 0
         self.problems: list[str] = []
@@ -83,18 +84,16 @@ class LearnedSites:
         """Return the entries of all templates, each with its `site`."""
         return [{**one, "site": name} for name, site in self._sites.items() for one in site.entries.values()]
 
-    def now(self, item: FeedItem, html: Callable[[], str | None]) -> FeedItem:
-        """Return a page's line with its template of now; a page type and record that came from the template follow it.
-        `html` gives the stored page, if it is kept.
-        """
+    def now(self, item: FeedItem) -> FeedItem:
+        """Return a page's line with its template of now; a page type and record that came from the template follow."""
         template, page_type, record, url = item.get("template"), item.get("page_type"), item.get("record"), _url(item)
         site = self._site(url)
         if site is None or not isinstance(template, str):
             return item
-        now = self._template_now(site, url, template, html)
+        now = self._template_now(site, url, template)
         judged = site.entries.get(now, {}).get("page_type")
         if judged is not None and judged != page_type and item.get("decided_by") == "template":
-            page_type, record = judged, self._record(item, now, str(judged), html)
+            page_type, record = judged, self._record(item, now, str(judged))
         if (now, page_type) == (template, item.get("page_type")):
             return item
         self.judged_again += 1
@@ -125,20 +124,20 @@ class LearnedSites:
                 self.problems.append(problem)
         return site
 
-    def _template_now(self, site: _LearnedSite, url: str, template: str, html: Callable[[], str | None]) -> str:
+    def _template_now(self, site: _LearnedSite, url: str, template: str) -> str:
         if site.grouper is None:
             return site.aliases.get(template, template)
         now = site.grouper.template_now(url, template)
         if now is None and self._left > 0:
             self._left -= 1
-            text = html()
+            text = self.html_of(url)
             if text is not None and is_readable(text):
                 page = content.read_page(text, url)
                 now = site.grouper.match(url, page.features, title=page.title)
         return now or site.grouper.resolve(template)
 
-    def _record(self, item: FeedItem, template: str, page_type: str, html: Callable[[], str | None]) -> Any:
-        variants, text = self.variants(_url(item), template, page_type), html()
+    def _record(self, item: FeedItem, template: str, page_type: str) -> Any:
+        variants, text = self.variants(_url(item), template, page_type), self.html_of(_url(item))
         if not variants and item.get("record_by") == BY_STRUCTURED_DATA and page_type in RecordTypes():
             return item.get("record")
         if variants and text is not None and is_readable(text):
@@ -222,7 +221,8 @@ def _open_job(folder: Path, now: float) -> Iterator[ReportSource]:
                 return None
             return content.decode_page(body.body, body.header("content-type"))
 
-        items = (learned.now(item, partial(html_of, _url(item))) for item in _job_items(connection))
+        learned.html_of = html_of
+        items = map(learned.now, _job_items(connection))
         yield ReportSource(str(folder), items, learned, html_of, status, runs, learned.problems)
 
 
@@ -262,8 +262,7 @@ def _open_feeds(path: Path) -> Iterator[ReportSource]:
     for feed in feeds:
         with _open_feed(feed) as file:
             _add_templates(learned, file)
-    lines = _feed_lines(feeds, may_be_empty=bool(learned.templates))
-    items = (learned.now(item, lambda: None) for item in lines)
+    items = map(learned.now, _feed_lines(feeds, may_be_empty=bool(learned.templates)))
     yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
 
 
