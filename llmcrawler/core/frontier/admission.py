@@ -103,11 +103,7 @@ class Admission:
         self._recent = RecentStrings(_MAX_RECENT_LINKS)
 
     def admit(
-        self,
-        links: Iterable[str],
-        depth: int,
-        referer: str | None,
-        group_of: Callable[[str, str], str] = ungrouped,
+        self, links: Iterable[str], depth: int, referer: str | None, group_of: Callable[[str, str], str] = ungrouped
     ) -> list[UrlTask]:
         """Return the links worth fetching, in document order. Strings that were met lately are skipped. `group_of` gets
         the link as it was given and its normalised url.

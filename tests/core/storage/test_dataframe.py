@@ -11,18 +11,7 @@ from llmcrawler.core.storage import open_job_file
 from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.core.storage.job_status import _ROWS_AT_ONCE
 from llmcrawler.errors import ConfigError
-from tests.crawl.jobs import (
-    CLASSIFY_FAILED,
-    FINE,
-    GONE,
-    PAGES,
-    QUEUED,
-    STARTED,
-    TARGET,
-    as_json,
-    make_job,
-    task,
-)
+from tests.crawl.jobs import CLASSIFY_FAILED, FINE, GONE, PAGES, QUEUED, STARTED, TARGET, as_json, make_job, task
 from tests.crawl.jobs import with_frontier as with_frontier_of
 
 STAGES = ["fetch", "content", "classify", "record"]

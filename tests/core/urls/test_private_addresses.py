@@ -19,10 +19,7 @@ PRIVATE_HOSTS = """
 """
 
 
-@pytest.mark.parametrize(
-    "address",
-    PRIVATE_ADDRESSES.split(),
-)
+@pytest.mark.parametrize("address", PRIVATE_ADDRESSES.split())
 def test_addresses_that_are_not_public(address):
     assert is_private_address(address)
 
@@ -32,10 +29,7 @@ def test_public_addresses(address):
     assert not is_private_address(address)
 
 
-@pytest.mark.parametrize(
-    "host",
-    PRIVATE_HOSTS.split(),
-)
+@pytest.mark.parametrize("host", PRIVATE_HOSTS.split())
 def test_hosts_that_are_private_by_name(host):
     assert is_private_host(host)
 

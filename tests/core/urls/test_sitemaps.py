@@ -19,11 +19,7 @@ URLSET = (
     b"<loc> http://h.example/a?x=1&amp;y=2 </loc><lastmod>2024-05-01</lastmod></url>"
     b"<url><loc><![CDATA[http://h.example/b]]></loc></url><!-- c --><url></url></urlset>"
 )
-URLS = (
-    Listed("http://h.example/a?x=1&y=2", "2024-05-01"),
-    Listed("http://h.example/b"),
-    Listed("http://h.example/de"),
-)
+URLS = (Listed("http://h.example/a?x=1&y=2", "2024-05-01"), Listed("http://h.example/b"), Listed("http://h.example/de"))
 
 
 def urls_of(body: bytes) -> list[str]:
@@ -235,13 +231,7 @@ def test_what_another_process_reads_is_packed_and_says_the_same():
 
 @pytest.mark.parametrize(
     ("lengths", "turns"),
-    [
-        ([], []),
-        ([60] * 150, [150]),
-        ([20] * 450, [200, 200, 50]),
-        ([2000] * 13, [6, 6, 1]),
-        ([100_000, 10], [1, 1]),
-    ],
+    [([], []), ([60] * 150, [150]), ([20] * 450, [200, 200, 50]), ([2000] * 13, [6, 6, 1]), ([100_000, 10], [1, 1])],
 )
 def test_links_come_in_turns_of_bounded_work(lengths, turns):
     links = ["x" * length for length in lengths]

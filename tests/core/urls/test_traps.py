@@ -148,10 +148,7 @@ TRAPS = {
         lambda: [f"/shop/{code(n)}/{page}" for n in range(1500) for page in SITE],
         8 * len(SITE),
     ),
-    "sessions in the path, a new one for each link": (
-        lambda: [f"/x/{code(n)}/{SITE[n % 3]}" for n in range(1500)],
-        50,
-    ),
+    "sessions in the path, a new one for each link": (lambda: [f"/x/{code(n)}/{SITE[n % 3]}" for n in range(1500)], 50),
     "sessions before the path": (lambda: [f"/{code(n)}/{page}" for n in range(1500) for page in SITE[:5]], 50),
     "uuids of sessions": (lambda: [f"/session_id/{uuid(n)}/{page}" for n in range(500) for page in SITE], 40),
     "sessions of ASP.NET": (lambda: [f"/(S({code(n)[:6]}))/{page}" for n in range(500) for page in SITE], 40),

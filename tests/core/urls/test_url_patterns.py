@@ -136,13 +136,7 @@ def test_other_pages_have_keys_of_their_own(url: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "expected"),
-    [
-        ("/printer.php?id=5", True),
-        ("/a/amp/", True),
-        ("/a?print", True),
-        ("/amplifier", False),
-        ("/sprint", False),
-    ],
+    [("/printer.php?id=5", True), ("/a/amp/", True), ("/a?print", True), ("/amplifier", False), ("/sprint", False)],
 )
 def test_a_url_may_say_that_it_is_a_view(path: str, expected: bool) -> None:
     assert names_variant(HOME + path) is expected
