@@ -6,7 +6,6 @@ from llmcrawler.core.frontier.admission import (
     Admission,
     MapAdmission,
     MapRules,
-    ungrouped,
 )
 from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
 from llmcrawler.core.frontier.link_scorer import LinkScorer

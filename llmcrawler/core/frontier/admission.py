@@ -45,44 +45,36 @@ class RecentStrings:
         self._most = most
         self._slots = 1 << (most * _SLOTS_PER_HASH - 1).bit_length()
         self._recent = self._before = array("q", bytes(8))  # an empty one; the first page makes a real one
-        self._mask = 0
         self._count = most
 
     def __contains__(self, text: str) -> bool:
         key = hash(text) & _BITS or 1
-        return _has(self._recent, key) or _has(self._before, key)
+        return any(table[_slot(table, key)] for table in (self._recent, self._before))
 
     def add(self, text: str) -> None:
         if self._count >= self._most:
             self._before, self._recent = self._recent, array("q", bytes(8 * self._slots))
-            self._mask, self._count = self._slots - 1, 0
-        key, table, mask = hash(text) & _BITS or 1, self._recent, self._mask
-        at = key & mask
-        while table[at] and table[at] != key:
-            at = (at + 1) & mask
-        self._count += not table[at]
-        table[at] = key
+            self._count = 0
+        key = hash(text) & _BITS or 1
+        at = _slot(self._recent, key)
+        self._count += not self._recent[at]
+        self._recent[at] = key
 
 
-def _has(table: array[int], key: int) -> bool:
+def _slot(table: array[int], key: int) -> int:
+    """Return where the key is, or else the free slot where it belongs."""
     mask = len(table) - 1
     at = key & mask
-    while found := table[at]:
-        if found == key:
-            return True
+    while table[at] and table[at] != key:
         at = (at + 1) & mask
-    return False
+    return at
 
 
 _MAX_RECENT_LINKS = 200_000
 _MAX_FAMILIES = 50_000
+GroupOf = Callable[[str, str], str]
 # A shorter way to the same url may be found later, or one that is not from outside.
 _MAY_CHANGE = frozenset({UrlRefusalKind.TOO_DEEP, UrlRefusalKind.PRIVATE_HOST})
-
-
-def ungrouped(_link: str, _url: str) -> str:
-    """Put every url into the group without a name."""
-    return ""
 
 
 class Admission:
@@ -103,7 +95,7 @@ class Admission:
         self._recent = RecentStrings(_MAX_RECENT_LINKS)
 
     def admit(
-        self, links: Iterable[str], depth: int, referer: str | None, group_of: Callable[[str, str], str] = ungrouped
+        self, links: Iterable[str], depth: int, referer: str | None, group_of: GroupOf | None = None
     ) -> list[UrlTask]:
         """Return the links worth fetching, in document order. Strings that were met lately are skipped. `group_of` gets
         the link as it was given and its normalised url.
@@ -119,13 +111,13 @@ class Admission:
                 self.refused[UrlRefusalKind.MALFORMED] += 1
             elif (key := dedup_key(url)) not in self._recent or key == link:
                 reason = self._reason_to_refuse(url, depth)
-                if reason is None and referer is not None and not url.startswith(home):
-                    reason = self._reason_by_address(url, referer)
+                if reason is None and self._addresses is not None and not url.startswith(home):
+                    reason = self._addresses.reason_to_refuse(url, referer)
                 if reason is None or reason.kind not in _MAY_CHANGE:
                     self._recent.add(link)
                     self._recent.add(key)
                 if reason is None:
-                    tasks.append(self._task(url, depth, referer, group_of(link, url)))
+                    tasks.append(self._task(url, depth, referer, "" if group_of is None else group_of(link, url)))
                 else:
                     self.refused[reason.kind] += 1
         return tasks
@@ -137,9 +129,7 @@ class Admission:
             self._task(url, 0, None)
 
     def given(self, urls: Iterable[str]) -> list[UrlTask]:
-        """Return tasks for the user's own urls, which pass without a check and go out in their order, before all
-        links.
-        """
+        """Return tasks for the user's own urls, which pass without a check, in their order and before all links."""
         return [UrlTask(url, urlsplit(url).netloc) for url in urls]
 
     def _reason_to_refuse(self, url: str, depth: int) -> UrlRefusal | None:
@@ -148,18 +138,13 @@ class Admission:
             refusal = UrlRefusal(UrlRefusalKind.TRAP, trap.removeprefix("trap: "))
         return refusal
 
-    def _reason_by_address(self, url: str, referer: str | None) -> UrlRefusal | None:
-        """Refuse a private start that another place leads to; the scope keeps out all other private hosts."""
-        return None if self._addresses is None else self._addresses.reason_to_refuse(url, referer)
-
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:
-        host = urlsplit(url).netloc
         family = coarse_pattern(url)
         if family not in self._family_counts and len(self._family_counts) >= _MAX_FAMILIES:
             del self._family_counts[next(iter(self._family_counts))]
         earlier = self._family_counts.get(family, 0)
         self._family_counts[family] = earlier + 1
-        return UrlTask(url, host, depth, referer, earlier.bit_length(), group)
+        return UrlTask(url, urlsplit(url).netloc, depth, referer, earlier.bit_length(), group)
 
 
 # Priorities. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list
@@ -224,10 +209,12 @@ class MapAdmission(Admission):
         led_from = None if source == CDX else address
         for entry in entries:
             url = normalise(entry.url) or normalise(entry.url, address)
-            reason = None if url is None else self._reason_to_refuse_listed(url, led_from)
             if url is None:
                 self.refused[UrlRefusalKind.MALFORMED] += 1
-            elif reason is not None and reason.kind is not UrlRefusalKind.NO_PAGE:
+                continue
+            by_address = None if self._addresses is None else self._addresses.reason_to_refuse(url, led_from)
+            reason = by_address or self.scope.reason_to_refuse(url, 1)
+            if reason is not None and reason.kind is not UrlRefusalKind.NO_PAGE:
                 self.refused[reason.kind] += 1
             elif self.matches(url):
                 key = hash(dedup_key(url))
@@ -240,23 +227,18 @@ class MapAdmission(Admission):
                 tasks.append(replace(task, priority=priority, found=found))
         return tasks
 
-    def _reason_to_refuse_listed(self, url: str, address: str | None) -> UrlRefusal | None:
-        return self._reason_by_address(url, address) or self.scope.reason_to_refuse(url, 1)
-
     def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:
         """Return tasks for a page's links, also for those that do not match but may lead to ones that do."""
-        found = UrlSource("link")
-        return [
-            replace(task, priority=self._priority_of_link(task), found=found)
-            for task in self.admit(links, depth, referer)
-        ]
-
-    def _priority_of_link(self, task: UrlTask) -> int:
-        if self._rules.max_depth is not None and task.depth >= self._rules.max_depth:
-            return LISTED_ONLY_PRIORITY
-        if hash(dedup_key(task.url)) in self._listed:
-            return TEST_PRIORITY + task.priority
-        return 1 + task.depth * _PRIORITIES_OF_DEPTH + task.priority
+        tasks, found = [], UrlSource("link")
+        for task in self.admit(links, depth, referer):
+            if self._rules.max_depth is not None and depth >= self._rules.max_depth:
+                priority = LISTED_ONLY_PRIORITY
+            elif hash(dedup_key(task.url)) in self._listed:
+                priority = TEST_PRIORITY + task.priority
+            else:
+                priority = 1 + depth * _PRIORITIES_OF_DEPTH + task.priority
+            tasks.append(replace(task, priority=priority, found=found))
+        return tasks
 
     def of_start(self, urls: Iterable[str]) -> list[UrlTask]:
         return [replace(task, found=UrlSource("start")) for task in self.given(urls)]
@@ -279,8 +261,8 @@ class MapAdmission(Admission):
             waiting = [task for task in tasks if self.matches(task.url)]
             while waiting and self.room > 0:
                 size = min(self.room, _AT_ONCE)
-                some, waiting = waiting[:size], waiting[size:]
-                new = await add(some)
+                new = await add(waiting[:size])
+                del waiting[:size]
                 self._count += new
                 count += new
             ways = [task for task in tasks if not self.matches(task.url)] if self._match is not None else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
@@ -106,7 +106,8 @@ class FocusedCrawl:
 
     def reach(self) -> int | None:
         """Return the worst priority that may be leased now; None: any."""
-        if self._max_records is not None and self.records + self._expected() >= self._max_records:
+        expected = sum(page.is_wanted if page.is_judged else page.index >= _GOOD for page in self._held.values())
+        if self._max_records is not None and self.records + expected >= self._max_records:
             return FIRST
         least = self._clock() - _PATIENCE_SECONDS
         young = [held for held in self._held.values() if held.since > least]
@@ -115,17 +116,13 @@ class FocusedCrawl:
             floor = max(floor, _GOOD)
         return None if floor <= 0 else round((1 - floor) * LEVELS)
 
-    def _expected(self) -> int:
-        """Estimate how many of the pages on their way will count."""
-        return sum(held.is_wanted if held.is_judged else held.index >= _GOOD for held in self._held.values())
-
 
 _FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
 
 
 def restore_link_scorer(connection: JobConnection, focused_crawl: FocusedCrawl) -> None:
-    """Train the link scorer on the pages of earlier runs, and count their records. Pages that run again are left out:
-    they will be counted then.
+    """Train the link scorer on the pages of earlier runs in the order in which they ended, and count their records.
+    Pages that run again are left out: they will be counted then.
     """
     scorer = focused_crawl.scorer
     for (name,) in connection.execute("SELECT name FROM groups ORDER BY id"):
@@ -136,30 +133,18 @@ def restore_link_scorer(connection: JobConnection, focused_crawl: FocusedCrawl) 
     )
     for group, page_type in verdicts:
         scorer.note_verdict(group, page_type)
-    for group, found in _links(connection):
-        scorer.note_links(group, found)
-    focused_crawl.records = sum(map(focused_crawl.is_record, _wanted_lines(connection, scorer.page_types)))
-
-
-def _links(connection: JobConnection) -> Iterator[tuple[str, list[str]]]:
-    """Yield, for each page that was read, its group and the groups of the links that were new on it, in the order in
-    which pages ended. A redirect's target has no entry of its own, so its links are left out.
-    """
-    rows = connection.execute(
+    # The new links of each page that was read. A redirect's target has no entry of its own, so its links are left out.
+    links = connection.execute(
         "SELECT p.seq, g.name, h.name FROM pages p JOIN urls u ON u.id = p.url"  # noqa: S608 - a constant is put in
         ' JOIN groups g ON g.id = u."group" LEFT JOIN referers r ON r.url = u.url'
         ' LEFT JOIN urls c ON c.referer = r.id LEFT JOIN groups h ON h.id = c."group"'
         f" WHERE {_FETCHED} AND p.error_stage IS NULL ORDER BY p.seq"
     )
-    for (_seq, group), found in groupby(rows, lambda row: row[:2]):
-        yield group, [child for _seq, _group, child in found if child is not None]
-
-
-def _wanted_lines(connection: JobConnection, page_types: frozenset[str]) -> Iterator[dict[str, Any]]:
-    marks = ",".join("?" * len(page_types))
-    rows = connection.execute(
-        f"SELECT line FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL AND page_type IN ({marks})",  # noqa: S608 - only question marks are put in
-        sorted(page_types),
+    for (_seq, group), rows in groupby(links, lambda row: row[:2]):
+        scorer.note_links(group, [child for _seq, _group, child in rows if child is not None])
+    lines = connection.execute(
+        "SELECT line FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL"
+        " AND page_type IN (SELECT value FROM json_each(?))",
+        (json.dumps(sorted(scorer.page_types)),),
     )
-    for (line,) in rows:
-        yield json.loads(unpack(line))
+    focused_crawl.records = sum(focused_crawl.is_record(json.loads(unpack(line))) for (line,) in lines)

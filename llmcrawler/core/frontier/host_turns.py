@@ -27,10 +27,10 @@ class HostTurns(Generic[Host, Group]):
         self._queues: dict[Host, list[tuple[int, Place, Group]]] = {}
         self._turns: list[tuple[int, Place, Host]] = []
         self._aside: set[Host] = set()
-
-    def head(self, host: Host, group: Group) -> Place | None:
-        """Return the place of a queue's first url; None where it is empty."""
-        return self._heads.get(host, {}).get(group)
+        # Of the present look:
+        self._room: Callable[[Host], int]
+        self._worst: int | None = None
+        self._left: dict[Host, int] = {}
 
     def hosts(self) -> list[Host]:
         """Return the hosts that have urls. May be called from another thread."""
@@ -47,7 +47,7 @@ class HostTurns(Generic[Host, Group]):
 
     def note(self, host: Host, group: Group, place: Place) -> None:
         """A url of a queue has this place, which may be before the first one's."""
-        head = self.head(host, group)
+        head = self._heads.get(host, {}).get(group)
         if head is None or place < head:
             self.put(host, group, place)
 
@@ -57,34 +57,37 @@ class HostTurns(Generic[Host, Group]):
             for host in self._hosts_of.get(group, ()):
                 self._push(host, group, self._heads[host][group])
 
-    def look(self, room: Callable[[Host], int], worst: int | None) -> Turns[Host, Group]:
-        """Begin to hand out urls; `room` tells how many of a host there may be at all in this look."""
+    def look(self, room: Callable[[Host], int], worst: int | None) -> None:
+        """Begin to hand out urls, none of a worse priority than `worst`; `room` tells how many of a host there may be
+        at all in this look.
+        """
+        self._room, self._worst, self._left = room, worst, {}
         for host in [host for host in self._aside if room(host) > 0]:
             self._aside.discard(host)
             self._push_host(host)
         if len(self._turns) > 64 + 4 * len(self._heads):  # most of them do not hold any more
             self._turns = [turn for host in self._heads if (turn := self._turn_of(host)) and host not in self._aside]
             heapify(self._turns)
-        return Turns(self, room, worst)
 
-    def next(self, worst: int | None) -> tuple[Host, Group] | None:
-        """Return the queue with the best url of those hosts that do not stand aside."""
+    def next(self) -> tuple[Host, Group, int] | None:
+        """Return the queue with the best url, and how many more of its host there may be; None: no more at all."""
         while self._turns:
-            turn = self._turns[0]
-            host = turn[2]
-            best = None if host in self._aside else self._turn_of(host)
-            if best != turn:
+            order, place, host = self._turns[0]
+            if host in self._aside or self._turn_of(host) != (order, place, host):
                 heappop(self._turns)
-            elif worst is not None and turn[0] > worst:
+                continue
+            if self._worst is not None and order > self._worst:
                 return None
-            else:
-                return host, self._queues[host][0][2]
+            if host not in self._left:
+                self._left[host] = self._room(host)
+            if self._left[host] > 0:
+                return host, self._queues[host][0][2], self._left[host]
+            self._aside.add(host)
         return None
 
-    def set_aside(self, host: Host) -> None:
-        """Leave a host out until it has room."""
-        if host in self._heads:
-            self._aside.add(host)
+    def took(self, host: Host) -> None:
+        """One url of a host was handed out."""
+        self._left[host] -= 1
 
     def _drop(self, host: Host, group: Group) -> None:
         heads, hosts = self._heads.get(host, {}), self._hosts_of.get(group, set())
@@ -120,29 +123,3 @@ class HostTurns(Generic[Host, Group]):
                 return order, place, host
             heappop(queues)
         return None
-
-
-class Turns(Generic[Host, Group]):
-    """One look into the queues."""
-
-    def __init__(self, turns: HostTurns[Host, Group], room: Callable[[Host], int], worst: int | None) -> None:
-        self._turns = turns
-        self._room = room
-        self._worst = worst
-        self._left: dict[Host, int] = {}
-
-    def next(self) -> tuple[Host, Group, int] | None:
-        """Return the queue whose turn it is, and how many more of its host there may be; None: no more at all."""
-        while (queue := self._turns.next(self._worst)) is not None:
-            host, group = queue
-            left = self._left.get(host)
-            if left is None:
-                left = self._left[host] = self._room(host)
-            if left > 0:
-                return host, group, left
-            self._turns.set_aside(host)
-        return None
-
-    def took(self, host: Host) -> None:
-        """One url of a host was handed out."""
-        self._left[host] -= 1

@@ -1,6 +1,6 @@
 """Scores links for focused crawls: learns while crawling which links lead to pages of the wanted types.
 
-For each group of links with equal features (link_features.py) it counts how often their pages were wanted, and which
+For each group of links with equal features it counts how often their pages were wanted, and which
 new links those pages had. A group that was seen too seldom borrows from groups that share a shape, a place or a region
 with it. From these counts comes a value, and from that the priority of the group in the frontier.
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import exp, log
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from llmcrawler.core.urls import url_pattern
@@ -33,8 +33,7 @@ _STOCK_TIMES: Final = 3
 _NUMBERS: Final = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFeatures:
+class LinkFeatures(NamedTuple):
     """Features that similar links share. Links of equal features form a group of the frontier, called `name`.
 
     `shape` is the url pattern without its last word, so that /breads/rye and /breads/hot-cross-bun are alike. `region`
@@ -48,17 +47,7 @@ class LinkFeatures:
 
     @property
     def name(self) -> str:
-        return _JOINT.join((self.shape, self.region, self.place, self.phrase))
-
-    @staticmethod
-    def is_name(name: str) -> bool:
-        return _JOINT in name
-
-    @classmethod
-    def of_name(cls, name: str) -> LinkFeatures:
-        """Parse a `name`. Raises ValueError for anything else."""
-        shape, region, place, phrase = name.split(_JOINT)
-        return cls(shape, region, place, phrase)
+        return _JOINT.join(self)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -66,52 +55,19 @@ class LinkFeatures:
         return (f"region {self.region}", f"place {self.place} {self.phrase}", f"shape {self.shape}")
 
 
-class LinkFeatureTable:
-    """Sorts links into some hundred groups at most; past that, all new ones of a region are one group."""
-
-    def __init__(self) -> None:
-        self._texts: Counter[str] = Counter()
-        self.known: dict[str, LinkFeatures] = {}  # by their names
-
-    def features_of(self, url: str, link: Link) -> LinkFeatures:
-        """Return the features of a link to a normalised url. A text that many links have is a stock phrase ("next")."""
-        shape, region = shape_of(url)
-        features = LinkFeatures(shape, region, _clean(link.place), self._phrase(link.text))
-        if features.name not in self.known and len(self.known) >= _MAX_GROUPS:
-            features = LinkFeatures(region, region, "", "")
-        return self.known.setdefault(features.name, features)
-
-    def restore(self, name: str) -> LinkFeatures:
-        """Restore the features of a group of an earlier run. Raises ValueError for a malformed name."""
-        return self.known.setdefault(name, LinkFeatures.of_name(name))
-
-    def _phrase(self, text: str) -> str:
-        folded = _NUMBERS.sub("0", _clean(text).lower())
-        if not folded or len(folded) > _MAX_TEXT_CHARS:
-            return ""
-        if len(self._texts) >= _MAX_TEXTS:
-            self._texts = Counter({text: times for text, times in self._texts.items() if times >= _STOCK_TIMES})
-        self._texts[folded] += 1
-        return folded if self._texts[folded] >= _STOCK_TIMES else ""
-
-
 @lru_cache(maxsize=4096)
 def shape_of(url: str) -> tuple[str, str]:
     """Return (shape, region) of a normalised url, see LinkFeatures."""
-    return _shape_of(urlsplit(url).netloc, url_pattern(url))
-
-
-@lru_cache(maxsize=4096)
-def _shape_of(host: str, pattern: str) -> tuple[str, str]:
-    path, mark, query = pattern.partition("?")
+    host = urlsplit(url).netloc
+    path, mark, query = url_pattern(url).partition("?")
     end = "/" if path.endswith("/") and path != "/" else ""
     segments = path.strip("/").split("/")
+    last = _folded(segments[-1])
     if segments != [""] and not mark:
-        segments[-1] = _folded(segments[-1])
+        segments[-1] = last
     keys = ",".join(sorted({part.partition("=")[0] for part in query.split("&")})) if mark else ""
     first = segments[0] if len(segments) > 1 or mark else "*"
-    region = f"{host}/{first} {len(segments)} {_folded(segments[-1])} {keys}"
-    return f"{host}/{'/'.join(segments)}{end}{mark}{query}", region
+    return f"{host}/{'/'.join(segments)}{end}{mark}{query}", f"{host}/{first} {len(segments)} {last} {keys}"
 
 
 def _folded(segment: str) -> str:
@@ -119,10 +75,6 @@ def _folded(segment: str) -> str:
     if not dot:
         stem, extension = segment, ""
     return f"*{dot}{extension}" if stem == "{slug}" or "{" not in stem else segment
-
-
-def _clean(text: str) -> str:
-    return " ".join(text.split())
 
 
 # A page that leads to a list of lists gets its index in the third round; more than ten levels are rare.
@@ -145,26 +97,20 @@ def branch_values(kinds: Mapping[str, Branch]) -> dict[str, float]:
     """
     found = {name: kind.reward for name, kind in kinds.items()}
     for _ in range(_ROUNDS):
-        before = found
-        found = _improved(kinds, before)
+        before, found = found, {}
+        worth: dict[str, tuple[float, float]] = {}  # pay and fetches of a url and all better ones that it leads to
+        for name in sorted(kinds, key=lambda name: (-before[name], name)):
+            pay, fetches = kinds[name].reward, 1.0
+            below = [(*worth[child], count) for child, count in kinds[name].offspring.items() if child in worth]
+            for more, cost, count in sorted(below, key=lambda one: -one[0] / one[1]):
+                if more * fetches <= pay * cost:
+                    break
+                pay += count * more
+                fetches += count * cost
+            worth[name] = pay, fetches
+            found[name] = pay / fetches
         if all(abs(found[name] - before[name]) < 0.005 for name in found):
             break
-    return found
-
-
-def _improved(kinds: Mapping[str, Branch], before: Mapping[str, float]) -> dict[str, float]:
-    worth: dict[str, tuple[float, float]] = {}  # pay and fetches of a url and all better ones that it leads to
-    found = {}
-    for name in sorted(kinds, key=lambda name: (-before[name], name)):
-        pay, fetches = kinds[name].reward, 1.0
-        below = [(*worth[child], count) for child, count in kinds[name].offspring.items() if child in worth]
-        for more, cost, count in sorted(below, key=lambda one: -one[0] / one[1]):
-            if more * fetches <= pay * cost:
-                break
-            pay += count * more
-            fetches += count * cost
-        worth[name] = pay, fetches
-        found[name] = pay / fetches
     return found
 
 
@@ -201,11 +147,14 @@ class _Tally:
 
 
 class LinkScorer:
-    """Scores groups of links by how well they lead to pages of the wanted types."""
+    """Scores groups of links by how well they lead to pages of the wanted types. There are some hundred groups at most;
+    past that, all new ones of a region are one group.
+    """
 
     def __init__(self, page_types: Collection[str]) -> None:
         self.page_types = frozenset(page_types)
-        self._table = LinkFeatureTable()
+        self._groups: dict[str, LinkFeatures] = {}
+        self._texts: Counter[str] = Counter()
         self._tallies: dict[str, _Tally] = {_ALL: _Tally()}
         self._priorities: dict[str, int] = {}
         self._met: set[str] = set()
@@ -213,8 +162,23 @@ class LinkScorer:
         self._due = 1
 
     def group_of(self, url: str, link: Link) -> str:
-        """Return the frontier's group for a link to `url`, which is normalised."""
-        return self._table.features_of(url, link).name
+        """Return the frontier's group for a link to `url`, which is normalised. A text that many links have is a stock
+        phrase ("next").
+        """
+        phrase = _NUMBERS.sub("0", _clean(link.text).lower())
+        if len(phrase) > _MAX_TEXT_CHARS:
+            phrase = ""
+        if phrase:
+            if len(self._texts) >= _MAX_TEXTS:
+                self._texts = Counter({text: times for text, times in self._texts.items() if times >= _STOCK_TIMES})
+            self._texts[phrase] += 1
+            phrase = phrase if self._texts[phrase] >= _STOCK_TIMES else ""
+        shape, region = shape_of(url)
+        features = LinkFeatures(shape, region, _clean(link.place), phrase)
+        if features.name not in self._groups and len(self._groups) >= _MAX_GROUPS:
+            features = LinkFeatures(region, region, "", "")
+        self._groups.setdefault(features.name, features)
+        return features.name
 
     def grouping(self, links: Mapping[str, Link]) -> Callable[[str, str], str]:
         """Return the `group_of` that Admission.admit takes, for links by the url that they were given with."""
@@ -222,8 +186,8 @@ class LinkScorer:
 
     def restore(self, group: str) -> None:
         """Restore a group of an earlier run. That of a run without a goal (site_views.py) says nothing of links."""
-        if LinkFeatures.is_name(group):
-            self._table.restore(group)
+        if _JOINT in group:
+            self._groups.setdefault(group, LinkFeatures(*group.split(_JOINT)))
 
     def note_links(self, group: str, found: Iterable[str]) -> None:
         """Note the groups of the links that were new on a page of this group."""
@@ -243,15 +207,23 @@ class LinkScorer:
 
     def changed_priorities(self) -> dict[str, int]:
         """Return the groups whose priority is another than at the last call: new ones, and at times all."""
+        names = [name for name in self._groups if name not in self._priorities]
         if self._news >= self._due:
             # Soon at first; later the averages move slowly, and the table is long.
             self._due = self._news + 1 + min(self._news // 10, 20)
-            priorities = self._all_priorities()
-        else:
-            fresh = [name for name in self._table.known if name not in self._priorities]
-            priorities = self._all_priorities(fresh) if fresh else {}
-        changed = {name: priority for name, priority in priorities.items() if self._priorities.get(name) != priority}
-        self._priorities.update(changed)
+            names = list(self._groups)
+        if not names:
+            return {}
+        everyone = self._offspring(self._tallies[_ALL], {})
+        found = branch_values({name: self._expected(group, everyone) for name, group in self._groups.items()})
+        changed = {}
+        for name in names:
+            tried = self._tallies.get(name, _Tally())
+            curiosity = _CURIOSITY / (1 + max(tried.judged, tried.read)) ** 2
+            news = _NEWS * tried.novel / tried.read if tried.read else 0.0
+            priority = round((1 - (found[name] + (1 - found[name]) * max(curiosity, news))) * LEVELS)
+            if self._priorities.get(name) != priority:
+                changed[name] = self._priorities[name] = priority
         return changed
 
     def priority_of(self, group: str) -> int:
@@ -260,19 +232,6 @@ class LinkScorer:
     def value_of(self, group: str) -> float:
         """Return the value of fetching a url of the group: 1 for a wanted page, 0 for a dead end."""
         return 1 - self.priority_of(group) / LEVELS
-
-    def _all_priorities(self, only: Collection[str] | None = None) -> dict[str, int]:
-        everyone = self._offspring(self._tallies[_ALL], {})
-        branches = {name: self._expected(features, everyone) for name, features in self._table.known.items()}
-        found = branch_values(branches)
-        names = found if only is None else only
-        return {name: self._priority(name, found[name]) for name in names}
-
-    def _priority(self, name: str, index: float) -> int:
-        tried = self._tallies.get(name)
-        times = 0.0 if tried is None else max(tried.judged, tried.read)
-        news = _NEWS * tried.novel / tried.read if tried is not None and tried.read else 0.0
-        return round((1 - (index + (1 - index) * max(_CURIOSITY / (1 + times) ** 2, news))) * LEVELS)
 
     def _expected(self, features: LinkFeatures, everyone: Mapping[str, float]) -> Branch:
         base = self._share(self._tallies[_ALL], _FIRST_GUESS)
@@ -287,9 +246,7 @@ class LinkScorer:
         return Branch(reward, offspring)
 
     def _share(self, tried: _Tally | None, guess: float) -> float:
-        if tried is None:
-            return guess
-        return (tried.wanted + _TRUST * guess) / (tried.judged + _TRUST)
+        return guess if tried is None else (tried.wanted + _TRUST * guess) / (tried.judged + _TRUST)
 
     def _offspring(self, tried: _Tally, guess: Mapping[str, float]) -> dict[str, float]:
         weight = 1 / (tried.read + _TRUST)
@@ -299,7 +256,7 @@ class LinkScorer:
         return mixed
 
     def _levels_of(self, group: str) -> list[_Tally]:
-        features = self._table.known.get(group)
+        features = self._groups.get(group)
         names = (_ALL,) if features is None else (_ALL, features.name, *features.levels)
         return [self._tallies.setdefault(name, _Tally()) for name in names]
 
@@ -307,3 +264,7 @@ class LinkScorer:
 def _odds(share: float) -> float:
     bounded = min(0.99, max(0.01, share))
     return log(bounded / (1 - bounded))
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.split())

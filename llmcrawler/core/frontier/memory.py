@@ -15,7 +15,6 @@ from llmcrawler.core.storage import Outcome, url_key
 from llmcrawler.items import UrlSource
 
 _Entry = tuple[int, int, UrlTask]  # priority, arrival, task
-_Queue = tuple[str, str]  # host, group
 
 
 class MemoryFrontier:
@@ -30,7 +29,7 @@ class MemoryFrontier:
         self._seen: set[int] = set()
         self._redirect_targets: dict[str, str] = {}  # url -> the url that is redirected to it
         self._found: dict[int, UrlSource] = {}  # by key, for unfinished urls of a map
-        self._queues: dict[_Queue, list[_Entry]] = {}
+        self._queues: dict[tuple[str, str], list[_Entry]] = {}  # by host and group
         self._turns: HostTurns[str, str] = HostTurns()
         self._leased: dict[str, tuple[_Entry, float]] = {}  # url -> its entry, and the deadline of the lease
         self._first_deadline = inf  # or before it
@@ -61,10 +60,22 @@ class MemoryFrontier:
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         self._expire()
         leases: list[Lease] = []
-        look = self._turns.look(lambda host: per_host - held.get(host, 0), worst)
-        while len(leases) < limit and (turn := look.next()) is not None:
-            leases.append(self._pop(turn[:2]))
-            look.took(turn[0])
+        deadline = self._clock() + self._lease_seconds
+        self._turns.look(lambda host: per_host - held.get(host, 0), worst)
+        while len(leases) < limit and (turn := self._turns.next()) is not None:
+            host, group, _room = turn
+            heap = self._queues[host, group]
+            priority, arrival, task = heappop(heap)
+            if not heap:
+                del self._queues[host, group]
+            self._turns.put(host, group, heap[0][:2] if heap else None)
+            self._turns.took(host)
+            self._queued -= 1
+            if task.found is not None:
+                task = replace(task, found=self._found.get(url_key(task.url), task.found))
+            self._first_deadline = min(self._first_deadline, deadline)
+            self._leased[task.url] = (priority, arrival, task), deadline
+            leases.append(Lease(task, self._attempts.get(task.url, 0) + 1))
         return leases
 
     async def start(self, url: str) -> None:
@@ -108,7 +119,6 @@ class MemoryFrontier:
         return Counts(self._queued, len(self._leased), self._done, self._dead, self._duplicates)
 
     def queued_hosts(self) -> list[str]:
-        """Return the hosts that have queued urls."""
         return self._turns.hosts()
 
     def _expire(self) -> None:
@@ -128,17 +138,3 @@ class MemoryFrontier:
         heappush(self._queues.setdefault((task.host, task.group), []), entry)
         self._turns.note(task.host, task.group, (priority, arrival))
         self._queued += 1
-
-    def _pop(self, queue: _Queue) -> Lease:
-        heap = self._queues[queue]
-        priority, arrival, task = heappop(heap)
-        if not heap:
-            del self._queues[queue]
-        self._turns.put(*queue, heap[0][:2] if heap else None)
-        self._queued -= 1
-        if task.found is not None:
-            task = replace(task, found=self._found.get(url_key(task.url), task.found))
-        deadline = self._clock() + self._lease_seconds
-        self._first_deadline = min(self._first_deadline, deadline)
-        self._leased[task.url] = (priority, arrival, task), deadline
-        return Lease(task, self._attempts.get(task.url, 0) + 1)

@@ -50,9 +50,12 @@ class _Family:
         pages = self.pages + (self.base is not None)
         if not pages:
             return _UNKNOWN
-        if self.own >= _OWN * pages and not (self.has_copies and _names_things(self.base)):
+        if self.own >= _OWN * pages and not (self.has_copies and self._base_has_things()):
             return THINGS
         return _VIEWS + (self.brought < _MANY) + (self.brought < 1)
+
+    def _base_has_things(self) -> bool:
+        return self.base is not None and self.base.found > 0 and self.base.priority() < _VIEWS
 
 
 # What `block_facts` tells of a block.
@@ -91,8 +94,24 @@ class SiteViews:
     def note_page(self, url: str, blocks: Sequence[BlockFacts]) -> None:
         """Learn from a page that was read what the pages of its family are; `block_facts` gives its blocks."""
         host = urlsplit(url).netloc
-        own, words, keys = self._own_words(host, blocks)
-        self._remember(host, keys)
+        # Words of its own, words besides those of all pages, and the blocks that are not under a heading that leads
+        # elsewhere: what is there belongs to that page.
+        pages, own, words, keys = self._pages.get(host, 0), 0, 0, set()
+        for block_key, word_count, is_list, is_teaser in blocks:
+            key = hash((host, block_key))
+            if not is_teaser:
+                keys.add(key)
+            seen = self._blocks.get(key, 0)
+            if not seen or seen < _SITE_WIDE * pages:
+                words += word_count
+                own += word_count if not (is_list or is_teaser or seen) else 0
+        for key in keys:
+            self._blocks[key] = self._blocks.pop(key, 0) + 1  # at the end: the first key was not met for longest
+        while len(self._blocks) > _REMEMBERED:
+            del self._blocks[next(iter(self._blocks))]
+        self._pages[host] = self._pages.pop(host, 0) + 1
+        if len(self._pages) > _MAX_FAMILIES:
+            del self._pages[next(iter(self._pages))]
         family = self._family(coarse_pattern(url), url)
         if family is not None and words:
             family.pages += 1
@@ -103,7 +122,8 @@ class SiteViews:
         """Note the urls that were new on a page: a list that brings things comes before one that repeats them."""
         family = self._families.get(coarse_pattern(url))
         if family is not None:
-            things = sum(not self._is_view(task.group) for task in tasks)
+            groups = [self._families[task.group] if task.group in self._groups else None for task in tasks]
+            things = sum(one is None or one.priority() < _VIEWS for one in groups)
             family.brought = (family.brought + things) / 2 if family.brought else things
             self._has_news = True
 
@@ -118,9 +138,6 @@ class SiteViews:
                     changed[name] = family.told = priority
         return changed
 
-    def _is_view(self, group: str) -> bool:
-        return group in self._groups and self._families[group].priority() >= _VIEWS
-
     def _family(self, name: str, url: str) -> _Family | None:
         known = self._families.get(name)
         if known is None and len(self._families) < _MAX_FAMILIES:
@@ -129,33 +146,6 @@ class SiteViews:
             base = self._family(bare, address) if mark else None
             known = self._families[name] = _Family(base, address)
         return known
-
-    def _own_words(self, host: str, blocks: Iterable[BlockFacts]) -> tuple[int, int, set[int]]:
-        """Return how many of a page's words are its own, how many it has besides those of all pages, and the keys of
-        the blocks that are not under a heading that leads elsewhere: what is there belongs to that page.
-        """
-        pages, own, words, keys = self._pages.get(host, 0), 0, 0, set()
-        for block_key, word_count, is_list, is_teaser in blocks:
-            key = hash((host, block_key))
-            if not is_teaser:
-                keys.add(key)
-            seen = self._blocks.get(key, 0)
-            if seen and seen >= _SITE_WIDE * pages:
-                continue
-            words += word_count
-            if not (is_list or is_teaser or seen):
-                own += word_count
-        return own, words, keys
-
-    def _remember(self, host: str, keys: Iterable[int]) -> None:
-        counts = self._blocks
-        for key in keys:
-            counts[key] = counts.pop(key, 0) + 1  # at the end: the first key is the one not met for longest
-        while len(counts) > _REMEMBERED:
-            del counts[next(iter(counts))]
-        self._pages[host] = self._pages.pop(host, 0) + 1
-        if len(self._pages) > _MAX_FAMILIES:
-            del self._pages[next(iter(self._pages))]
 
 
 def block_facts(url: str, blocks: Sequence[TextBlock]) -> list[BlockFacts]:
@@ -174,10 +164,6 @@ def block_facts(url: str, blocks: Sequence[TextBlock]) -> list[BlockFacts]:
         is_list = len(targets) * _WORDS_A_LINK > block.word_count
         found.append((block.key, block.word_count, is_list, teaser > 0))
     return found
-
-
-def _names_things(family: _Family | None) -> bool:
-    return family is not None and family.found > 0 and family.priority() < _VIEWS
 
 
 def _is_same(url: str, target: str) -> bool:

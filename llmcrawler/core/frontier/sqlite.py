@@ -35,7 +35,6 @@ class NameTable:
         return number
 
 
-_Queue = tuple[int, int]  # host, group
 _FIRST_ID = 0
 
 _INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?)'
@@ -124,7 +123,6 @@ class SqliteFrontier:
         return Counts(queued, leased, done, dead, self._duplicates)
 
     def queued_hosts(self) -> list[str]:
-        """Return the hosts that have queued urls."""
         return [self._hosts.name_of[host] for host in self._turns.hosts()]
 
     # Everything below runs on the database's thread.
@@ -196,58 +194,34 @@ class SqliteFrontier:
     def _lease(
         self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int, worst: int | None
     ) -> list[Lease]:
+        """Lease the first urls of all queues whose hosts have room. A queue's urls are read when its turn comes."""
         self._expire(connection)
-        names = self._hosts.name_of
-        rows = self._best(connection, limit, lambda host: per_host - held.get(names[host], 0), worst)
-        deadline = self._clock() + self._lease_seconds
+        names, deadline = self._hosts.name_of, self._clock() + self._lease_seconds
+        self._turns.look(lambda host: per_host - held.get(names[host], 0), worst)
+        ahead: dict[tuple[int, int], deque[Any]] = {}
+        leases: list[Lease] = []
+        ids = []
+        while len(leases) < limit and (turn := self._turns.next()) is not None:
+            host, group, room = turn
+            if (rows := ahead.get((host, group))) is None:  # one more than may be taken tells where the queue goes on
+                rows = ahead[host, group] = deque(connection.execute(_NEXT, (host, group, min(room, limit) + 1)))
+            else:
+                priority, number, url, depth, referer, attempts, generation, is_known, payload, *found = rows.popleft()
+                name = self._groups.name_of[group]
+                task = UrlTask(url, names[host], depth, referer, priority, name, payload, _found(*found))
+                leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
+                ids.append(number)
+                self._deadlines[url] = deadline
+                self._turns.took(host)
+            self._turns.put(host, group, rows[0][:2] if rows else None)
         self._first_deadline = min(self._first_deadline, deadline)
-        leases = []
-        for (host, group), (
-            priority,
-            _id,
-            url,
-            depth,
-            referer,
-            attempts,
-            generation,
-            is_known,
-            payload,
-            *found,
-        ) in rows:
-            name = self._groups.name_of[group]
-            task = UrlTask(url, names[host], depth, referer, priority, name, payload, _found(*found))
-            leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
-            self._deadlines[url] = deadline
-        self._move(connection, [row[1] for _queue, row in rows], State.QUEUED, State.LEASED)
+        self._move(connection, ids, State.QUEUED, State.LEASED)
         return leases
-
-    def _best(
-        self, connection: JobConnection, limit: int, room: Callable[[int], int], worst: int | None
-    ) -> list[tuple[_Queue, Any]]:
-        """Choose the first urls of all queues whose hosts have room. A queue's urls are read when its turn comes."""
-        look = self._turns.look(room, worst)
-        ahead: dict[_Queue, deque[Any]] = {}
-        rows: list[tuple[_Queue, Any]] = []
-        while len(rows) < limit and (turn := look.next()) is not None:
-            host, group, free = turn
-            queue = (host, group)
-            if queue in ahead:
-                rows.append((queue, ahead[queue].popleft()))
-                look.took(host)
-            else:  # one more than may be taken tells where the queue goes on
-                ahead[queue] = deque(connection.execute(_NEXT, (*queue, min(free, limit) + 1)))
-            self._turns.put(host, group, ahead[queue][0][:2] if ahead[queue] else None)
-        return rows
 
     def _move(self, connection: JobConnection, ids: list[int], old: State, new: State) -> None:
         connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in
         self._counts[old] -= len(ids)
         self._counts[new] += len(ids)
-
-    def _leased(self, connection: JobConnection, url: str) -> Any | None:
-        """Return (id, host, priority, attempts, group) of a url that is leased."""
-        query = 'SELECT id, host, rank, attempts, "group" FROM urls WHERE id = ? AND state = ?'
-        return connection.execute(query, (id_of(connection, url), State.LEASED)).fetchone()
 
     def _ack(self, connection: JobConnection, url: str, outcome: Outcome | None) -> bool:
         number = id_of(connection, url) or 0  # which no url has
@@ -263,8 +237,10 @@ class SqliteFrontier:
         return True
 
     def _release(self, connection: JobConnection, url: str) -> bool:
-        if (row := self._leased(connection, url)) is not None:
-            number, host, priority, _attempts, group = row
+        query = 'SELECT id, host, "group", rank FROM urls WHERE id = ? AND state = ?'
+        row = connection.execute(query, (id_of(connection, url), State.LEASED)).fetchone()
+        if row is not None:
+            number, host, group, priority = row
             self._move(connection, [number], State.LEASED, State.QUEUED)
             self._turns.note(host, group, (priority, number))
         self._deadlines.pop(url, None)
@@ -293,19 +269,18 @@ class SqliteFrontier:
 
     def _give_back(self, connection: JobConnection, url: str) -> None:
         """Queue a url again whose holder is gone, or make it a dead letter when that happened too often."""
-        row = self._leased(connection, url)
-        if row is None or row[3] < self._max_leases:
+        query = (
+            f"SELECT u.attempts, u.depth, r.url, t.payload, f.source, f.lastmod, f.title FROM {_JOINS} WHERE u.id = ?"  # noqa: S608 - a constant is put in
+        )
+        row = connection.execute(query, (id_of(connection, url),)).fetchone()
+        if row is None or row[0] < self._max_leases:
             self._release(connection, url)
-        else:
-            self._ack(connection, url, self._lost(connection, url, row[3]))
-
-    def _lost(self, connection: JobConnection, url: str, attempts: int) -> Outcome:
-        query = f"SELECT u.depth, r.url, t.payload, f.source, f.lastmod, f.title FROM {_JOINS} WHERE u.id = ?"  # noqa: S608 - a constant is put in
-        depth, referer, payload, *found = connection.execute(query, (id_of(connection, url),)).fetchone()
+            return
+        attempts, depth, referer, payload, *found = row
         line = UrlTask(url, "", depth, referer, payload=payload, found=_found(*found)).line()
         message = f"the crawl was taken down {attempts} times while it was read"
         line.error = PageError("fetch", "lost", message, attempts)
-        return Outcome(line.as_line(), {}, is_dead=True)
+        self._ack(connection, url, Outcome(line.as_line(), {}, is_dead=True))
 
 
 def _found(source: int | None, lastmod: str | None, title: str | None) -> UrlSource | None:

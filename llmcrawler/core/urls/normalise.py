@@ -80,8 +80,7 @@ def normalise(url: str, base: str | None = None) -> str | None:
     sites depend on it: `dedup_key` sorts. Scrapy's Request leaves the result as it is.
     """
     if base is not None:
-        joined = _join(url, base)
-        if joined is None:
+        if (joined := _join(url, base)) is None:
             return None
         url = joined
     # Long urls stay out of the cache: it would hold hundreds of megabytes of them.
@@ -119,10 +118,8 @@ def _normalise_absolute(url: str) -> str | None:
     if len(url) > MAX_URL_LENGTH * 2:  # cannot shrink enough: do not spend time on data of megabytes
         return None
     match = _CANONICAL.fullmatch(url)
-    if match is not None:
-        query = match[1]
-        if query is None or not _SUSPECT.search(query):
-            return url if len(url) <= MAX_URL_LENGTH else None
+    if match is not None and (match[1] is None or not _SUSPECT.search(match[1])):
+        return url if len(url) <= MAX_URL_LENGTH else None
     url = url.strip(_BLANKS).translate(_LINE_BREAKS)
     match = _ABSOLUTE.fullmatch(url)
     if match is None or _CONTROL.search(url):
@@ -132,7 +129,11 @@ def _normalise_absolute(url: str) -> str | None:
     origin = _normalise_authority(scheme, authority)
     if origin is None:
         return None
-    result = f"{scheme}://{origin}{_normalise_path(path)}{_normalise_query(query)}"
+    if query and not _CANONICAL_QUERY.fullmatch(query):
+        query = _ODD_IN_QUERY.sub(_escape, query)
+    if query and _SUSPECT.search(query):
+        query = "&".join([part for part in query.split("&") if part and not _DROPPED.fullmatch(part)])
+    result = f"{scheme}://{origin}{_normalise_path(path)}{f'?{query}' if query else ''}"
     return result if len(result) <= MAX_URL_LENGTH else None
 
 
@@ -212,33 +213,16 @@ def _normalise_path(path: str) -> str:
     if ";" in path or "(" in path:
         while (shorter := _PATH_SESSION.sub("", path)) != path:  # what one removal joins may be a session again
             path = shorter
-    if _DOT_SEGMENT.search(path):
-        path = _resolve_dots(path)
+    if _DOT_SEGMENT.search(path):  # RFC 3986, section 5.2.4
+        segments: list[str] = []
+        parts = path.split("/")[1:]
+        for part in parts:
+            if part == "..":
+                del segments[-1:]
+            elif part != ".":
+                segments.append(part)
+        path = f"/{'/'.join(segments)}{'/' if parts[-1] in ('.', '..') and segments else ''}"
     return path or "/"
-
-
-def _resolve_dots(path: str) -> str:
-    """Remove "." and ".." segments (RFC 3986, section 5.2.4)."""
-    segments: list[str] = []
-    parts = path.split("/")[1:]
-    for part in parts:
-        if part == "..":
-            del segments[-1:]
-        elif part != ".":
-            segments.append(part)
-    if parts[-1] in (".", ".."):
-        segments.append("")
-    return "/" + "/".join(segments)
-
-
-def _normalise_query(query: str | None) -> str:
-    if not query:
-        return ""
-    if not _CANONICAL_QUERY.fullmatch(query):
-        query = _ODD_IN_QUERY.sub(_escape, query)
-    if _SUSPECT.search(query):
-        query = "&".join([part for part in query.split("&") if part and not _DROPPED.fullmatch(part)])
-    return f"?{query}" if query else ""
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -249,33 +233,27 @@ def _escape(match: re.Match[str]) -> str:
     return quote(unquote_to_bytes(text) if text[0] == "%" else text.encode(), safe="")
 
 
-@lru_cache(maxsize=1024)
-def _base_parts(base: str) -> tuple[str, str, str] | None:
-    """Return scheme, origin and path of a base url, not normalised further; None when it is not http(s)."""
-    match = _ABSOLUTE.fullmatch(base.strip(_BLANKS).translate(_LINE_BREAKS))
-    if match is None:
-        return None
-    path = match[3].replace("\\", "/") or "/"
-    return match[1], f"{match[1]}://{match[2]}", path
-
-
 def _join(url: str, base: str) -> str | None:
     """Make a reference absolute (RFC 3986, section 5.2, with the leniency of browsers); None for another scheme."""
     url = url.strip(_BLANKS)
-    scheme_match = _SCHEME.match(url)
-    if scheme_match is not None:
-        return url if scheme_match[0].lower() in ("http:", "https:") else None
-    parts = _base_parts(base)
-    if parts is None:
+    if (given := _SCHEME.match(url)) is not None:
+        return url if given[0].lower() in ("http:", "https:") else None
+    if (parts := _base_parts(base)) is None:
         return None
-    scheme, origin, path = parts
+    scheme, authority, path = parts
     if not url or url[0] == "#":
         return base
     if url[:2] in ("//", "\\\\", "/\\", "\\/"):
         return f"{scheme}:{url}"
-    if url[0] == "?":
-        return f"{origin}{path}{url}"
-    return origin + url if url[0] in "/\\" else f"{origin}{path[: path.rfind('/') + 1]}{url}"
+    if url[0] not in "/\\":
+        url = f"{path if url[0] == '?' else path[: path.rfind('/') + 1]}{url}"
+    return f"{scheme}://{authority}{url}"
+
+
+@lru_cache(maxsize=1024)
+def _base_parts(base: str) -> tuple[str, str, str] | None:
+    match = _ABSOLUTE.fullmatch(base.strip(_BLANKS).translate(_LINE_BREAKS))
+    return None if match is None else (match[1], match[2], match[3].replace("\\", "/") or "/")
 
 
 # "#/guide" of http://docs.example/#/guide, which only a browser follows; "#/" alone is the app's front.
@@ -289,12 +267,10 @@ def site_name(url: str) -> str:
 
 
 def site_of(host: str) -> str:
-    """Return the site of a host with its port."""
     return host.removeprefix("www.")
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port: "https://www.example.com"."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
@@ -314,8 +290,7 @@ def route_of(url: str) -> str:
 def normalise_with_route(url: str, base: str | None = None) -> str | None:
     """Normalise a url as `normalise` does, but keep a route behind the "#"."""
     found = normalise(url, base)
-    route = route_of(url.strip()) if "#" in url else ""
-    if found is None or not route:
+    if found is None or "#" not in url or not (route := route_of(url.strip())):
         return found
     whole = f"{found}#{quote(route[1:], safe=_KEPT)}"
     return whole if len(whole) <= MAX_URL_LENGTH else None

@@ -55,11 +55,6 @@ def is_private_address(address: str | Address) -> bool:
     return not is_known or any(ip.version == network.version and ip in network for network in _MORE_PRIVATE)
 
 
-def _is_loopback(host: str) -> bool:
-    address = _parse_address(host)
-    return _fold(host) == "localhost" if address is None else address.is_loopback
-
-
 @lru_cache(maxsize=1024)
 def is_private_host(host: str) -> bool:
     """Tell by the name alone. A public name may still resolve to a private address, which has to be judged too."""
@@ -96,19 +91,15 @@ class AddressGuard:
         """Judge a url by its host as it is written. `source` is the url of the page, list or redirect that leads there;
         None: the user does.
         """
-        host, port = _host_and_port(url)
-        if not is_private_host(host):
+        place = place_of(url)
+        if not is_private_host(_host_and_port(url)[0]):
             return None
-        place = _place(host, port)
-        return self._reason_to_refuse_private(place, place if source is None else place_of(source))
+        return self.reason_to_refuse_place(place, place if source is None else place_of(source))
 
     def reason_to_refuse_place(self, place: str, source: str) -> UrlRefusal | None:
         """Return why a place (host and port) may not be asked by a page of the place `source`; None where it may."""
         if place and not is_private_host(_host_and_port(f"//{place}")[0]):
             return None
-        return self._reason_to_refuse_private(place, source)
-
-    def _reason_to_refuse_private(self, place: str, source: str) -> UrlRefusal | None:
         if place not in self._admitted:
             return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, place)
         if place == source:
@@ -119,11 +110,14 @@ class AddressGuard:
         """Return whether the robots.txt of `source` may lead to `url`, though that is private: from a start on this
         machine to another robots.txt on it, of which there is little to be had. Such a host is open for nothing else.
         """
-        host = _host_and_port(url)[0]
-        is_ours = all(map(_is_loopback, (host, _host_and_port(source)[0])))
-        if not is_ours or urlsplit(url).path != "/robots.txt" or not self.private_place_of(source):
+        host = _fold(_host_and_port(url)[0])
+        for one in (host, _fold(_host_and_port(source)[0])):
+            address = _parse_address(one)
+            if not (one == "localhost" if address is None else address.is_loopback):
+                return False
+        if urlsplit(url).path != "/robots.txt" or not self.private_place_of(source):
             return False
-        self._hosts.add(_fold(host))
+        self._hosts.add(host)
         return True
 
     def reason_to_refuse_address(self, address: str | Address, host: str) -> str | None:
@@ -139,15 +133,11 @@ class AddressGuard:
         return f"private address: {host} is {address}"
 
 
+@lru_cache(maxsize=1024)
 def place_of(url: str) -> str:
     """Return host and port of an absolute url; the host alone for ports 80 and 443. "" when it has no host."""
-    return _place(*_host_and_port(url))
-
-
-@lru_cache(maxsize=1024)
-def _place(host: str, port: int) -> str:
-    name = _fold(host)
-    if not name:
+    host, port = _host_and_port(url)
+    if not (name := _fold(host)):
         return ""
     name = f"[{name}]" if ":" in name else name
     return name if port in (80, 443) else f"{name}:{port}"
@@ -176,7 +166,9 @@ _THREADS: Final = 8  # of its own: name servers that do not answer must not hold
 
 
 class NameLookup:
-    """Looks up names, and keeps the answers for half a minute: what was judged should be what is used."""
+    """Looks up names, and keeps the answers for half a minute: what was judged should be what is used. `resolve` has
+    the signature of socket.getaddrinfo and may block.
+    """
 
     def __init__(
         self,
@@ -185,7 +177,6 @@ class NameLookup:
         clock: Callable[[], float] = time.monotonic,
         resolve: Callable[..., list[Any]] = socket.getaddrinfo,
     ) -> None:
-        """Take `resolve`, a function with the signature of socket.getaddrinfo that may block."""
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._resolve = resolve

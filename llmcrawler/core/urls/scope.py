@@ -36,7 +36,8 @@ class UrlRefusal(str):
 
 # Files that hold no page. What is missing here costs a request and ends at the content type. Left out are those that
 # are also the ends of names in urls, like .ai and .so.
-_NO_PAGES = """
+_NO_PAGES = frozenset(
+    """
     apng avif bmp cdr cur drw dxf eps gif heic heif ico j2k jfif jp2 jpe jpeg jpg jxl mng pct png ps psd svg
     svgz tif tiff webp xcf
     3g2 3gp aac aif aiff asf asx au avi flac flv m3u m3u8 m4a m4v mid midi mkv mov mp2 mp3 mp4 mpeg mpg oga ogg
@@ -48,8 +49,8 @@ _NO_PAGES = """
     atom css eot geojson gpx js json kml kmz less map mjs otf rdf rss scss ttf wasm webmanifest woff woff2 xml
     xsd xsl
     asc crt md5 pem sha1 sha256 sha512 sig
-"""
-IGNORED_EXTENSIONS = frozenset(_NO_PAGES.split())
+    """.split()
+)
 _EXTENSION = re.compile(r"\.([a-z0-9]{1,11})(?:;|$)", re.IGNORECASE)
 
 
@@ -89,9 +90,10 @@ class Scope:
             return UrlRefusal(UrlRefusalKind.TOO_DEEP, str(depth))
         if not self.has_site_of(url):
             return UrlRefusal(UrlRefusalKind.OFFSITE, _site(url))
-        extension = _extension(url)
-        if extension in IGNORED_EXTENSIONS:
-            return UrlRefusal(UrlRefusalKind.NO_PAGE, f".{extension}")
+        path = url.partition("?")[0]
+        extension = _EXTENSION.search(path, max(path.rfind("/") + 1, path.find("/", 8)))
+        if extension is not None and extension[1].lower() in _NO_PAGES:
+            return UrlRefusal(UrlRefusalKind.NO_PAGE, f".{extension[1].lower()}")
         if any(pattern.search(url) for pattern in self._deny):
             return UrlRefusal(UrlRefusalKind.DENIED)
         if self._allow and not any(pattern.search(url) for pattern in self._allow):
@@ -99,8 +101,7 @@ class Scope:
         return None
 
     def has_site_of(self, url: str) -> bool:
-        site = _site(url)
-        if site in self._sites:
+        if (site := _site(url)) in self._sites:
             return True
         return self._subdomains and any(site[at + 1 :] in self._sites for at, mark in enumerate(site) if mark == ".")
 
@@ -110,24 +111,14 @@ class Scope:
 
 
 def _site(url: str) -> str:
-    """Return host and port of a normalised url, without "www."."""
     start = url.find("://") + 3
     end = url.find("/", start)
     return url[start : end if end >= 0 else len(url)].removeprefix("www.")
 
 
-def _extension(url: str) -> str:
-    """Return the extension of the last path segment, in lower case; "" when there is none."""
-    path = url.partition("?")[0]
-    match = _EXTENSION.search(path, max(path.rfind("/") + 1, path.find("/", 8)))
-    return match[1].lower() if match else ""
-
-
 def _compile(argument: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
-    if isinstance(patterns, str):
-        patterns = [patterns]
     compiled = []
-    for pattern in patterns:
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
         try:
             compiled.append(re.compile(pattern))
         except re.error as error:

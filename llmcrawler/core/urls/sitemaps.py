@@ -42,9 +42,7 @@ class PackedUrls(Collection[Listed]):
         self._parts = [zlib.compress(json.dumps(part).encode(), 1) for part in parts]
 
     def __iter__(self) -> Iterator[Listed]:
-        for part in self._parts:
-            for row in json.loads(zlib.decompress(part)):
-                yield Listed(*row)
+        return (Listed(*row) for part in self._parts for row in json.loads(zlib.decompress(part)))
 
     def __len__(self) -> int:
         return self._count
@@ -66,11 +64,11 @@ class Sitemap:
 
 
 @dataclass(slots=True)
-class Reading:
+class _Found:
     """Collects what is found in a file."""
 
     urls: dict[str, Listed] = field(default_factory=dict)
-    others: dict[str, Listed] = field(default_factory=dict)  # in other languages
+    others: dict[str, None] = field(default_factory=dict)  # in other languages
     sitemaps: dict[str, None] = field(default_factory=dict)
     is_feed: bool = False
     fault: str = ""
@@ -81,20 +79,6 @@ class Reading:
 
     def blame(self, fault: str) -> None:
         self.fault = self.fault or fault
-
-    def as_sitemap(self) -> Sitemap:
-        if self.is_full:
-            self.blame(f"it has {MAX_URLS:,} urls or more: the rest is left out")
-        elif not self.urls and not self.sitemaps:
-            self.blame("it holds no urls")
-        urls = tuple((self.urls | {url: one for url, one in self.others.items() if url not in self.urls}).values())
-        return Sitemap(urls[:MAX_URLS], tuple(self.sitemaps)[:MAX_URLS], self.is_feed, self.fault)
-
-    def add(self, url: str, *, is_sitemap: bool = False) -> None:
-        if is_sitemap:
-            self.sitemaps.setdefault(url)
-        else:
-            self.urls.setdefault(url, Listed(url))
 
 
 # The largest that are known have 1 MB; those with the whole texts of a site have another name (llms-full.txt).
@@ -114,7 +98,7 @@ def parse_llms_txt(body: bytes) -> Sitemap:
     if re.match(r"\s*<", text):  # many a site answers all addresses with a web page
         return Sitemap(fault="it is a web page")
     found: dict[str, Listed] = {}
-    for line in _short_lines(text):
+    for line in (long[at : at + _LINE_CHARS] for long in text.splitlines() for at in range(0, len(long), _LINE_CHARS)):
         for match in _LINK.finditer(line):
             if len(found) < _MAX_LINKS and not match[2].startswith(("#", "mailto:")):
                 found.setdefault(match[2], Listed(match[2], "", " ".join(match[1].split())))
@@ -123,11 +107,6 @@ def parse_llms_txt(body: bytes) -> Sitemap:
                 address = match[0].rstrip(".,;:!?")
                 found.setdefault(address, Listed(address))
     return Sitemap(tuple(found.values()), fault="" if found else "it holds no urls")
-
-
-def _short_lines(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        yield from (line[start : start + _LINE_CHARS] for start in range(0, len(line), _LINE_CHARS))
 
 
 _Link = TypeVar("_Link")
@@ -184,20 +163,36 @@ def parse_sitemap(body: bytes) -> Sitemap:
 
     Never raises: what cannot be read is left out. Entities are not expanded, so a bomb of them stays small.
     """
-    found = Reading()
+    found = _Found()
     if len(body) > MAX_BODY_BYTES:
         found.blame("it is larger than 50 MB: the rest is left out")
     body, fault = _unpack(body[:MAX_BODY_BYTES])
     found.blame(fault)
-    source = _source_of(body)
+    encoding = shown_encoding(body)
+    if encoding is None:
+        body = body.lstrip(b"\x00\t\r\n ")
+        head = body[:_HEAD_BYTES].decode("latin-1")
+        start = head.find("<?xml")
+        if not head.startswith("<") and (match := _START.search(head)):
+            start = match.start()
+        if start > 0:  # behind what the server says of its own troubles
+            body = body[start:]
+        encoding = xml_encoding_of(body, MAX_BODY_BYTES)
+    source = _Source(body, encoding)
     head = next(source.texts())[:_HEAD_BYTES].lstrip(_BLANKS)
     if not head.startswith("<"):
-        _read_lines(source, found)
+        _read_lines(source.texts(), found)
     elif _WEB_PAGE.search(head) and not _ROOT.search(head):  # often an error page under the sitemap's address
         found.blame("it is a web page")
     else:
         _read_xml(source, found)
-    return found.as_sitemap()
+    if found.is_full:
+        found.blame(f"it has {MAX_URLS:,} urls or more: the rest is left out")
+    elif not found.urls and not found.sitemaps:
+        found.blame("it holds no urls")
+    others = (Listed(url) for url in found.others if url not in found.urls)
+    urls = tuple(islice(chain(found.urls.values(), others), MAX_URLS))
+    return Sitemap(urls, tuple(found.sitemaps)[:MAX_URLS], found.is_feed, found.fault)
 
 
 def parse_packed_sitemap(body: bytes) -> Sitemap:
@@ -214,28 +209,13 @@ class _Source:
     encoding: str
 
     def texts(self) -> Iterator[str]:
-        """Return the text in parts."""
         return pieces(self.body, self.encoding, MAX_BODY_BYTES)
 
     def xml(self) -> Iterator[str]:
-        """Return the same without the declaration, which would contradict the encoding in which it is passed on."""
+        """Yield the text without its declaration, which would contradict the encoding in which it is passed on."""
         texts = self.texts()
         for text in chain([_DECLARATION.sub("", next(texts).lstrip(_BLANKS))], texts):
             yield from (text[start : start + _FED_CHARS] for start in range(0, len(text), _FED_CHARS))
-
-
-def _source_of(body: bytes) -> _Source:
-    shown = shown_encoding(body)
-    if shown is not None:
-        return _Source(body, shown)
-    body = body.lstrip(b"\x00\t\r\n ")
-    head = body[:_HEAD_BYTES].decode("latin-1")
-    start = head.find("<?xml")
-    if not head.startswith("<") and (match := _START.search(head)):
-        start = match.start()
-    if start > 0:  # behind what the server says of its own troubles
-        body = body[start:]
-    return _Source(body, xml_encoding_of(body, MAX_BODY_BYTES))
 
 
 def _unpack(body: bytes) -> tuple[bytes, str]:
@@ -262,7 +242,7 @@ def _unpack(body: bytes) -> tuple[bytes, str]:
     return body, fault
 
 
-def _read_xml(source: _Source, found: Reading) -> None:
+def _read_xml(source: _Source, found: _Found) -> None:
     """Read XML strictly, which tells what is wrong; then, where something is, as far as it can be read."""
     try:
         _pull(source.xml(), found, recover=False)
@@ -282,7 +262,7 @@ def _read_xml(source: _Source, found: Reading) -> None:
         _scan(source.texts(), found)
 
 
-def _pull(texts: Iterator[str], found: Reading, *, recover: bool) -> None:
+def _pull(texts: Iterator[str], found: _Found, *, recover: bool) -> None:
     parser = etree.XMLPullParser(
         events=("end",), recover=recover, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
     )
@@ -304,7 +284,7 @@ def _pull(texts: Iterator[str], found: Reading, *, recover: bool) -> None:
     _collect(parser, found, idle)
 
 
-def _collect(parser: etree.XMLPullParser, found: Reading, idle: int) -> int:
+def _collect(parser: etree.XMLPullParser, found: _Found, idle: int) -> int:
     """Take the entries that have come. Return how many elements came since the last one, `idle` of them before."""
     for _, element in parser.read_events():
         if not isinstance(element, etree._Element) or not isinstance(element.tag, str):  # a comment
@@ -320,8 +300,10 @@ def _collect(parser: etree.XMLPullParser, found: Reading, idle: int) -> int:
             found.sitemaps.setdefault(listed.url)
         elif listed.url:
             found.urls.setdefault(listed.url, listed)
-        for address in _in_other_languages(element) if len(found.others) < MAX_URLS else ():
-            found.others.setdefault(address, Listed(address))
+        if len(found.others) < MAX_URLS:
+            for child in element.iterchildren(f"{{{_XHTML}}}link"):
+                if child.get("rel") == "alternate" and child.get("hreflang"):
+                    found.others.setdefault(_plain(child.get("href", "")).strip())
         element.clear()
         parent = element.getparent()
         # Entries that were read are let go, so 50,000 of them never stand in memory.
@@ -342,7 +324,10 @@ def _read_entry(element: etree._Element) -> Listed:
             # RSS writes the address as text, Atom as an attribute; xhtml:link of a sitemap is another language.
             address = text or ("" if child.tag.startswith(f"{{{_XHTML}}}") else _plain(child.get("href", "")))
         elif name in ("lastmod", "updated", "pubdate", "date") and not modified:
-            modified = _iso(text) if name == "pubdate" else text
+            modified = text
+            if name == "pubdate":  # as in mails (RFC 822)
+                with suppress(ValueError):
+                    modified = parsedate_to_datetime(text).isoformat()
         elif name == "title" and not title:
             title = text
         elif name == "news" and not title:
@@ -354,43 +339,24 @@ def _read_entry(element: etree._Element) -> Listed:
     return Listed(address, modified[:_MAX_TEXT], " ".join(title.split())[:_MAX_TEXT])
 
 
-def _in_other_languages(element: etree._Element) -> Iterator[str]:
-    for child in element.iterchildren(f"{{{_XHTML}}}link"):
-        if child.get("rel") == "alternate" and child.get("hreflang"):
-            yield _plain(child.get("href", "")).strip()
-
-
 def _plain(text: str) -> str:
     return html.unescape(text.replace(_AMPERSAND, "&")) if _AMPERSAND in text else text
 
 
-def _iso(date: str) -> str:
-    """Return a date of RSS, which has them as mails do (RFC 822), in ISO 8601."""
-    try:
-        return parsedate_to_datetime(date).isoformat()
-    except ValueError:
-        return date
-
-
-def _read_lines(source: _Source, found: Reading) -> None:
+def _read_lines(texts: Iterable[str], found: _Found) -> None:
     rest = ""
-    for text in source.texts():
+    for text in chain(texts, ["\n"]):
         *lines, rest = (rest + text.replace("\r", "\n")).split("\n")
         for line in lines:
-            _take_line(line, found)
+            address = line.strip("\ufeff \t")
+            if _URL.fullmatch(address) and not found.is_full:
+                found.urls.setdefault(address, Listed(address))
         if found.is_full:
             return
         rest = rest[:_MAX_FIELD]  # a line without an end is no address
-    _take_line(rest, found)
 
 
-def _take_line(line: str, found: Reading) -> None:
-    address = line.strip("\ufeff \t")
-    if address and _URL.fullmatch(address) and not found.is_full:
-        found.add(address)
-
-
-def _scan(texts: Iterator[str], found: Reading) -> None:
+def _scan(texts: Iterator[str], found: _Found) -> None:
     """Find addresses in a file that no XML parser reads."""
     is_index, rest = False, ""
     for text in texts:
@@ -401,6 +367,10 @@ def _scan(texts: Iterator[str], found: Reading) -> None:
             address = html.unescape(match[1]).strip()
             if found.is_full:
                 return
-            if _URL.match(address) and address not in found.sitemaps:
-                found.add(address, is_sitemap=is_index)
+            if not _URL.match(address) or address in found.sitemaps:
+                continue
+            if is_index:
+                found.sitemaps.setdefault(address)
+            else:
+                found.urls.setdefault(address, Listed(address))
         rest = window[max(end, len(window) - _LONGEST_LOC) :]

@@ -8,9 +8,10 @@ combine a few values over and over.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import islice
 
 from llmcrawler.core.urls.url_patterns import PAGE_PATH, is_code, url_pattern
 
@@ -35,9 +36,7 @@ _BEFORE_ID = re.compile(r"s|sid|sess|\w{0,8}sess(?:ion)?_?id|visit(?:or)?|ticket
 
 @dataclass(slots=True)
 class _Place:
-    """A place where ids stand. `tails` came under several of them, and have these `shapes`: all chapters of books have
-    one.
-    """
+    """A place where ids stand. `tails` came under several of them and have these `shapes`: all chapters have one."""
 
     urls: int = 0  # with something behind the id
     ids: int = 0
@@ -55,59 +54,15 @@ class _Place:
         return len(self.shapes) >= (_MANY_SHAPES if head else 4)
 
 
-class PathSessions:
-    """Admits a page of a visit under `limit` ids. `count` tells how often some words were counted, this time included;
-    it forgets what was not met for longest.
-    """
-
-    def __init__(self, count: Callable[..., int], limit: int) -> None:
-        self._count = count
-        self._limit = limit
-        self._places: dict[tuple[str, str], _Place] = {}
-
-    def reason_to_refuse(self, host: str, path: str, query: str) -> str | None:
-        """Return the reason to refuse a url that has not been asked for before; None to admit it."""
-        if _MAY_HOLD_ID.search(path) is None:
-            return None
-        for head, code, tail, is_named in _ids_in(path):
-            behind = f"{tail.strip('/')}?{query}" if query else tail.strip("/")
-            place = self._place(host, head)
-            times = self._count("behind an id", host, head, behind)
-            if behind:
-                place.urls += 1
-                place.ids += self._count("id", host, head, code) == 1
-                if times == _RECURS:
-                    place.tails += 1
-                    if len(place.shapes) < _MANY_SHAPES:
-                        place.shapes.add(url_pattern(f"{host}/{behind}"))
-            is_visit = times > self._limit and place.is_of_visits(head, is_named=is_named)
-            if is_visit or (times > 10 * self._limit and behind and is_named):
-                return "trap: session in the path"
-        return None
-
-    def _place(self, host: str, head: str) -> _Place:
-        key = (host, head)
-        place = self._places.pop(key, None) or _Place()
-        self._places[key] = place
-        if len(self._places) > _MAX_PLACES:
-            del self._places[next(iter(self._places))]
-        return place
-
-
 def _ids_in(path: str) -> Iterator[tuple[str, str, str, bool]]:
     """Return the ids of a path: (what stands before, the id, what stands behind, whether it says it is a visit's)."""
-    found = at = 0
-    segments = path.split("/")
-    for place, segment in enumerate(segments):
+    at, before = 0, ""
+    for segment in path.split("/"):
         end = at + len(segment)
         says_so = _SAYS_SO.fullmatch(segment) is not None
         if says_so or (len(segment) >= _LEAST_CODE and is_code(segment)):
-            before = segments[place - 1] if place else ""
             yield path[:at].rstrip("/"), segment, path[end:], says_so or _BEFORE_ID.fullmatch(before) is not None
-            found += 1
-            if found == _MAX_IDS:
-                return
-        at = end + 1
+        at, before = end + 1, segment
 
 
 _REPEATED = re.compile(r"((?:/[^/]+){1,4}?)\1\1(?=/|$)")
@@ -162,8 +117,12 @@ class _Combinations:
     size: int = 0  # values that are remembered
     values: dict[str, set[int] | None] = field(default_factory=dict)
 
-    def observe(self, parts: list[tuple[str, str]]) -> int:
-        """Note the parts of a url. Return the most values of one part, 2**62 when that is past counting."""
+    @property
+    def most_values(self) -> int:
+        """The most values of one part, 2**62 when that is past counting."""
+        return max((2**62 if known is None else len(known) for known in self.values.values()), default=0)
+
+    def observe(self, parts: list[tuple[str, str]]) -> None:
         for name, value in parts[:20]:
             known = self.values.setdefault(name, set()) if len(self.values) < 40 else self.values.get(name)
             if known is not None:
@@ -173,7 +132,6 @@ class _Combinations:
                 if len(known) > 4000:
                     self.values[name] = None
                     self.size -= len(known)
-        return max((2**62 if known is None else len(known) for known in self.values.values()), default=0)
 
 
 class TrapGuard:
@@ -187,7 +145,7 @@ class TrapGuard:
         self._counts: dict[int, int] = {}  # by the hash of what is counted: the words would take ten times the memory
         self._combinations: dict[tuple[str, str], _Combinations] = {}
         self._values = 0  # in all combinations
-        self._path_sessions = PathSessions(self._count, _SESSIONS)
+        self._id_places: dict[tuple[str, str], _Place] = {}
 
     def reason_to_refuse(self, url: str) -> str | None:
         """Count the url. Return the trap that it belongs to and that is exhausted, else None."""
@@ -200,7 +158,7 @@ class TrapGuard:
             self._growing_path(host, path)
             or self._calendar(host, path, parameters)
             or (self._session(address, parameters) if parameters else None)
-            or self._path_sessions.reason_to_refuse(host, path, query)
+            or self._path_session(host, path, query)
             or self._lists(host, path, parameters)
         )
 
@@ -221,21 +179,16 @@ class TrapGuard:
             return "trap: repeating path"
         if depth > _SEGMENTS:
             return "trap: path too deep"
-        if depth > 10 and self._count("deep", host) > _DEEP_URLS:
-            return "trap: deep paths"
-        return None
+        return "trap: deep paths" if depth > 10 and self._count("deep", host) > _DEEP_URLS else None
 
     def _calendar(self, host: str, path: str, parameters: list[tuple[str, str]]) -> str | None:
         """Judge pages of a day or a month. A path with a date and a name behind it is an article, and free."""
-        found = _date_of(path, parameters)
-        if found is None:
+        if (month := _month_of(path, parameters)) is None:
             return None
-        months_ahead = (found[0] - self._today.year) * 12 + found[1] - self._today.month
+        months_ahead = (month[0] - self._today.year) * 12 + month[1] - self._today.month
         if months_ahead * 30 > _DAYS_AHEAD:
             return "trap: calendar far ahead"
-        if self._count("calendar", host, path.split("/", 2)[1]) > _CALENDAR:
-            return "trap: calendar"
-        return None
+        return "trap: calendar" if self._count("calendar", host, path.split("/", 2)[1]) > _CALENDAR else None
 
     def _session(self, address: str, parameters: list[tuple[str, str]]) -> str | None:
         """Judge a url that comes with ever other codes."""
@@ -244,12 +197,33 @@ class TrapGuard:
             return None
         rest = [parameter for parameter in parameters if parameter not in codes]
         # A code under an unknown name may be what names the page, unless a number beside it does so.
-        named = [key for key, _ in codes if _says(_SESSION_KEY, key)]
-        if not named and not any(value.isdigit() and not _says(_PAGE_KEY, key) for key, value in rest):
+        is_named = any(_says(_SESSION_KEY, key) for key, _ in codes)
+        if not is_named and not any(value.isdigit() and not _says(_PAGE_KEY, key) for key, value in rest):
             return None
-        limit = _SESSIONS if named and rest else _SESSIONS * 10
-        if self._count("session", address, *(f"{key}={value}" for key, value in sorted(rest))) > limit:
-            return "trap: session in the url"
+        limit = _SESSIONS if is_named and rest else _SESSIONS * 10
+        times = self._count("session", address, *(f"{key}={value}" for key, value in sorted(rest)))
+        return "trap: session in the url" if times > limit else None
+
+    def _path_session(self, host: str, path: str, query: str) -> str | None:
+        if _MAY_HOLD_ID.search(path) is None:
+            return None
+        for head, code, tail, is_named in islice(_ids_in(path), _MAX_IDS):
+            place = self._id_places.pop((host, head), None) or _Place()
+            self._id_places[host, head] = place
+            if len(self._id_places) > _MAX_PLACES:
+                del self._id_places[next(iter(self._id_places))]
+            behind = f"{tail.strip('/')}?{query}" if query else tail.strip("/")
+            times = self._count("behind an id", host, head, behind)
+            if behind:
+                place.urls += 1
+                place.ids += self._count("id", host, head, code) == 1
+                if times == _RECURS:
+                    place.tails += 1
+                    if len(place.shapes) < _MANY_SHAPES:
+                        place.shapes.add(url_pattern(f"{host}/{behind}"))
+            is_visit = times > _SESSIONS and place.is_of_visits(head, is_named=is_named)
+            if is_visit or (times > 10 * _SESSIONS and behind and is_named):
+                return "trap: session in the path"
         return None
 
     def _lists(self, host: str, path: str, parameters: list[tuple[str, str]]) -> str | None:
@@ -272,16 +246,15 @@ class TrapGuard:
         return self._path_facets(host, pattern, list_path) if is_new else None
 
     def _facets(self, host: str, pattern: str, parameters: list[tuple[str, str]], *, is_new: bool) -> str | None:
-        combinations = self._combinations_of(host, pattern)
-        values = self._observe(combinations, parameters)
+        found = self._observe(host, pattern, parameters)
         # A host with facets on one list has them on all, so the next ones get less.
         limit = max(20, _FACETS // (1 + self._counts.get(hash(("exhausted", host)), 0)))
-        if combinations.admitted >= limit and combinations.admitted >= 4 * values:
-            if not combinations.is_exhausted:
-                combinations.is_exhausted = True
+        if found.admitted >= limit and found.admitted >= 4 * found.most_values:
+            if not found.is_exhausted:
+                found.is_exhausted = True
                 self._count("exhausted", host)
             return "trap: facets"
-        combinations.admitted += is_new
+        found.admitted += is_new
         return None
 
     def _path_facets(self, host: str, pattern: str, path: str) -> str | None:
@@ -289,31 +262,23 @@ class TrapGuard:
         segments = path.strip("/").split("/")
         if len(segments) < 4 or "{n}" in pattern or "{id}" in pattern or "{date}" in pattern:
             return None
-        combinations = self._combinations_of(host, f"/{segments[0]}/*")
-        values = self._observe(combinations, [(str(place), segment) for place, segment in enumerate(segments)])
-        if combinations.admitted >= _PATH_FACETS and combinations.admitted >= 10 * values:
+        found = self._observe(host, f"/{segments[0]}/*", [(str(at), segment) for at, segment in enumerate(segments)])
+        if found.admitted >= _PATH_FACETS and found.admitted >= 10 * found.most_values:
             return "trap: facets in the path"
-        combinations.admitted += 1
+        found.admitted += 1
         return None
 
-    def _combinations_of(self, host: str, pattern: str) -> _Combinations:
-        key = (host, pattern)
-        found = self._combinations.pop(key, None) or _Combinations()
-        self._combinations[key] = found
-        if len(self._combinations) > self._remembered // 50:
-            self._forget_oldest()
+    def _observe(self, host: str, pattern: str, parts: list[tuple[str, str]]) -> _Combinations:
+        """Note the parts of a url, and return all combinations of its path."""
+        found = self._combinations.pop((host, pattern), None) or _Combinations()
+        self._combinations[host, pattern] = found
+        before = found.size
+        found.observe(parts)
+        self._values += found.size - before
+        most = self._remembered // 50
+        while len(self._combinations) > 1 and (len(self._combinations) > most or self._values > 4 * self._remembered):
+            self._values -= self._combinations.pop(next(iter(self._combinations))).size
         return found
-
-    def _observe(self, combinations: _Combinations, parts: list[tuple[str, str]]) -> int:
-        before = combinations.size
-        values = combinations.observe(parts)
-        self._values += combinations.size - before
-        while self._values > 4 * self._remembered and len(self._combinations) > 1:
-            self._forget_oldest()
-        return values
-
-    def _forget_oldest(self) -> None:
-        self._values -= self._combinations.pop(next(iter(self._combinations))).size
 
 
 def _says(meaning: re.Pattern[str], key: str) -> bool:
@@ -331,10 +296,9 @@ def _is_sort(key: str, value: str) -> bool:
     return not value.isdigit() or _says(_COUNT_KEY, key)
 
 
-def _date_of(path: str, parameters: list[tuple[str, str]]) -> tuple[int, int] | None:
+def _month_of(path: str, parameters: list[tuple[str, str]]) -> tuple[int, int] | None:
     """Return year and month of a url that stands for a time; None when it does not."""
-    match = _DATE_END.search(path)
-    if match is not None:
+    if match := _DATE_END.search(path):
         return int(match[1]), int(match[2])
     year = month = None
     for key, value in parameters:
@@ -342,9 +306,6 @@ def _date_of(path: str, parameters: list[tuple[str, str]]) -> tuple[int, int] | 
             year = int(value)
         elif _says(_MONTH_KEY, key) and re.fullmatch(r"\d\d?", value):
             month = min(int(value), 12)
-        elif (
-            _says(_DATE_KEY if "-" in value else _PLAIN_DATE_KEY, key)
-            and (match := _DATE_VALUE.fullmatch(value)) is not None
-        ):
+        elif _says(_DATE_KEY if "-" in value else _PLAIN_DATE_KEY, key) and (match := _DATE_VALUE.fullmatch(value)):
             return int(match[1]), int(match[2])
     return (year, month) if year is not None and month is not None else None

@@ -10,13 +10,14 @@ from functools import lru_cache
 from llmcrawler.core.urls.normalise import dedup_key, normalise, relative_url, route_of, site_name
 
 # Words that number a place in a series: "page-2" is the pattern page-{n}, "hamlet-2" is {slug}-{n}.
-_SERIES = """
+_COUNTING_WORDS = frozenset(
+    """
     article c cat category chapter day entry f forum id item issue month node p page part post product section t
     thread topic user v version vol volume week year
-"""
-_COUNTING_WORDS = frozenset(_SERIES.split())
+    """.split()
+)
 # Front controllers choose the page's template by the value of one of these parameters.
-ROUTING_KEYS = frozenset(
+_ROUTING_KEYS = frozenset(
     {"act", "action", "cmd", "controller", "do", "mod", "module", "op", "option", "route", "task", "view"}
 )
 
@@ -48,25 +49,23 @@ def url_pattern(url: str) -> str:
     extensions stay. The decision uses one url alone, so it does not change as the crawl goes on.
     """
     start = url.find("/", url.find("://") + 3)
-    path, mark, query = (url[start:] if start >= 8 else "/").partition("?")
+    path, _, query = (url[start:] if start >= 8 else "/").partition("?")
     path = _DATE_PATH.sub("/{date}", path)
     end = "/" if path.endswith("/") else ""
     head, _, last = path.removesuffix("/").rpartition("/")
     above = "/".join([_segment(part) for part in head.split("/")])
     shape = f"{above}/{_segment(last, is_last=head != '')}{end if last else ''}"
-    return f"{shape}?{_query_shape(query)}" if mark and query else shape
-
-
-def _query_shape(query: str) -> str:
+    if not query:
+        return shape
     shapes = set()
     for parameter in query.split("&"):
         key, mark, value = parameter.partition("=")
         if key.isdigit():  # "?1234" is a value without a name
             key = "{n}"
-        if value and (key not in ROUTING_KEYS or not value.isascii() or any(c.isdigit() for c in value)):
+        if value and (key not in _ROUTING_KEYS or not value.isascii() or any(c.isdigit() for c in value)):
             value = _value(value)
         shapes.add(key + mark + value)
-    return "&".join(sorted(shapes))
+    return f"{shape}?{'&'.join(sorted(shapes))}"
 
 
 @lru_cache(maxsize=4096)
@@ -86,24 +85,22 @@ def _segment(segment: str, is_last: bool = False) -> str:
     match = _EXTENSION.search(segment)
     if match is not None and match.start() > 0:
         segment, extension = segment[: match.start()], match[0]
-    return _stem(segment, is_last) + extension
-
-
-def _stem(text: str, is_last: bool) -> str:
-    value = _value(text)
-    if value != "{slug}":
-        return value
-    if match := _NUMBERED.fullmatch(text):
+    if (value := _value(segment)) != "{slug}":
+        return value + extension
+    if match := _NUMBERED.fullmatch(segment):
         word, joint, _ = match.groups()
-        return f"{word}{joint}{{n}}" if word.lower() in _COUNTING_WORDS else f"{{slug}}{joint}{{n}}"
-    if match := _LEADING_NUMBER.match(text):
-        return f"{{n}}{match[1]}{{slug}}"
-    if match := _WORD_AND_NUMBER.fullmatch(text):
-        return f"{match[1]}{{n}}"
-    # In the last segment below a section a capital or a joint makes a title ("Albert_Einstein", "rye-bread"), in others
-    # it is the site's own naming.
-    is_title = is_last and (text[0].isupper() or "_" in text or "-" in text)
-    return text if _WORDS.fullmatch(text) and len(text) <= _LONGEST_LITERAL and not is_title else "{slug}"
+        shape = f"{word if word.lower() in _COUNTING_WORDS else '{slug}'}{joint}{{n}}"
+    elif match := _LEADING_NUMBER.match(segment):
+        shape = f"{{n}}{match[1]}{{slug}}"
+    elif match := _WORD_AND_NUMBER.fullmatch(segment):
+        shape = f"{match[1]}{{n}}"
+    else:
+        # In the last segment below a section a capital or a joint makes a title ("Albert_Einstein", "rye-bread"), in
+        # others it is the site's own naming.
+        is_title = is_last and (segment[0].isupper() or "_" in segment or "-" in segment)
+        is_name = _WORDS.fullmatch(segment) and len(segment) <= _LONGEST_LITERAL and not is_title
+        shape = segment if is_name else "{slug}"
+    return shape + extension
 
 
 def is_code(text: str) -> bool:
@@ -144,8 +141,8 @@ def coarse_pattern(url: str) -> str:
     word = "*" if above and ("{slug}" in word or "{" not in word) else _END_NUMBER.sub("", word)
     path = f"{above}/{word}{extension}{'/' if last and path.endswith('/') else ''}"
     parts = [part.partition("=") for part in query.split("&", _MAX_PARAMETERS)] if query else []
-    routing = [f"{key}={value}" for key, _, value in parts if key in ROUTING_KEYS]
-    keys |= {key for key, _, _ in parts if key not in ROUTING_KEYS}
+    routing = [f"{key}={value}" for key, _, value in parts if key in _ROUTING_KEYS]
+    keys |= {key for key, _, _ in parts if key not in _ROUTING_KEYS}
     search = "&".join([*routing, *(keys if len(keys) < 2 else ("*",))])
     return f"{url[:start] if start > 0 else url}{path}{'?' if search else ''}{search}"
 

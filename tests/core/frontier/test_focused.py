@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmcrawler.core.frontier import FIRST, FocusedCrawl, LinkScorer, UrlTask
-from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, LinkFeatures, LinkFeatureTable, branch_values, shape_of
+from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, branch_values, shape_of
 from llmcrawler.items import Link
 
 HOST = "https://a.example"
@@ -68,26 +68,24 @@ def test_while_nothing_wanted_is_known_what_led_to_new_kinds_of_links_comes_befo
     assert goal.priority_of(fresh) <= goal.priority_of(menu) < goal.priority_of(pages[0])
 
 
-def test_the_number_of_kinds_is_bounded():
-    table = LinkFeatureTable()
-    names = {table.features_of(f"{HOST}/{n}/", Link("", "", f"place {'x' * n}")).name for n in range(2000)}
-    assert len(names) < 500
+def test_the_number_of_groups_is_bounded():
+    goal = LinkScorer(["job"])
+    assert len({group(goal, f"/{n}/", f"place {'x' * n}") for n in range(2000)}) < 500
 
 
-def test_a_text_that_comes_again_and_again_makes_a_kind_of_its_own():
-    table = LinkFeatureTable()
+def test_a_text_that_comes_again_and_again_makes_a_group_of_its_own():
+    goal = LinkScorer(["job"])
     texts = ["Next page", "Red lamp", "Next  page", "Blue lamp", "next page", "Page 2", "Page 3", "Page 4"]
-    assert [table.features_of(f"{HOST}/?id={n}", Link("", text)).phrase for n, text in enumerate(texts)] == [
-        *[""] * 4,
-        "next page",
-        *[""] * 2,
-        "page 0",
-    ]
+    phrases = [group(goal, f"/?id={n}", text=text).split("\t")[-1] for n, text in enumerate(texts)]
+    assert phrases == ["", "", "", "", "next page", "", "", "page 0"]
 
 
-def test_a_kind_is_known_again_by_its_name():
-    kind = LinkFeatureTable().features_of(f"{HOST}/breads/rye/", Link("", "Rye", "li < ul < nav"))
-    assert LinkFeatures.of_name(kind.name) == kind
+def test_a_group_is_known_again_by_its_name():
+    fresh, again = LinkScorer(["job"]), LinkScorer(["job"])
+    name = group(fresh, "/breads/rye/", "li < ul < nav", "Rye")
+    again.restore(name)
+    again.restore("a.example/tag/*")  # of a crawl without a goal
+    assert again.changed_priorities() == fresh.changed_priorities() != {}
 
 
 def group(goal: LinkScorer, path: str, place: str = "", text: str = "") -> str:

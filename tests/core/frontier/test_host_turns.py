@@ -52,17 +52,23 @@ def test_turns_are_those_that_a_look_at_all_queues_finds(seed):
         else:
             room = {one: random.choice([0, 0, 1, 2]) for one in HOSTS}
             worst = random.choice([None, 0, 2])
-            look = turns.look(room.__getitem__, worst)
+            turns.look(room.__getitem__, worst)
             found: list[tuple[str, str]] = []
-            while (turn := look.next()) is not None:
+            while (turn := turns.next()) is not None:
                 assert turn[2] == room[turn[0]] - sum(one[0] == turn[0] for one in found)
                 found.append(turn[:2])
-                look.took(turn[0])
+                turns.took(turn[0])
                 turns.put(*turn[:2], None)
             assert found == turns_of_all(heads, priorities, room, worst)
             for queue in found:
                 del heads[queue]
-    assert {queue: turns.head(*queue) for queue in heads} == heads
+    turns.look(lambda _host: 999, None)
+    rest = []
+    while (turn := turns.next()) is not None:
+        rest.append(turn[:2])
+        turns.took(turn[0])
+        turns.put(*turn[:2], None)
+    assert rest == turns_of_all(heads, priorities, dict.fromkeys(HOSTS, 999), None)
 
 
 def test_a_look_asks_about_the_room_of_a_few_hosts_and_once_each():
@@ -75,8 +81,8 @@ def test_a_look_asks_about_the_room_of_a_few_hosts_and_once_each():
         asked.append(host)
         return 0 if host.startswith(("0.", "1.", "2.")) else 1
 
-    look = turns.look(room, None)
-    assert [look.next(), look.next()] == [("3.test", "", 1)] * 2
+    turns.look(room, None)
+    assert [turns.next(), turns.next()] == [("3.test", "", 1)] * 2
     assert asked == ["0.test", "1.test", "2.test", "3.test"]
-    look.took("3.test")
-    assert look.next() == ("4.test", "", 1)
+    turns.took("3.test")
+    assert turns.next() == ("4.test", "", 1)

@@ -208,7 +208,7 @@ def test_values_that_are_always_new_are_forgotten():
     kept = [values for one in guard._combinations.values() for values in one.values.values() if values is not None]
     assert guard._values == sum(map(len, kept)) <= 4000
     assert len(guard._counts) == 1000
-    assert len(guard._path_sessions._places) <= 1000
+    assert len(guard._id_places) <= 1000
 
 
 @pytest.mark.parametrize("key", ["sess_", "cache_", "visit_", "sort_", "page_", "date"])
