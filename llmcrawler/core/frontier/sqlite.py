@@ -54,6 +54,10 @@ _NEXT = (
     f'FROM {_JOINS} WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index
     "ORDER BY u.rank, u.id LIMIT ?"
 )
+_HELD = (
+    "SELECT u.attempts, u.depth, r.url, t.payload, f.source, f.lastmod, f.title "  # noqa: S608 - likewise
+    f"FROM {_JOINS} WHERE u.id = ? AND u.state = ?"
+)
 
 
 class SqliteFrontier:
@@ -269,10 +273,7 @@ class SqliteFrontier:
 
     def _give_back(self, connection: JobConnection, url: str) -> None:
         """Queue a url again whose holder is gone, or make it a dead letter when that happened too often."""
-        query = (
-            f"SELECT u.attempts, u.depth, r.url, t.payload, f.source, f.lastmod, f.title FROM {_JOINS} WHERE u.id = ?"  # noqa: S608 - a constant is put in
-        )
-        row = connection.execute(query, (id_of(connection, url),)).fetchone()
+        row = connection.execute(_HELD, (id_of(connection, url), State.LEASED)).fetchone()
         if row is None or row[0] < self._max_leases:
             self._release(connection, url)
             return

@@ -51,9 +51,7 @@ class BodyPacker:
 
     def pack(self, url_id: int, site: str, body: bytes) -> bytes:
         """Pack the body of a url, which the caller stores with the next statement."""
-        dictionary = self._of_site.get(site)
-        if dictionary is None:
-            dictionary = self._stored_or_new(site)
+        dictionary = self._of_site.get(site) or self._stored_or_new(site)
         if dictionary is None:
             self._first_pages[site].append(url_id)
             return zstd.compress(body, options=_OPTIONS)
@@ -86,28 +84,26 @@ class BodyPacker:
         pages = self._first_pages.get(site, [])
         if len(pages) >= _SAMPLES:
             del self._first_pages[site]  # where none could be made, the next pages are tried
-            if (made := self._made_of(pages)) is not None and self._is_stored(made, site):
+            if (made := self._make(site, pages)) is not None:
                 return made
             pages = []
         _put_last(self._first_pages, site, pages, _MAX_WATCHED)
         return None
 
-    def _made_of(self, pages: list[int]) -> zstd.ZstdDict | None:
+    def _make(self, site: str, pages: list[int]) -> zstd.ZstdDict | None:
+        """Make and store a dictionary; None where that fails, or its number, a hash of it, stands for another one."""
         query = "SELECT body FROM bodies WHERE url = ? AND body IS NOT NULL"
         rows = [self._connection.execute(query, (page,)).fetchone() for page in pages]
         try:
             bodies = [self.unpack(row[0]) for row in rows if row is not None]
-            return zstd.train_dict([body[:_SAMPLE_BYTES] for body in bodies if body], _DICTIONARY_BYTES)
+            made = zstd.train_dict([body[:_SAMPLE_BYTES] for body in bodies if body], _DICTIONARY_BYTES)
         except (PackingError, ValueError):  # they are damaged, too small, or too few of them are left
             return None
-
-    def _is_stored(self, made: zstd.ZstdDict, site: str) -> bool:
-        """Store a dictionary; return False where its number, a hash of it, stands for another one."""
-        content, number = made.dict_content, made.dict_id
-        row = (number, site, content, _digest(content))
+        row = (made.dict_id, site, made.dict_content, _digest(made.dict_content))
         self._connection.execute("INSERT OR IGNORE INTO dictionaries VALUES (?, ?, ?, ?)", row)
         query = "SELECT content FROM dictionaries WHERE id = ?"
-        return bool(self._connection.execute(query, (number,)).fetchone() == (content,))
+        stored = self._connection.execute(query, (made.dict_id,)).fetchone()
+        return made if stored == (made.dict_content,) else None
 
 
 def drop_unreadable(connection: sqlite3.Connection) -> int:
@@ -116,9 +112,8 @@ def drop_unreadable(connection: sqlite3.Connection) -> int:
     Their pages are fetched again where a stage needs them.
     """
     rows = connection.execute("SELECT id, content, digest FROM dictionaries")
-    damaged = [number for number, content, digest in rows if _checked(content, digest) is None]
     dropped = 0
-    for number in damaged:
+    for number in [number for number, *row in rows if _checked(*row) is None]:
         connection.create_function("dictionary_of", 1, number_of_dictionary)
         query = "UPDATE bodies SET body = NULL WHERE body IS NOT NULL AND dictionary_of(body) = ?"
         dropped += connection.execute(query, (number,)).rowcount

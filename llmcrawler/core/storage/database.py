@@ -25,6 +25,7 @@ Work = Callable[[JobConnection], T]
 _GATHER_SECONDS = 0.01
 _BUSY_SECONDS = 0.1  # several waited at a time so short ago
 _MAX_GATHERED = 500
+_TOUCH = "INSERT OR REPLACE INTO job VALUES ('synced', ?)"
 # Errors of one piece of work, which leave the file usable.
 _WORK_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError)
 
@@ -148,26 +149,23 @@ class Database:
     def _work_off(self) -> None:
         is_open = True
         while is_open:
-            tasks, is_open = self._gather()
+            tasks: list[_Task] = []
+            try:
+                some = self._queue.get(timeout=self._sync_seconds if self._has_unsynced else None)
+                while some is not None:
+                    tasks += some
+                    if len(tasks) >= _MAX_GATHERED:
+                        break
+                    some = self._queue.get_nowait()
+                is_open = some is not None
+            except Empty:
+                pass
             if tasks:
                 self._transact(tasks)
-                self._tell(tasks)
+                self._notify(tasks)
             elif self._has_unsynced and self.failure is None:
-                self._transact([_Task(_touch)], sync=True)
-
-    def _gather(self) -> tuple[list[_Task], bool]:
-        """Return the tasks that wait (none when it is time to sync), and False at the end."""
-        tasks: list[_Task] = []
-        try:
-            some = self._queue.get(timeout=self._sync_seconds if self._has_unsynced else None)
-            while some is not None:
-                tasks += some
-                if len(tasks) >= _MAX_GATHERED:
-                    return tasks, True
-                some = self._queue.get_nowait()
-        except Empty:
-            return tasks, True
-        return tasks, False
+                # A commit without a change writes nothing, and so would not make the disk write what came before.
+                self._transact([_Task(lambda to: to.execute(_TOUCH, (str(time.time()),)))], sync=True)
 
     def _transact(self, tasks: list[_Task], *, sync: bool = False) -> None:
         sync = sync or time.monotonic() - self._synced >= self._sync_seconds
@@ -189,27 +187,19 @@ class Database:
             self._synced = time.monotonic()
 
     def _do(self, task: _Task) -> None:
-        if task.future is None:
-            self._do_or_fail(task)
-            return
-        self._connection.execute("SAVEPOINT task")
+        if task.future is not None:
+            self._connection.execute("SAVEPOINT task")
         try:
             task.result = task.work(self._connection)
         except Exception as error:
-            if isinstance(error, sqlite3.Error) and not isinstance(error, _WORK_ERRORS):
+            if isinstance(error, sqlite3.Error) and (task.future is None or not isinstance(error, _WORK_ERRORS)):
                 raise
+            if task.future is None:  # nobody waits: an error of the file, which takes back the whole transaction
+                raise StorageFailed(f"{self._path}: {type(error).__name__}: {error}") from error
             task.error = error
             self._connection.execute("ROLLBACK TO task")
-        self._connection.execute("RELEASE task")
-
-    def _do_or_fail(self, task: _Task) -> None:
-        """Do what nobody waits for; its error is one of the file, which takes back the whole transaction."""
-        try:
-            task.work(self._connection)
-        except sqlite3.Error:
-            raise
-        except Exception as error:
-            raise StorageFailed(f"{self._path}: {type(error).__name__}: {error}") from error
+        if task.future is not None:
+            self._connection.execute("RELEASE task")
 
     def _fail(self, error: Exception, tasks: list[_Task]) -> None:
         with suppress(sqlite3.Error):  # a broken disk; nothing was committed in any case
@@ -219,25 +209,18 @@ class Database:
             self.failure = (
                 error if isinstance(error, StorageFailed) else StorageFailed(f"{self._path} cannot be written: {error}")
             )
-            assert self._loop is not None
             self._call(self._on_failure, self.failure)
         for task in tasks:
             task.error = self.failure
 
-    def _tell(self, tasks: list[_Task]) -> None:
+    def _notify(self, tasks: list[_Task]) -> None:
         for task in tasks:
             if task.done is not None:
                 task.done.set()
-        awaited = [task for task in tasks if task.future is not None]
-        if awaited:
+        if awaited := [task for task in tasks if task.future is not None]:
             self._call(self._settle, awaited)
 
     def _call(self, function: Callable[..., object], *arguments: Any) -> None:
         assert self._loop is not None
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
-
-
-def _touch(connection: JobConnection) -> None:
-    # A commit without a change writes nothing, and so would not make the disk write what came before.
-    connection.execute("INSERT OR REPLACE INTO job VALUES ('synced', ?)", (str(time.time()),))

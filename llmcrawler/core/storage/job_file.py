@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -106,13 +106,6 @@ CREATE INDEX dictionaries_by_site ON dictionaries (site);
 """
 
 
-def prepare_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file in one transaction: whatever ends the process, the file is blank or whole."""
-    if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
-        pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
-        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {pragmas} COMMIT;")
-
-
 # Keys are spread evenly, so in a large table each of them changes a page of its own: a million urls would cost four
 # times the writes of ten thousand. New ones are gathered in memory, and put in by the thousands in their order.
 _MIN_GATHERED, _MAX_GATHERED = 20_000, 200_000
@@ -161,20 +154,13 @@ class UrlKeys:
 class JobConnection(sqlite3.Connection):
     """A connection to a job's file."""
 
-    _keys: UrlKeys | None = None
-    _packer: BodyPacker | None = None
-
-    @property
+    @cached_property
     def keys(self) -> UrlKeys:
-        if self._keys is None:
-            self._keys = UrlKeys(self)
-        return self._keys
+        return UrlKeys(self)
 
-    @property
+    @cached_property
     def packer(self) -> BodyPacker:
-        if self._packer is None:
-            self._packer = BodyPacker(self)
-        return self._packer
+        return BodyPacker(self)
 
 
 JOB_FILE: Final = "crawl.sqlite"
@@ -235,8 +221,8 @@ class State(IntEnum):
 def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = False) -> None:
     """Raise ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
 
-    `is_whole` skips the search for damage, which then shows when it is read. `with_content` checks lines and bodies
-    too.
+    `is_whole` skips the search for damage, which then shows when it is read. `with_content` unpacks all lines and
+    bodies too: SQLite has no checksums, but compressed values have. A body whose dictionary is lost is fetched again.
     """
     if not path.exists() or path.stat().st_size == 0:
         return
@@ -245,10 +231,17 @@ def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = F
             if file.read(len(_HEADER)) != _HEADER:
                 raise refusal(path, "is no job file of llmcrawler")
         with closing(_connect_to_read(path)) as connection:
-            _check_identity(connection, path)
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            is_blank = application == version == 0 and _is_blank(connection)
+            if application != APPLICATION_ID and not is_blank:
+                raise refusal(path, "is a database of another program, or of llmcrawler before 0.1.0")
+            if version != SCHEMA_VERSION and not is_blank:
+                reads = f"this release of llmcrawler reads format {SCHEMA_VERSION}"
+                raise refusal(path, f"has format {version}, and {reads}")
             verdict = "ok" if is_whole else _verdict(path, _stamp(path))
-            if with_content and verdict == "ok":
-                _check_content(connection, path)
+            if verdict == "ok" and with_content and not is_blank and path.stat().st_size <= _QUICK_CHECK_BYTES:
+                _unpack_all(connection)
     except (sqlite3.DatabaseError, PackingError, TypeError) as error:
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
     except OSError as error:
@@ -266,7 +259,13 @@ def open_job_file(path: Path) -> JobConnection:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = JobConnection(path, isolation_level=None, check_same_thread=False)
         try:
-            _prepare(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA wal_autocheckpoint = 4000")
+            connection.execute("PRAGMA cache_size = -8192")
+            if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+                # In one transaction: whatever ends the process, the file is blank or whole.
+                pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+                connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {pragmas} COMMIT;")
         except BaseException:
             connection.close()
             raise
@@ -313,15 +312,11 @@ def _connect_to_read(path: Path) -> JobConnection:
     return JobConnection(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' * is_alone}", uri=True)
 
 
-def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application == version == 0 and _is_blank(connection):
-        return
-    if application != APPLICATION_ID:
-        raise refusal(path, "is a database of another program, or of llmcrawler before 0.1.0")
-    if version != SCHEMA_VERSION:
-        raise refusal(path, f"has format {version}, and this release of llmcrawler reads format {SCHEMA_VERSION}")
+def _unpack_all(connection: JobConnection) -> None:
+    for (line,) in connection.execute("SELECT line FROM pages WHERE line IS NOT NULL"):
+        unpack(line)
+    for (body,) in connection.execute("SELECT body FROM bodies WHERE body IS NOT NULL"):
+        connection.packer.unpack(body)
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
@@ -341,27 +336,8 @@ def _verdict(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdi
 
 def _stamp(path: Path) -> _Stamp:
     """Return a value that changes with the file and with the log beside it."""
-    files = [path, path.with_name(path.name + "-wal")]
-    stats = [file.stat() for file in files if file.exists()]
+    stats = [file.stat() for file in (path, path.with_name(path.name + "-wal")) if file.exists()]
     return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
-
-
-def _check_content(connection: JobConnection, path: Path) -> None:
-    """Unpack all lines and bodies: SQLite has no checksums, but compressed values have. A body whose dictionary is lost
-    is fetched again.
-    """
-    if path.stat().st_size <= _QUICK_CHECK_BYTES and not _is_blank(connection):
-        for (line,) in connection.execute("SELECT line FROM pages WHERE line IS NOT NULL"):
-            unpack(line)
-        for (body,) in connection.execute("SELECT body FROM bodies WHERE body IS NOT NULL"):
-            connection.packer.unpack(body)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA wal_autocheckpoint = 4000")
-    connection.execute("PRAGMA cache_size = -8192")
-    prepare_tables(connection)
 
 
 _MAX_KEPT = 60  # runs: two months of nights, some 3 MB at most
@@ -384,21 +360,13 @@ class Run:
 
 def write_run(connection: JobConnection, run: Run) -> None:
     """Write a run in place of its earlier figures, and drop the oldest runs."""
-    connection.execute(
-        "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)",
-        (run.number, run.started, run.ended, run.reason, _text(run.figures), _text(run.timeline)),
-    )
+    figures, timeline = (json.dumps(value, separators=(",", ":")) for value in (run.figures, run.timeline))
+    row = (run.number, run.started, run.ended, run.reason, figures, timeline)
+    connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", row)
     connection.execute("DELETE FROM runs WHERE number <= ?", (run.number - _MAX_KEPT,))
 
 
 def read_runs(connection: JobConnection) -> list[Run]:
     """Return the runs that are kept, oldest first."""
     rows = connection.execute("SELECT number, started, ended, reason, figures, timeline FROM runs ORDER BY number")
-    return [
-        Run(number, started, ended, reason, json.loads(figures), json.loads(timeline))
-        for number, started, ended, reason, figures, timeline in rows
-    ]
-
-
-def _text(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return [Run(number, *run, json.loads(figures), json.loads(line)) for number, *run, figures, line in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _LATELY_SECONDS = 60.0
 _MAX_HOSTS = 100
-_COUNTED = (State.QUEUED, State.LEASED, State.DONE, State.DEAD)
 
 # Hosts, most urls first; the states are numbers as in State. Queued urls, which may be all but a few, are counted by
 # the queue's own index.
@@ -48,12 +47,15 @@ GROUP BY host ORDER BY sum(n) DESC, host
 # These two queries need not read the lines of the pages.
 _TYPES = (
     "SELECT page_type, count(*) FROM pages INDEXED BY ends WHERE seq IS NOT NULL AND page_type IS NOT NULL "
-    "AND page_type != ? GROUP BY page_type"
+    "AND page_type != ? GROUP BY page_type ORDER BY count(*) DESC, page_type"
 )
-_ERRORS = (
-    "SELECT error_stage, error_kind, count(*), max(rowid) FROM pages WHERE seq IS NOT NULL AND error_stage IS NOT NULL "
-    "GROUP BY error_stage, error_kind ORDER BY count(*) DESC, error_stage, error_kind LIMIT 100"
-)
+_ERRORS = """
+SELECT e.error_stage, e.error_kind, e.n, u.url, coalesce(p.error, '') FROM (
+    SELECT error_stage, error_kind, count(*) AS n, max(rowid) AS page FROM pages
+    WHERE seq IS NOT NULL AND error_stage IS NOT NULL GROUP BY error_stage, error_kind
+) e JOIN pages p ON p.url = e.page JOIN urls u ON u.id = e.page
+ORDER BY e.n DESC, e.error_stage, e.error_kind LIMIT 100
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,27 +153,40 @@ def open_snapshot(folder: Path) -> Iterator[JobConnection]:
 def job_status(folder: Path, now: float) -> JobStatus:
     """Return the status of a job. Raises ConfigError as `open_snapshot` does."""
     with open_snapshot(folder) as connection:
-        values = {name: read_value(connection, name) for name in ("spider", "reason", "started", "run_started")}
-        state, was_killed = _state(folder, read_value(connection, "state"))
-        last_seq, last_line = _edge(connection, "DESC")
+        values = {
+            name: read_value(connection, name) for name in ("spider", "reason", "started", "run_started", "synced")
+        }
+        state, locked = read_value(connection, "state"), is_locked(folder)
+        is_running = state == "running" if locked is None else locked
+        was_killed = not is_running and state in (None, "running")
+        ends = "SELECT seq, finished FROM pages WHERE seq IS NOT NULL ORDER BY seq"
+        _first, first_line = connection.execute(f"{ends} LIMIT 1").fetchone() or (0, None)
+        last_seq, last_line = connection.execute(f"{ends} DESC LIMIT 1").fetchone() or (0, None)
+        end = now if is_running else last_line or values["run_started"] or now
         hosts = [HostUrls(*row) for row in connection.execute(_HOSTS)]
-        end = now if state == "running" else last_line or values["run_started"] or now
+        (seen,) = connection.execute("SELECT count(*) FROM urls WHERE state = ?", (State.SEEN,)).fetchone()
         return JobStatus(
             jobdir=str(folder),
             spider=values["spider"],
             arguments=read_value(connection, "arguments", {}),
-            state=state,
-            reason=None if was_killed or state == "running" else values["reason"],
+            state="running" if is_running else "interrupted" if was_killed else state,
+            reason=None if was_killed or is_running else values["reason"],
             runs=read_value(connection, "runs", 0),
             started=values["started"],
             run_started=values["run_started"],
-            first_line=_edge(connection, "ASC")[1],
+            first_line=first_line,
             last_line=last_line,
-            synced=read_value(connection, "synced"),
-            urls=_url_counts(connection, hosts),
+            synced=values["synced"],
+            urls={
+                "queued": sum(host.queued for host in hosts),
+                "leased": sum(host.leased for host in hosts),
+                "done": sum(host.done for host in hosts),
+                "dead": sum(host.dead for host in hosts),
+                "seen": seen,
+            },
             stages=_stages(connection),
-            errors=_errors(connection),
-            page_types=_by_count(connection.execute(_TYPES, (DUPLICATE,))),
+            errors=tuple(ErrorCount(*row) for row in connection.execute(_ERRORS)),
+            page_types=dict(connection.execute(_TYPES, (DUPLICATE,))),
             duplicates=count_duplicates(connection),
             rights=RightsCounts.of(read_marks(connection)),
             rate=_rate(connection, values["run_started"] or end, end, last_seq),
@@ -181,21 +196,6 @@ def job_status(folder: Path, now: float) -> JobStatus:
             spent=read_value(connection, SPENT, {}),
             plan=read_value(connection, PLAN),
         )
-
-
-def _state(folder: Path, noted: str | None) -> tuple[str, bool]:
-    """Return the state, and whether the crawl was killed."""
-    locked = is_locked(folder)
-    is_running = noted == "running" if locked is None else locked
-    if is_running:
-        return "running", False
-    return ("interrupted", True) if noted in (None, "running") else (noted, False)
-
-
-def _url_counts(connection: JobConnection, hosts: list[HostUrls]) -> dict[str, int]:
-    counts = {state.name.lower(): sum(getattr(one, state.name.lower()) for one in hosts) for state in _COUNTED}
-    (seen,) = connection.execute("SELECT count(*) FROM urls WHERE state = ?", (State.SEEN,)).fetchone()
-    return {**counts, "seen": seen}
 
 
 def _stages(connection: JobConnection) -> dict[str, StageCounts]:
@@ -216,27 +216,6 @@ def known_stages(connection: JobConnection) -> list[str]:
 def _stage_order(names: Iterable[str]) -> list[str]:
     """Sort names of stages: the built-in ones in their order, then the user's own."""
     return sorted(names, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name))
-
-
-def _errors(connection: JobConnection) -> tuple[ErrorCount, ...]:
-    errors = []
-    for stage, kind, count, page in connection.execute(_ERRORS).fetchall():
-        url, message = connection.execute(
-            "SELECT u.url, p.error FROM pages p JOIN urls u ON u.id = p.url WHERE p.url = ?", (page,)
-        ).fetchone()
-        errors.append(ErrorCount(stage, kind, count, url, message or ""))
-    return tuple(errors)
-
-
-def _by_count(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
-    return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
-
-
-def _edge(connection: JobConnection, order: str) -> tuple[int, float | None]:
-    row = connection.execute(
-        f"SELECT seq, finished FROM pages WHERE seq IS NOT NULL ORDER BY seq {order} LIMIT 1"  # noqa: S608 - ASC or DESC
-    ).fetchone()
-    return row or (0, None)
 
 
 def _rate(connection: JobConnection, start: float, end: float, last_seq: int) -> CrawlRate:
@@ -274,38 +253,26 @@ def _files(folder: Path) -> dict[str, int]:
     """Return the sizes of the folder's files in bytes. Files of SQLite come and go while a crawl runs."""
     sizes = {}
     for path in sorted(folder.iterdir()):
-        try:
+        with suppress(FileNotFoundError):
             if path.is_file():
                 sizes[path.name] = path.stat().st_size
-        except FileNotFoundError:
-            continue
     return sizes
 
 
-_Column = tuple[str, str, str]  # name, its source in SQL, pandas type
 _ROWS_AT_ONCE = 20_000
 _STATE_NAME = f"CASE u.state {' '.join(f'WHEN {state:d} THEN {state.name.lower()!r}' for state in State)} END"
-_URL_COLUMNS: tuple[_Column, ...] = (
+# Columns: name, its source in SQL, pandas type.
+_URL_COLUMNS = (
     ("url", "u.url", "object"),
     ("host", "h.name", "object"),
     ("depth", "u.depth", "int64"),
     ("state", _STATE_NAME, "object"),
     ("attempts", "u.attempts", "int64"),
     ("http_status", "p.status", "Int64"),
-    ("page_type", "p.page_type", "object"),
-    ("error_stage", "p.error_stage", "object"),
-    ("error_kind", "p.error_kind", "object"),
-    ("error", "p.error", "object"),
+    *((name, f"p.{name}", "object") for name in ("page_type", "error_stage", "error_kind", "error")),
     ("finished", "p.finished", "moment"),
 )
-_STAGE_COLUMNS = (
-    ("status", "object"),
-    ("error", "object"),
-    ("attempts", "Int64"),
-    ("started", "moment"),
-    ("seconds", "float64"),
-)
-_FROM = "urls u LEFT JOIN hosts h ON h.id = u.host LEFT JOIN pages p ON p.url = u.id"
+_STAGE_COLUMNS = {"status": "object", "error": "object", "attempts": "Int64", "started": "moment", "seconds": "float64"}
 
 
 def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
@@ -323,18 +290,32 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
         raise ImportError(f"read_status needs pandas: {install_command('pandas')}") from error
     with open_snapshot(Path(jobdir)) as connection:
         stages = known_stages(connection)
-        per_stage = [
-            (f"{stage}_{name}", f"s{n}.{name}", kind) for n, stage in enumerate(stages) for name, kind in _STAGE_COLUMNS
-        ]
-        layout = [*_URL_COLUMNS, *per_stage]
+        layout = [*_URL_COLUMNS]
+        sources = "urls u LEFT JOIN hosts h ON h.id = u.host LEFT JOIN pages p ON p.url = u.id"
+        for n, stage in enumerate(stages):
+            sources += f" LEFT JOIN stages s{n} ON s{n}.url = u.id AND s{n}.stage = ?"
+            layout += [(f"{stage}_{name}", f"s{n}.{name}", kind) for name, kind in _STAGE_COLUMNS.items()]
         (count,) = connection.execute("SELECT count(*) FROM urls").fetchone()
-        whole = [_blank(pd, kind, count) for _name, _source, kind in layout]
+        # Columns to be filled, as joining parts in the end would take twice the memory.
+        whole: list[Any] = [
+            pd.arrays.IntegerArray(np.zeros(count, "int64"), np.ones(count, "bool"))
+            if kind == "Int64"
+            else np.empty(count, "float64" if kind == "moment" else kind)
+            for _name, _source, kind in layout
+        ]
+        columns = ", ".join(source for _name, source, _kind in layout)
+        cursor = connection.execute(f"SELECT {columns} FROM {sources} ORDER BY u.id", stages)  # noqa: S608 - names of columns
+        texts: dict[Any, Any] = {}  # those that repeat are shared, as most are a few that come often
         at = 0
-        for columns in _portions(connection, stages, layout):
-            for values, column in zip(columns, whole, strict=True):
-                column[at : at + len(values)] = values
-            at += len(columns[0])
-    named = {name: _series(pd, kind, whole.pop(0)) for name, _source, kind in layout}
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            for (name, _source, kind), values, column in zip(layout, zip(*rows, strict=True), whole, strict=True):
+                is_shared = kind == "object" and name != "url"
+                column[at : at + len(rows)] = [*map(texts.setdefault, values, values)] if is_shared else values
+            at += len(rows)
+    named = {}
+    for name, _source, kind in layout:
+        series = pd.Series(whole.pop(0), dtype=None if kind == "moment" else kind, copy=False)
+        named[name] = pd.to_datetime(series, unit="s", utc=True) if kind == "moment" else series
     return pd.DataFrame(named, copy=False)
 
 
@@ -344,34 +325,3 @@ def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
     Raises llmcrawler.errors.ConfigError where there is no job.
     """
     return job_status(Path(jobdir), time.time()).as_dict()
-
-
-def _portions(connection: JobConnection, stages: list[str], layout: list[_Column]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield some thousand rows at a time, by column. Texts that repeat are shared, as most are a few that come
-    often.
-    """
-    joins = [
-        f" LEFT JOIN stages s{number} ON s{number}.url = u.id AND s{number}.stage = ?" for number in range(len(stages))
-    ]
-    sources = ", ".join(source for _name, source, _kind in layout)
-    cursor = connection.execute(f"SELECT {sources} FROM {_FROM}{''.join(joins)} ORDER BY u.id", stages)  # noqa: S608 - names of columns
-    texts: dict[Any, Any] = {}
-    repeats = [kind == "object" and name != "url" for name, _source, kind in layout]
-    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-        yield [
-            tuple(map(texts.setdefault, column, column)) if repeat else column
-            for repeat, column in zip(repeats, zip(*rows, strict=True), strict=True)
-        ]
-
-
-def _blank(pd: Any, kind: str, count: int) -> Any:
-    """Return a column to be filled, as joining parts in the end would take twice the memory."""
-    if kind == "Int64":
-        return pd.arrays.IntegerArray(np.zeros(count, "int64"), np.ones(count, "bool"))
-    return np.empty(count, "float64" if kind == "moment" else kind)
-
-
-def _series(pd: Any, kind: str, column: Any) -> Any:
-    if kind == "moment":
-        return pd.to_datetime(pd.Series(column, copy=False), unit="s", utc=True)
-    return pd.Series(column, dtype=kind, copy=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -81,20 +81,47 @@ class Ledger:
         """Store a response and its fetch, without waiting. From the next work that is awaited on, as `Frontier.start`,
         the page need not be fetched again.
         """
-        # Compressed on the database's thread, which lets others run meanwhile.
-        self._database.post(lambda connection: _write_body(connection, url, body, fetch))
+
+        def keep(connection: JobConnection) -> None:
+            if (url_id := id_of(connection, url)) is None:
+                return
+            content = body.body or b""
+            row = (
+                url_id,
+                body.url if body.url != url else None,
+                body.status,
+                json.dumps(body.headers),
+                # Compressed on the database's thread, which lets others run meanwhile.
+                connection.packer.pack(url_id, urlsplit(body.url).netloc, content),
+                body_hash(content),
+                body.fetched_at,
+                body.latency_seconds,
+                body.change,
+                read_value(connection, "generation", 0),
+            )
+            connection.execute("INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            if fetch is not None:
+                _write_stages(connection, url_id, {"fetch": fetch})
+
+        self._database.post(keep)
 
     def keep_progress(self, url: str, line: Mapping[str, Any], stages: Mapping[str, StageRun]) -> None:
         """Store the line and stages so far of a page that is still on its way, without waiting."""
         text, runs = json.dumps(line, ensure_ascii=False), dict(stages)
-        self._database.post(lambda connection: _write_progress(connection, url, text, runs))
+        query = "INSERT INTO pages (url, line) VALUES (?, ?) ON CONFLICT (url) DO UPDATE SET line = excluded.line"
+
+        def keep(connection: JobConnection) -> None:
+            if (url_id := id_of(connection, url)) is not None:  # else a page that the user's own code has made
+                connection.execute(query, (url_id, pack(text)))
+                _write_stages(connection, url_id, runs)
+
+        self._database.post(keep)
 
     async def keep_stage(self, url: str, name: str, run: StageRun) -> None:
         """Store one run of a stage so that it outlasts the end of this process."""
 
         def keep(connection: JobConnection) -> None:
-            url_id = id_of(connection, url)
-            if url_id is not None:
+            if (url_id := id_of(connection, url)) is not None:
                 _write_stages(connection, url_id, {name: run})
 
         await self._database.run(keep)
@@ -117,7 +144,7 @@ class Ledger:
         return await self._database.run(lambda connection: read_page(connection, url))
 
     async def last_seq(self) -> int:
-        return await self._database.run(_last_seq)
+        return await self._database.run(lambda connection: int(connection.execute(_LAST_SEQ).fetchone()[0]))
 
     async def tried_count(self) -> int:
         """Count the pages that ended after a fetch; a map has lines without one."""
@@ -126,7 +153,14 @@ class Ledger:
 
     async def note_learned(self, seq: int) -> None:
         """Note that what was learned of the pages up to `seq` is saved."""
-        await self._database.run(lambda connection: self._write_learned(connection, seq))
+        drop = "UPDATE bodies SET body = NULL WHERE url IN (SELECT url FROM pages WHERE seq <= ?)"
+
+        def note(connection: JobConnection) -> None:
+            write_value(connection, "learned_seq", seq)
+            if not self._keep_bodies:
+                connection.execute(drop, (seq,))
+
+        await self._database.run(note)
 
     async def lines(self, after: int, until: int) -> list[tuple[int, dict[str, Any]]]:
         """Return the next lines of the feed, each with its seq, which is in (after, until]."""
@@ -139,13 +173,6 @@ class Ledger:
     def note(self, spent: Mapping[str, float]) -> None:
         """Store what the crawl has spent on the model, without waiting."""
         self._database.post(lambda connection: write_value(connection, SPENT, dict(spent)))
-
-    def _write_learned(self, connection: JobConnection, seq: int) -> None:
-        write_value(connection, "learned_seq", seq)
-        if not self._keep_bodies:
-            connection.execute(
-                "UPDATE bodies SET body = NULL WHERE url IN (SELECT url FROM pages WHERE seq <= ?)", (seq,)
-            )
 
 
 def read_value(connection: JobConnection, name: str, default: Any = None) -> Any:
@@ -161,19 +188,15 @@ def write_outcome(connection: JobConnection, url_id: int, outcome: Outcome) -> N
     """Write the end of a page; the caller sets the state of its url in the same transaction."""
     line = outcome.line or {}
     error = line.get("error") or {}
-    connection.execute(
-        f"INSERT OR REPLACE INTO pages VALUES (?, 1 + ({_LAST_SEQ}), ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
-        (
-            url_id,
-            None if outcome.line is None else pack(json.dumps(outcome.line, ensure_ascii=False)),
-            line.get("status"),
-            DUPLICATE if outcome.is_duplicate else line.get("page_type"),
-            error.get("stage"),
-            error.get("kind"),
-            error.get("message"),
-            time.time(),
-        ),
+    row = (
+        url_id,
+        None if outcome.line is None else pack(json.dumps(outcome.line, ensure_ascii=False)),
+        line.get("status"),
+        DUPLICATE if outcome.is_duplicate else line.get("page_type"),
+        *(error.get(name) for name in ("stage", "kind", "message")),
+        time.time(),
     )
+    connection.execute(f"INSERT OR REPLACE INTO pages VALUES (?, 1 + ({_LAST_SEQ}), ?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608 - a constant
     write_marks(connection, url_id, line)
     _write_stages(connection, url_id, outcome.stages)
 
@@ -190,10 +213,11 @@ def read_page(connection: JobConnection, url: str) -> StoredPage:
     url_id = id_of(connection, url)
     line = connection.execute("SELECT line FROM pages WHERE url = ?", (url_id,)).fetchone()
     body = connection.execute(f"SELECT {BODY_COLUMNS} FROM bodies WHERE url = ?", (url_id,)).fetchone()  # noqa: S608 - names of columns
+    query = "SELECT stage, status, error, attempts, started, seconds FROM stages WHERE url = ?"
     return StoredPage(
         body=None if body is None else body_of_row(connection, url, body),
         line=json.loads(unpack(line[0])) if line and line[0] else None,
-        stages=dict(read_stages(connection, url_id)),
+        stages={stage: StageRun(*run) for stage, *run in connection.execute(query, (url_id,))},
     )
 
 
@@ -207,14 +231,6 @@ def read_bodies(connection: JobConnection, limit: int) -> list[tuple[str, Stored
     )
     found = [(url, body_of_row(connection, url, body)) for url, *body in rows.fetchall()]
     return [(url, body) for url, body in found if body is not None]
-
-
-def read_stages(connection: JobConnection, url_id: int | None) -> Iterator[tuple[str, StageRun]]:
-    rows = connection.execute(
-        "SELECT stage, status, error, attempts, started, seconds FROM stages WHERE url = ?", (url_id,)
-    )
-    for stage, *run in rows:
-        yield stage, StageRun(*run)
 
 
 def id_of(connection: JobConnection, url: str) -> int | None:
@@ -235,34 +251,7 @@ def return_to_queue(connection: JobConnection, url_ids: Sequence[int], forget_st
 
 
 _LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM pages"
-_GENERATION = "SELECT value FROM job WHERE name = 'generation'"
 BODY_COLUMNS: Final = "final_url, status, headers, body, fetched_at, latency, change, body_hash"
-
-
-def _last_seq(connection: JobConnection) -> int:
-    return int(connection.execute(_LAST_SEQ).fetchone()[0])
-
-
-def _write_body(connection: JobConnection, url: str, body: StoredBody, fetch: StageRun | None) -> None:
-    url_id = id_of(connection, url)
-    if url_id is None:
-        return
-    connection.execute(
-        f"INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(({_GENERATION}), 0))",  # noqa: S608 - a constant
-        (
-            url_id,
-            body.url if body.url != url else None,
-            body.status,
-            json.dumps(body.headers),
-            connection.packer.pack(url_id, urlsplit(body.url).netloc, body.body or b""),
-            body_hash(body.body or b""),
-            body.fetched_at,
-            body.latency_seconds,
-            body.change,
-        ),
-    )
-    if fetch is not None:
-        _write_stages(connection, url_id, {"fetch": fetch})
 
 
 def body_hash(body: bytes) -> bytes:
@@ -277,17 +266,6 @@ def body_of_row(connection: JobConnection, url: str, row: Sequence[Any]) -> Stor
     if packed is not None and body is None:
         return None
     return StoredBody(final_url or url, status, pairs, body, fetched_at, latency, change, digest)
-
-
-def _write_progress(connection: JobConnection, url: str, line: str, stages: Mapping[str, StageRun]) -> None:
-    url_id = id_of(connection, url)
-    if url_id is None:  # a page that the user's own code has made
-        return
-    connection.execute(
-        "INSERT INTO pages (url, line) VALUES (?, ?) ON CONFLICT (url) DO UPDATE SET line = excluded.line",
-        (url_id, pack(line)),
-    )
-    _write_stages(connection, url_id, stages)
 
 
 def _write_stages(connection: JobConnection, url_id: int, stages: Mapping[str, StageRun]) -> None:

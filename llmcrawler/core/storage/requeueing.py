@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,39 +76,45 @@ def requeue(folder: Path, choice: RequeueChoice) -> Requeued:
     """
     if not choice:
         raise ConfigError("nothing is chosen: name urls, or --dead, --failed, --kind, --stage")
-    with _writing(folder) as connection:
-        _check_stages(connection, choice.stages)
-        unknown = _name(connection, choice.urls)
-        _choose(connection, choice)
-        waiting, unfit = _left_out(connection)
-        fetched, rerun = _return(connection)
-        if fetched or rerun:
-            # Not finished any more, so that links of the pages are followed.
-            write_value(connection, "state", "interrupted")
-            write_value(connection, "reason", "requeued")
-            write_value(connection, "requeues", read_value(connection, "requeues", 0) + 1)
-        spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
-        return Requeued(fetched, rerun, waiting, unfit, unknown, spider, arguments)
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[JobConnection]:
-    """Lock the job, and give a connection within one transaction."""
     path = folder / JOB_FILE
     read_job_file(path).close()  # raises where there is no job, before the lock makes a folder
     with lock_folder(folder, "stop it, or wait for its end"), closing(open_job_file(path)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")
-            _make_room(connection)
-            yield connection
+            requeued = _requeue(connection, choice)
             connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             raise refusal(path, f"cannot be changed ({error})", "nothing was brought back") from error
+    return requeued
+
+
+def _requeue(connection: JobConnection, choice: RequeueChoice) -> Requeued:
+    if not set(choice.stages) <= set(STAGES):
+        known = known_stages(connection)
+        if strangers := set(choice.stages) - set(known):
+            raise ConfigError(f"no page has been through a stage {min(strangers)!r}; there are: {', '.join(known)}")
+    _create_tables(connection)
+    unknown = _name(connection, choice.urls)
+    _choose(connection, choice)
+    left_out = dict(
+        connection.execute(
+            "SELECT u.state IN (0, 1), count(*) FROM named JOIN urls u ON u.id = named.id"
+            " WHERE u.id NOT IN (SELECT id FROM chosen) GROUP BY 1"
+        ).fetchall()
+    )
+    fetched, rerun = _return(connection)
+    if fetched or rerun:
+        # Not finished any more, so that links of the pages are followed.
+        write_value(connection, "state", "interrupted")
+        write_value(connection, "reason", "requeued")
+        write_value(connection, "requeues", read_value(connection, "requeues", 0) + 1)
+    spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
+    return Requeued(fetched, rerun, left_out.get(1, 0), left_out.get(0, 0), unknown, spider, arguments)
 
 
 def requeue_in_transaction(connection: JobConnection, choice: RequeueChoice) -> None:
     """Requeue the chosen pages, in a transaction of the caller, which holds the job's lock."""
-    _make_room(connection)
+    _create_tables(connection)
     connection.executemany(
         "INSERT OR IGNORE INTO named SELECT url FROM tasks WHERE name = ?", [(key,) for key in choice.keys]
     )
@@ -130,17 +136,9 @@ def park(connection: JobConnection, keys: Iterable[str]) -> None:
         )
 
 
-def _make_room(connection: JobConnection) -> None:
+def _create_tables(connection: JobConnection) -> None:
     connection.execute("CREATE TEMP TABLE named (id INTEGER PRIMARY KEY)")
     connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, since REAL, is_fetched INTEGER)")
-
-
-def _check_stages(connection: JobConnection, wanted: tuple[str, ...]) -> None:
-    if set(wanted) <= set(STAGES):
-        return
-    known = known_stages(connection)
-    if unknown := set(wanted) - set(known):
-        raise ConfigError(f"no page has been through a stage {min(unknown)!r}; there are: {', '.join(known)}")
 
 
 def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:
@@ -164,6 +162,7 @@ def _choose(connection: JobConnection, choice: RequeueChoice) -> None:
     """Fill `chosen`: whether a page is fetched again, else since which moment its stages are to run again."""
     of_stage = f"s.stage IN ({_marks(choice.stages)})" if choice.stages else "1"
     conditions, values = _conditions(choice)
+    generation, by_stage = read_value(connection, "generation", 0), bool(choice.stages)
     connection.execute(
         f"""
         INSERT INTO chosen SELECT u.id, (
@@ -174,14 +173,7 @@ def _choose(connection: JobConnection, choice: RequeueChoice) -> None:
         )
         FROM urls u LEFT JOIN pages p ON p.url = u.id WHERE {conditions}
         """,  # noqa: S608 - constants and question marks are put in
-        [
-            *choice.stages,
-            bool(choice.is_forced and choice.stages),
-            "fetch" in choice.stages,
-            bool(choice.stages),
-            read_value(connection, "generation", 0),
-            *values,
-        ],
+        [*choice.stages, choice.is_forced and by_stage, "fetch" in choice.stages, by_stage, generation, *values],
     )
 
 
@@ -203,16 +195,6 @@ def _conditions(choice: RequeueChoice) -> tuple[str, list[str]]:
     if choice.urls or choice.keys:
         parts.append("u.id IN (SELECT id FROM named)")
     return " AND ".join(parts), values
-
-
-def _left_out(connection: JobConnection) -> tuple[int, int]:
-    """Count those of the named urls that are not chosen, as (waiting, unfit)."""
-    rows = connection.execute(
-        "SELECT u.state IN (0, 1), count(*) FROM named JOIN urls u ON u.id = named.id"
-        " WHERE u.id NOT IN (SELECT id FROM chosen) GROUP BY 1"
-    )
-    counts = dict(rows.fetchall())
-    return counts.get(1, 0), counts.get(0, 0)
 
 
 def _return(connection: JobConnection) -> tuple[int, int]:

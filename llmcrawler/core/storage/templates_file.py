@@ -82,7 +82,15 @@ class TemplatesFile:
         if value.get("version") != VERSION:
             found = f"has format {value.get('version')!r}"
             raise self.refusal(f"{found}, and this release of llmcrawler reads format {VERSION}")
-        return self._sites_of(value)
+        people, machine = value.get("sites"), value.get("state")
+        if not isinstance(people, dict) or not isinstance(machine, dict) or people.keys() != machine.keys():
+            raise self.refusal("is damaged (sites and state do not go together)")
+        for name, templates in people.items():
+            entries = templates if isinstance(templates, list) else [None]
+            named = all(isinstance(one, dict) and isinstance(one.get("template"), str) for one in entries)
+            if not named or not isinstance(machine[name], str):
+                raise self.refusal(f"is damaged (in the site {name})")
+        return {name: StoredSite(people[name], machine[name]) for name in people}
 
     def check_writable(self) -> None:
         """Raise ConfigError where `save` could not write, so that a crawl does not fail with that at its end."""
@@ -106,9 +114,8 @@ class TemplatesFile:
         with self._locked():
             data = _text_of({**self.load(), **packed}).encode("utf-8", "backslashreplace")
             if not self.path.exists() or self.path.read_bytes() != data:
-                replace_file(
-                    self.path, data
-                )  # it may overwrite what a killed crawl has left beside it, as the lock is held
+                # It may overwrite what a killed crawl has left beside it, as the lock is held.
+                replace_file(self.path, data)
 
     def refusal(self, what: str, cure: str = "") -> ConfigError:
         cure = cure or "it is left as it is: name another file, or remove it to learn anew"
@@ -125,17 +132,6 @@ class TemplatesFile:
             raise self.refusal("is no file of learned templates (it is no text)") from error
         except OSError as error:
             raise self.refusal(f"cannot be read ({_reason(error)})", "name a file that you may read") from error
-
-    def _sites_of(self, value: Mapping[str, Any]) -> dict[str, StoredSite]:
-        people, machine = value.get("sites"), value.get("state")
-        if not isinstance(people, dict) or not isinstance(machine, dict) or people.keys() != machine.keys():
-            raise self.refusal("is damaged (sites and state do not go together)")
-        for name, templates in people.items():
-            entries = templates if isinstance(templates, list) else [None]
-            named = all(isinstance(one, dict) and isinstance(one.get("template"), str) for one in entries)
-            if not named or not isinstance(machine[name], str):
-                raise self.refusal(f"is damaged (in the site {name})")
-        return {name: StoredSite(people[name], machine[name]) for name in people}
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
