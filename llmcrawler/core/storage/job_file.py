@@ -369,4 +369,7 @@ def write_run(connection: JobConnection, run: Run) -> None:
 def read_runs(connection: JobConnection) -> list[Run]:
     """Return the runs that are kept, oldest first."""
     rows = connection.execute("SELECT number, started, ended, reason, figures, timeline FROM runs ORDER BY number")
-    return [Run(number, *run, json.loads(figures), json.loads(line)) for number, *run, figures, line in rows]
+    return [
+        Run(number, started, ended, reason, json.loads(figures), json.loads(timeline))
+        for number, started, ended, reason, figures, timeline in rows
+    ]

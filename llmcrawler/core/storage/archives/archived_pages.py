@@ -28,20 +28,19 @@ def open_archive(file: str) -> BinaryIO:
     if "://" not in file:
         return Path(file).open("rb")
     scheme, _, rest = file.partition("://")
-    place, _, path = rest.partition("/")
+    bucket, _, path = rest.partition("/")
     try:
-        system, root = _file_system(scheme, place)
-        return cast(BinaryIO, system.open_input_file(f"{root}/{path}"))
+        system, root = _file_system(f"{scheme}://{bucket}/")
+        return cast(BinaryIO, system.open_input_file(f"{root.rstrip('/')}/{path}"))
     except (ValueError, NotImplementedError) as error:  # pyarrow's own for a url that it does not know
         raise OSError(str(error)) from error
 
 
 @lru_cache(maxsize=16)
-def _file_system(scheme: str, place: str) -> tuple[Any, str]:
+def _file_system(url: str) -> tuple[Any, str]:
     from pyarrow import fs  # noqa: PLC0415 - only those who read archives elsewhere have it
 
-    system, root = fs.FileSystem.from_uri(f"{scheme}://{place}/")
-    return system, root.rstrip("/")
+    return cast(tuple[Any, str], fs.FileSystem.from_uri(url))
 
 
 if sys.version_info >= (3, 14):
@@ -100,8 +99,7 @@ def page_at(place: RecordPlace) -> StoredBody:
     """Read a page. Raises WarcFault where there is none, OSError where the file cannot be read."""
     with open_archive(place.file) as opened:
         record = read_record(opened, place.offset, place.length, _MAX_BLOCK)
-    url = _url_of(record)
-    if url is None:
+    if (url := _url_of(record)) is None:
         raise WarcFault("the record is no answer to a request")
     return _page_of(url, record)
 
@@ -124,33 +122,27 @@ def _page_of(url: str, record: WarcRecord) -> StoredBody:
     if record.fields["warc-type"] == "resource":  # such as what a browser has made of a page
         status, headers, body = 200, [("Content-Type", record.fields.get("content-type", ""))], record.block
     else:
-        status, headers, body = _parsed(record.block)
+        head, _, body = record.block.partition(b"\r\n\r\n")
+        first, *lines = head.split(b"\r\n")
+        version, _, rest = first.partition(b" ")
+        if not version.startswith(b"HTTP/") or not rest[:3].isdigit():
+            raise WarcFault("it is no HTTP response")
+        pairs = (line.decode("latin-1").partition(":") for line in lines)
+        status, headers = (
+            int(rest[:3]),
+            [(name.strip(), value.strip()) for name, mark, value in pairs if mark and name.strip()],
+        )
     if not record.is_whole:
         raise WarcFault(f"the record is larger than {_MAX_BLOCK // 2**20} MB")
     if may_be_page(status, next((value for name, value in headers if name.lower() == "content-type"), None)):
         body = _unpacked(body, {name.lower(): value for name, value in headers})
     kept = tuple((name, value) for name, value in headers if name.lower() not in _OWN_HEADERS)
-    return StoredBody(url, status, kept, body, _date_of(record), 0.0)
-
-
-def _date_of(record: WarcRecord) -> str:
-    """Return when it was fetched, as lines have it; "" where the record does not say."""
     try:
         date = datetime.fromisoformat(record.fields.get("warc-date", ""))
+        fetched_at = (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
     except ValueError:
-        return ""
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
-
-
-def _parsed(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-    head, _, body = block.partition(b"\r\n\r\n")
-    lines = head.split(b"\r\n")
-    version, _, rest = lines[0].partition(b" ")
-    status = rest[:3]
-    if not version.startswith(b"HTTP/") or not status.isdigit():
-        raise WarcFault("it is no HTTP response")
-    pairs = (line.decode("latin-1").partition(":") for line in lines[1:])
-    return int(status), [(name.strip(), value.strip()) for name, mark, value in pairs if mark and name.strip()], body
+        fetched_at = ""
+    return StoredBody(url, status, kept, body, fetched_at, 0.0)
 
 
 def _unpacked(body: bytes, headers: Mapping[str, str]) -> bytes:
@@ -161,47 +153,37 @@ def _unpacked(body: bytes, headers: Mapping[str, str]) -> bytes:
     if len(codings) > _MAX_CODINGS:
         raise WarcFault(f"the body is encoded more than {_MAX_CODINGS} times")
     for coding in reversed(codings):
-        body = _decoded(body, coding)
+        try:
+            body = _decoded(body, coding)
+        except WarcFault:
+            raise
+        except ImportError as error:
+            raise WarcFault(f"the body is encoded as {coding}: pip install {error.name}") from error
+        except Exception as error:  # brotli and zstd have errors of their own
+            raise WarcFault(f"the body cannot be unpacked ({coding}): {error}") from error
+        if len(body) > MAX_BODY_BYTES:
+            raise WarcFault(f"the body unpacks to more than {MAX_BODY_BYTES // 2**20} MB")
     return body
 
 
 def _decoded(body: bytes, coding: str) -> bytes:
-    try:
-        decoded = _UNPACKERS[coding](body)
-    except KeyError:
-        raise WarcFault(f"the body is encoded as {coding[:40]!r}, which nobody here knows") from None
-    except ImportError as error:
-        raise WarcFault(f"the body is encoded as {coding}: pip install {error.name}") from error
-    except Exception as error:  # brotli and zstd have errors of their own
-        raise WarcFault(f"the body cannot be unpacked ({coding}): {error}") from error
-    if len(decoded) > MAX_BODY_BYTES:
-        raise WarcFault(f"the body unpacks to more than {MAX_BODY_BYTES // 2**20} MB")
-    return decoded
+    """Unpack a body up to one byte more than it may have."""
+    most = MAX_BODY_BYTES + 1
+    match coding:
+        case "identity":
+            return body
+        case "gzip" | "x-gzip" | "deflate":
+            try:
+                return zlib.decompressobj(47).decompress(body, most)
+            except zlib.error:  # what some servers call deflate
+                return zlib.decompressobj(-15).decompress(body, most)
+        case "zstd":
+            return zstd.ZstdDecompressor().decompress(body, most)
+        case "br":
+            import brotli  # noqa: PLC0415 - not all have it
 
-
-def _inflated(body: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(47).decompress(body, MAX_BODY_BYTES + 1)
-    except zlib.error:  # what some servers call deflate
-        return zlib.decompressobj(-15).decompress(body, MAX_BODY_BYTES + 1)
-
-
-def _of_zstd(body: bytes) -> bytes:
-    return zstd.ZstdDecompressor().decompress(body, MAX_BODY_BYTES + 1)
-
-
-def _of_brotli(body: bytes) -> bytes:
-    import brotli  # noqa: PLC0415 - not all have it
-
-    return bytes(brotli.Decompressor().process(body, output_buffer_limit=MAX_BODY_BYTES + 1))
-
-
-_UNPACKERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
-    "identity": lambda body: body,
-    **dict.fromkeys(("gzip", "x-gzip", "deflate"), _inflated),
-    "zstd": _of_zstd,
-    "br": _of_brotli,
-}
+            return bytes(brotli.Decompressor().process(body, output_buffer_limit=most))
+    raise WarcFault(f"the body is encoded as {coding[:40]!r}, which nobody here knows")
 
 
 def _joined(body: bytes) -> bytes:
@@ -252,15 +234,14 @@ def pages_of_index(file: str, root: str = "") -> Iterator[ArchivedPage]:
     """
     root = root or dirname(file)
     for entry in entries_of_file(file):
-        found, fault = entry.page(), entry.fault
-        try:
-            place = None if found is None else _place_of(entry.values, root)
-        except ValueError as error:
-            fault = str(error)
+        fault = entry.fault
+        if (found := entry.page()) is not None:
+            try:
+                yield ArchivedPage(found[0], _place_of(entry.values, root))
+            except ValueError as error:
+                fault = str(error)
         if fault:
             yield ArchivedPage(file, None, fault=f"{file} line {entry.line:,}: {fault}")
-        elif found is not None:
-            yield ArchivedPage(found[0], place)
 
 
 def entries_of_file(file: str) -> Iterator[IndexEntry]:
@@ -280,27 +261,22 @@ def entries_in(read_line: Callable[[int], bytes]) -> Iterator[IndexEntry]:
     is_cdx = False
     for number, line in enumerate(iter(lambda: read_line(_MAX_LINE), b""), 1):
         words = line.decode("utf-8", "replace").strip()
+        rows: list[dict[str, Any] | list[Any]] = []
         if words.startswith("CDX "):
             columns, is_cdx = [_COLUMNS.get(letter, letter) for letter in words.split()[1:]], True
-        elif is_cdx and words:
-            yield _entry(number, dict(zip(columns, words.split(), strict=False)))
+        elif is_cdx:
+            rows = [words.split()] if words else []
         elif words.strip("[],") and not words.startswith("!"):
             try:
                 rows = _rows(words)
             except (ValueError, RecursionError) as error:
                 yield IndexEntry(number, {}, str(error))
+        for row in rows:
+            if isinstance(row, list) and not columns:
+                columns = [_WAYBACK.get(str(name), str(name)) for name in row]
                 continue
-            for row in rows:
-                if isinstance(row, dict):
-                    yield _entry(number, row)
-                elif columns:
-                    yield _entry(number, dict(zip(columns, row, strict=False)))
-                else:
-                    columns = [_WAYBACK.get(str(name), str(name)) for name in row]
-
-
-def _entry(line: int, values: dict[str, Any]) -> IndexEntry:
-    return IndexEntry(line, values, "" if "url" in values else "it names no url")
+            values = row if isinstance(row, dict) else dict(zip(columns, row, strict=False))
+            yield IndexEntry(number, values, "" if "url" in values else "it names no url")
 
 
 def _rows(words: str) -> list[dict[str, Any] | list[Any]]:
