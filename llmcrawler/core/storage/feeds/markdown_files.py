@@ -8,9 +8,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from itertools import count, takewhile
 from pathlib import Path, PurePath
 from shutil import copyfileobj
 from tempfile import TemporaryFile
+from types import SimpleNamespace
 from typing import IO, Any, Final, Protocol, cast
 from urllib.parse import unquote
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -96,14 +98,17 @@ def _quoted(text: str) -> str:
     return _UNSAFE.sub(lambda char: f"\\u{ord(char[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def index_line(entry: Mapping[str, Any], name: str | None) -> bytes:
-    return as_json({"file": name, **entry}).encode() + b"\n"
-
-
 def contents(lines: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
     """Return the index as Markdown, from its lines, which are read three times and not held in memory. A page that has
     come again stands where it was last.
     """
+
+    def entries(*, has_file: bool) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(lines()):
+            entry = json.loads(line)
+            if (entry["file"] is not None) == has_file and last[entry["file"] or entry["url"]] == number:
+                yield entry
+
     last: dict[str, int] = {}
     without = 0
     for number, line in enumerate(lines()):
@@ -111,19 +116,15 @@ def contents(lines: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
         last[entry["file"] or entry["url"]] = number
         without += entry["file"] is None
     yield f"# Pages\n\n{len(last)} pages, {without} of them without text.\n\n".encode()
-    for number, line in enumerate(lines()):
-        entry = json.loads(line)
-        if entry["file"] is not None and last[entry["file"]] == number:
-            about = f" {entry['page_type']}" if entry.get("page_type") else ""
-            title = _inline(entry.get("title") or entry["url"])
-            yield f"- [{title}]({entry['file']}){about} {_address(entry['url'])}\n".encode()
+    for entry in entries(has_file=True):
+        about = f" {entry['page_type']}" if entry.get("page_type") else ""
+        title = _inline(entry.get("title") or entry["url"])
+        yield f"- [{title}]({entry['file']}){about} {_address(entry['url'])}\n".encode()
     if without:
         yield b"\n## Without text\n\n"
-        for number, line in enumerate(lines()):
-            entry = json.loads(line)
-            if entry["file"] is None and last[entry["url"]] == number:
-                error = entry.get("error") or {}
-                yield f"- {_address(entry['url'])} {_inline(error.get('message') or '')}".rstrip().encode() + b"\n"
+        for entry in entries(has_file=False):
+            message = (entry.get("error") or {}).get("message") or ""
+            yield f"- {_address(entry['url'])} {_inline(message)}".rstrip().encode() + b"\n"
 
 
 def _inline(text: Any) -> str:
@@ -153,7 +154,9 @@ class MarkdownFolder:
         self._path = path
         (path / JOURNAL).touch()
         (path / INDEX).touch()
-        os.truncate(path / INDEX, 0 if overwrite else _whole_bytes(path / INDEX))
+        # A power cut may have left half a line at the end, or a line of nothing.
+        whole = () if overwrite else takewhile(lambda line: line.endswith(b"}\n"), _lines(path / INDEX))
+        os.truncate(path / INDEX, sum(map(len, whole)))
         sweep(path)
         self._journal = (path / JOURNAL).open("ab")
         self._index = (path / INDEX).open("ab")
@@ -176,7 +179,7 @@ class MarkdownFolder:
             except OSError:
                 (self._path / name).unlink(missing_ok=True)  # half a page would be taken for the whole
                 raise
-        self._index.write(index_line(entry, name))
+        self._index.write(_index_line(entry, name))
         self._index.flush()
 
     def finish(self) -> None:
@@ -231,14 +234,8 @@ def sweep(path: Path) -> None:
         path.rmdir()
 
 
-def _whole_bytes(index: Path) -> int:
-    """Count the bytes before what a power cut may have left at the end: half a line, or a line of nothing."""
-    whole = 0
-    for line in _lines(index):
-        if not line.endswith(b"}\n"):
-            break
-        whole += len(line)
-    return whole
+def _index_line(entry: Mapping[str, Any], name: str | None) -> bytes:
+    return as_json({"file": name, **entry}).encode() + b"\n"
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -250,15 +247,21 @@ class MarkdownArchive:
     """Writes Markdown files into a ZIP archive. `file` need not be seekable; the index waits in `folder`."""
 
     def __init__(self, file: IO[bytes], folder: str | None = None) -> None:
-        self._archive = ZipFile(cast("IO[bytes]", _Stream(file)), "w", ZIP_DEFLATED, compresslevel=1)
+        # Without `seek` and `tell`: a file that was opened to be added to has them, and writes at its end all the same.
+        stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
+        self._archive = ZipFile(stream, "w", ZIP_DEFLATED, compresslevel=1)
         self._index = TemporaryFile(dir=folder)  # noqa: SIM115 - it lives as long as the archive
 
     def add(self, entry: Mapping[str, Any], note: bytes | None) -> None:
         name = None
         if note is not None:
-            name = self._free_name(str(entry["url"]))
+            name = own = file_name(str(entry["url"]))
+            for number in count(2):
+                if name not in self._archive.NameToInfo:  # a stream cannot take back a page
+                    break
+                name = f"{PurePath(own).stem}-{number}.md"
             self._archive.writestr(name, note)
-        self._index.write(index_line(entry, name))
+        self._index.write(_index_line(entry, name))
 
     def finish(self) -> None:
         # The archive is closed also when the disk is full: it would try again when it is collected.
@@ -270,22 +273,6 @@ class MarkdownArchive:
                 for part in contents(self._lines):
                     member.write(part)
 
-    def _free_name(self, url: str) -> str:
-        """Return a name that is not taken, as a stream cannot take back a page."""
-        name, number = file_name(url), 1
-        while name in self._archive.NameToInfo:
-            number += 1
-            name = f"{PurePath(file_name(url)).stem}-{number}.md"
-        return name
-
     def _lines(self) -> Iterator[bytes]:
         self._index.seek(0)
         yield from self._index
-
-
-class _Stream:
-    """File that says of itself that it cannot seek: one opened to be added to says it can, and writes at its end."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.write = file.write
-        self.flush = file.flush

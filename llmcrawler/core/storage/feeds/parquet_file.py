@@ -32,8 +32,14 @@ class ParquetFile:
 
     def add(self, values: Iterable[Any]) -> None:
         """Add a row of values, in the order of the columns."""
-        row = [self._fitted(column, value) for column, value in zip(self._columns, values, strict=True)]
-        self._chars += sum(len(value) if isinstance(value, str) else 8 for value in row)
+        row = []
+        for column, value in zip(self._columns, values, strict=True):
+            try:
+                row.append(fitted(column, value))
+            except ValueError as error:
+                self.warn_of_loss(column.name, error)
+                row.append(None)
+            self._chars += len(row[-1]) if isinstance(row[-1], str) else 8
         self._rows.append(row)
         if len(self._rows) >= _GROUP_ROWS or self._chars >= _GROUP_CHARS:
             self._flush()
@@ -46,13 +52,6 @@ class ParquetFile:
         rows, self._rows, self._chars = self._rows, [], 0
         if rows:
             self._writer.write_table(arrow_table(self._schema, rows))
-
-    def _fitted(self, column: Column, value: Any) -> Any:
-        try:
-            return fitted(column, value)
-        except ValueError as error:
-            self.warn_of_loss(column.name, error)
-            return None
 
     def warn_of_loss(self, name: str, why: object) -> None:
         """Log once that values of a field are not in the file."""

@@ -27,14 +27,23 @@ def rights_row(line: Mapping[str, Any], purpose: str = "", *, neutralises: bool 
     the cell for each place. `purpose`: the one that the crawl declared, for which the verdict is.
     """
     rights, error = said_in(line), line.get("error")
-    values: dict[str, Any] = {**uses_of(line), **rights, **line, "host": _host(str(line.get("url")))}
-    values["purpose"] = purpose if rights.get("verdict") else None
+    values: dict[str, Any] = {**uses_of(line), **rights, **line, "purpose": purpose if rights.get("verdict") else None}
+    try:
+        values["host"] = urlsplit(str(line.get("url"))).netloc
+    except ValueError:
+        values["host"] = ""
     if isinstance(error, dict):
         values |= {f"error.{name}": error.get(name) for name in ("kind", "message")}
     for name in SIGNALS:
-        values[name] = [_said(one) for one in signals_of(line) if one.get("name") == name]
-    cells = {name: _text(values.get(name)) for name in RIGHTS_COLUMNS}
-    return {name: neutral(cell) if neutralises else cell for name, cell in cells.items()}
+        signals = [one for one in signals_of(line) if one.get("name") == name]
+        values[name] = [f"{_one_line(one.get('where'))}: {_one_line(one.get('value'))}" for one in signals]
+    cells = {}
+    for name in RIGHTS_COLUMNS:
+        value = values.get(name)
+        parts = value if isinstance(value, list) else [value]
+        text = clean_text("\n".join(map(_one_line, parts)))[:_MAX_CHARS]
+        cells[name] = neutral(text) if neutralises else text
+    return cells
 
 
 def write_rights(file: IO[str], lines: Iterable[Mapping[str, Any]], purpose: str, *, neutralises: bool) -> int:
@@ -48,22 +57,5 @@ def write_rights(file: IO[str], lines: Iterable[Mapping[str, Any]], purpose: str
     return count
 
 
-def _said(signal: Mapping[str, Any]) -> str:
-    return f"{_one_line(signal.get('where'))}: {_one_line(signal.get('value'))}"
-
-
 def _one_line(value: Any) -> str:
     return " ".join(str("" if value is None else value).split())
-
-
-def _text(value: Any) -> str:
-    """Return a value as the text of a cell, with a line for each of a list."""
-    parts = value if isinstance(value, list) else [] if value is None else [value]
-    return clean_text("\n".join(map(_one_line, parts)))[:_MAX_CHARS]
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).netloc
-    except ValueError:
-        return ""

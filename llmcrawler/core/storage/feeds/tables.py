@@ -99,22 +99,21 @@ class Column:
 
 def columns_of(item_class: type) -> tuple[Column, ...]:
     """Return the columns of a dataclass, by its type hints."""
-    hints = get_type_hints(item_class)
-    return tuple(_column(one.name, hints[one.name]) for one in fields(item_class))
+    columns, hints = [], get_type_hints(item_class)
+    for name, hint in ((one.name, hints[one.name]) for one in fields(item_class)):
+        if get_origin(hint) in (Union, types.UnionType):
+            others = [one for one in get_args(hint) if one is not types.NoneType]
+            hint = others[0] if len(others) == 1 else object  # noqa: PLW2901 - the hint without None
+        is_struct = is_dataclass(hint) and isinstance(hint, type)
+        columns.append(
+            Column(name, "struct", columns_of(hint)) if is_struct else Column(name, _KINDS.get(hint, "json"))
+        )
+    return tuple(columns)
 
 
 def text_columns(names: Collection[str]) -> tuple[Column, ...]:
     """Return columns for items that say nothing about their types."""
     return tuple(Column(name, "text") for name in names)
-
-
-def _column(name: str, hint: Any) -> Column:
-    if get_origin(hint) in (Union, types.UnionType):
-        others = [one for one in get_args(hint) if one is not types.NoneType]
-        hint = others[0] if len(others) == 1 else object
-    if is_dataclass(hint) and isinstance(hint, type):
-        return Column(name, "struct", columns_of(hint))
-    return Column(name, _KINDS.get(hint, "json"))
 
 
 def fitted(column: Column, value: Any) -> Any:
