@@ -13,15 +13,15 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from http import HTTPStatus
-from typing import Any, Final, Protocol, Self
+from http.client import responses
+from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 from llmcrawler.core.storage.body_packer import pack, unpack
 from llmcrawler.core.storage.database import Database
 from llmcrawler.core.storage.job_file import JobConnection
-from llmcrawler.core.storage.ledger import StoredBody, id_of, read_page
+from llmcrawler.core.storage.ledger import id_of, read_page
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -68,11 +68,6 @@ class Exchange:
         return cls(**{**value, **pairs, "request_body": base64.b85decode(value["request_body"]), "body": body})
 
 
-def exchange_of_stored(body: StoredBody) -> Exchange:
-    """Return what is known of a page whose request was not kept."""
-    return Exchange(body.url, "", (), b"", body.status, body.headers, body.fetched_at, body.body)
-
-
 class ExchangeStore:
     """The exchanges of one job's pages, in its file."""
 
@@ -99,9 +94,9 @@ class ExchangeStore:
 
     async def of_line(self, seq: int) -> tuple[Exchange, ...] | None:
         """Return those of the page whose line has this place in the feed."""
+        query = "SELECT u.url FROM pages p JOIN urls u ON u.id = p.url WHERE p.seq = ?"
 
         def read(connection: JobConnection) -> tuple[Exchange, ...] | None:
-            query = "SELECT u.url FROM pages p JOIN urls u ON u.id = p.url WHERE p.seq = ?"
             row = connection.execute(query, (seq,)).fetchone()
             return None if row is None else _read(connection, row[0])
 
@@ -115,7 +110,10 @@ def _read(connection: JobConnection, url: str) -> tuple[Exchange, ...] | None:
         return kept
     stored = read_page(connection, url).body
     if kept is None:
-        return None if stored is None else (exchange_of_stored(stored),)
+        if stored is None:
+            return None
+        # What is known of a page whose request was not kept.
+        return (Exchange(stored.url, "", (), b"", stored.status, stored.headers, stored.fetched_at, stored.body),)
     return (*kept[:-1], replace(kept[-1], body=None if stored is None else stored.body))
 
 
@@ -128,17 +126,15 @@ NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modifi
 # How a body came, where it is written unpacked; Common Crawl's name for that.
 AS_IT_CAME: Final = "X-Crawler-"
 _FIELDS: Final = "application/warc-fields"
+_REQUEST: Final = "application/http; msgtype=request"
+_RESPONSE: Final = "application/http; msgtype=response"
 _LEVEL: Final = 6
-
-
-class Sink(Protocol):
-    def write(self, data: bytes, /) -> object: ...
 
 
 class WarcWriter:
     """Writes records to a binary file, one at a time in memory. `is_packed`: as gzip."""
 
-    def __init__(self, out: Sink, *, is_packed: bool = True, new_id: Callable[[], UUID] = uuid4) -> None:
+    def __init__(self, out: IO[bytes], *, is_packed: bool = True, new_id: Callable[[], UUID] = uuid4) -> None:
         self._out = out
         self._is_packed = is_packed
         self._new_id = new_id
@@ -156,7 +152,8 @@ class WarcWriter:
                 self._add_exchange(one, one.body)
 
     def _add_exchange(self, one: Exchange, body: bytes) -> None:
-        about = [("WARC-Target-URI", one.url.partition("#")[0])]
+        target = ("WARC-Target-URI", one.url.partition("#")[0])
+        about = [target]
         if one.ip_address:
             about.append(("WARC-IP-Address", one.ip_address))
         if one.is_cut:
@@ -167,20 +164,21 @@ class WarcWriter:
         elif one.unchanged_since:
             about += [
                 ("WARC-Profile", NOT_MODIFIED),
-                ("WARC-Refers-To-Target-URI", about[0][1]),
-                ("WARC-Refers-To-Date", warc_date(one.unchanged_since)),
+                ("WARC-Refers-To-Target-URI", target[1]),
+                ("WARC-Refers-To-Date", _warc_date(one.unchanged_since)),
             ]
-            answer = self._add("revisit", about, _response_block(one, b""), date=one.date, kind=_http("response"))
+            answer = self._add("revisit", about, _response_block(one, b""), date=one.date, kind=_RESPONSE)
         else:
-            block = _response_block(one, body)
-            answer = self._add("response", about, block, payload=body, date=one.date, kind=_http("response"))
-        with_answer = [about[0], ("WARC-Concurrent-To", answer)]
+            answer = self._add(
+                "response", about, _response_block(one, body), payload=body, date=one.date, kind=_RESPONSE
+            )
+        with_answer = [target, ("WARC-Concurrent-To", answer)]
         if one.is_rendered:  # what the browser has asked for, and how, is not known
-            told = _as_fields((("rendered-by", "a browser"), ("http-status", str(one.status))))
-            self._add("metadata", with_answer, told, date=one.date, kind=_FIELDS)
+            said = _as_fields((("rendered-by", "a browser"), ("http-status", str(one.status))))
+            self._add("metadata", with_answer, said, date=one.date, kind=_FIELDS)
         elif one.method:
             block, payload = _request_block(one), one.request_body
-            self._add("request", with_answer, block, payload=payload, date=one.date, kind=_http("request"))
+            self._add("request", with_answer, block, payload=payload, date=one.date, kind=_REQUEST)
 
     def _add(  # noqa: PLR0913 - what makes up a record
         self,
@@ -193,17 +191,13 @@ class WarcWriter:
         date: str | None = None,
     ) -> str:
         record_id = f"<urn:uuid:{self._new_id()}>"
-        head: list[tuple[str, str]] = [
-            ("WARC-Type", record_type),
-            ("WARC-Record-ID", record_id),
-            ("WARC-Date", warc_date(date)),
-            *about,
-            *([("WARC-Warcinfo-ID", self._info_id)] if self._info_id else []),
-            ("WARC-Block-Digest", _digest(block)),
-            *([] if payload is None else [("WARC-Payload-Digest", _digest(payload))]),
-            ("Content-Type", kind),
-            ("Content-Length", str(len(block))),
-        ]
+        head = [("WARC-Type", record_type), ("WARC-Record-ID", record_id), ("WARC-Date", _warc_date(date)), *about]
+        if self._info_id:
+            head.append(("WARC-Warcinfo-ID", self._info_id))
+        head.append(("WARC-Block-Digest", _digest(block)))
+        if payload is not None:
+            head.append(("WARC-Payload-Digest", _digest(payload)))
+        head += [("Content-Type", kind), ("Content-Length", str(len(block)))]
         record = b"".join((b"WARC/1.1\r\n", _as_fields(head), b"\r\n", block, b"\r\n\r\n"))
         if self._is_packed:
             packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)
@@ -212,7 +206,7 @@ class WarcWriter:
         return record_id
 
 
-def warc_date(iso: str | None) -> str:
+def _warc_date(iso: str | None) -> str:
     """Return a date as WARC has it, of one with a zone; without one that of now."""
     date = datetime.now(UTC) if iso is None else datetime.fromisoformat(iso).astimezone(UTC)
     return date.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -233,7 +227,7 @@ def _response_block(one: Exchange, body: bytes) -> bytes:
             if name.lower() != "content-length" or value != length
         ]
         headers.append(("Content-Length", length))
-    line = f"{one.protocol} {one.status} {_phrase(one.status)}\r\n"
+    line = f"{one.protocol} {one.status} {responses.get(one.status, '')}\r\n"
     return line.encode("latin-1") + _as_fields(headers, "latin-1") + b"\r\n" + body
 
 
@@ -248,17 +242,6 @@ def _request_block(one: Exchange) -> bytes:
 def _as_fields(pairs: Iterable[tuple[str, str]], encoding: str = "utf-8") -> bytes:
     """Return headers as lines; what would begin another line is a space."""
     return "".join(f"{name}: {' '.join(value.split())}\r\n" for name, value in pairs).encode(encoding, "replace")
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
-
-
-def _http(kind: str) -> str:
-    return f"application/http; msgtype={kind}"
 
 
 def _digest(data: bytes) -> str:
