@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from llmcrawler.core.frontier import FIRST, FocusedCrawl, LinkScorer, UrlTask
+from llmcrawler.core.frontier import FIRST, FocusedCrawl, LinkScorer, SqliteFrontier, UrlTask
+from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
 from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, branch_values, shape_of
+from llmcrawler.core.storage import Database, Outcome, open_job_file
 from llmcrawler.items import Link
 
 HOST = "https://a.example"
@@ -231,3 +235,39 @@ def test_the_crawl_ends_with_so_many_records_and_fetches_none_that_would_be_too_
     ahead.lease("3", ahead.product, read=True)
     ahead.focused_crawl.note_end("3", "product", has_record=True)
     assert ahead.focused_crawl.is_done
+
+
+async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp_path: Path):
+    path = tmp_path / "crawl.sqlite"
+    first = FocusedCrawl(LinkScorer(["product"]), max_records=None, clock=lambda: 0.0)
+    database = Database(open_job_file(path), path)
+    frontier = SqliteFrontier(database, lease_seconds=60, max_leases=3, clock=lambda: 0.0)
+    await frontier.open()
+
+    async def add(paths: list[str], referer: str) -> list[UrlTask]:
+        tasks = [UrlTask(HOST + path, "a.example", 1, referer, 0, group(first.scorer, path)) for path in paths]
+        await frontier.set_priorities(first.scorer.changed_priorities())
+        await frontier.add(tasks)
+        return tasks
+
+    lists = [f"/lists/?page={n}" for n in range(4)]
+    await add([*lists, *(f"/dull/{n}.html" for n in range(4)), "/unseen/thing/"], f"{HOST}/")
+    for lease in await frontier.lease(8, {}, 10):
+        first.note_lease(lease.task)
+        is_list = "lists" in lease.url
+        found = await add([f"/item/lamp-{lease.url[-1]}-{n}" for n in range(6)], lease.url) if is_list else []
+        first.note_links(lease.url, found)
+        page_type = "product" if is_list else "other"  # what a list counts as matters to nobody else here
+        first.note_end(lease.url, page_type, has_record=True)
+        record = {"n": 1} if "=1" in lease.url else None
+        line = {"url": lease.url, "page_type": page_type, "error": None, "record": record}
+        await frontier.ack(lease.url, Outcome(line, {}))
+    first.scorer.changed_priorities()
+
+    second = FocusedCrawl(LinkScorer(["product"]), max_records=None, clock=lambda: 0.0, record_types={"product"})
+    await database.run(lambda connection: restore_link_scorer(connection, second))
+    priorities = second.scorer.changed_priorities()
+    await database.close()
+    assert second.records == 1
+    assert priorities == {group: first.scorer.priority_of(group) for group in priorities}
+    assert len(set(priorities.values())) > 2

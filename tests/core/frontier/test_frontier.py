@@ -13,7 +13,7 @@ from llmcrawler.core.storage import Database, Ledger, Outcome, SiteState, open_j
 from llmcrawler.core.storage import job_file as keys
 from llmcrawler.fleet import redis_frontier as redis_module
 from llmcrawler.fleet.connection import RedisConnection
-from llmcrawler.fleet.redis_frontier import RedisFrontier
+from llmcrawler.fleet.redis_frontier import RedisFrontier, pack, unpack
 from llmcrawler.fleet.session import KeptSite
 from llmcrawler.items import StageRun, UrlSource
 from tests.fleet.sessions import session_at
@@ -114,10 +114,10 @@ async def leased_paths(frontier: Frontier, limit: int = MANY, per_host: int = MA
 
 
 async def test_a_url_is_queued_once_for_the_whole_crawl(frontier):
-    assert await frontier.add([task("/1"), task("/2"), task("/1")]) == 2
+    assert await frontier.add([task("/1"), task("/2?a=1&b=2"), task("/1"), task("/2?b=2&a=1")]) == 2
     leases = await frontier.lease(MANY, {}, MANY)
     assert await frontier.ack(leases[0].url)
-    assert await frontier.add([task("/1"), task("/2")]) == 0
+    assert await frontier.add([task("/1"), task("/2?b=2&a=1")]) == 0
     assert frontier.counts() == Counts(queued=0, leased=1, done=1)
 
 
@@ -173,19 +173,13 @@ async def test_a_url_that_takes_down_its_holders_becomes_a_dead_letter(frontier,
     assert frontier.counts() == Counts(dead=1)
 
 
-async def test_a_dead_url_is_counted_as_such(frontier):
-    await frontier.add([task("/1")])
-    (lease,) = await frontier.lease(1, {}, MANY)
-    assert await frontier.ack(lease.url, Outcome({"error": {"stage": "fetch"}}, {}, is_dead=True))
-    assert frontier.counts() == Counts(dead=1)
-
-
-async def test_a_duplicate_is_done_and_counted_apart(frontier):
-    await frontier.add([task("/1"), task("/2")])
-    leases = await frontier.lease(2, {}, MANY)
-    for lease, first in zip(leases, (None, leases[0].url), strict=True):
-        assert await frontier.ack(lease.url, Outcome({"url": lease.url, "duplicate_of": first, "error": None}, {}))
-    assert frontier.counts() == Counts(done=2, duplicates=1)
+async def test_dead_urls_and_duplicates_are_counted_apart(frontier):
+    await frontier.add([task("/1"), task("/2"), task("/3")])
+    urls = [lease.url for lease in await frontier.lease(3, {}, MANY)]
+    assert await frontier.ack(urls[0], Outcome({"error": {"stage": "fetch"}}, {}, is_dead=True))
+    for url, first in ((urls[1], None), (urls[2], urls[1])):
+        assert await frontier.ack(url, Outcome({"url": url, "duplicate_of": first, "error": None}, {}))
+    assert frontier.counts() == Counts(done=2, dead=1, duplicates=1)
 
 
 async def test_one_url_with_other_payloads_is_another_task_and_comes_back_with_its_own(frontier):
@@ -199,10 +193,6 @@ async def test_one_url_with_other_payloads_is_another_task_and_comes_back_with_i
     assert await frontier.release(leases[2].url)
     (again,) = await frontier.lease(MANY, {}, MANY)
     assert again.task == leases[2].task
-
-
-async def test_parameters_in_another_order_are_the_same_url(frontier):
-    assert await frontier.add([task("/?a=1&b=2"), task("/?b=2&a=1")]) == 1
 
 
 async def test_hosts_take_turns_by_priority_and_their_urls_keep_their_order(frontier):
@@ -224,15 +214,11 @@ async def test_only_leased_urls_can_be_acknowledged_or_released(frontier):
     assert not await frontier.release(lease.url)
 
 
-async def test_a_reserved_url_is_never_queued(frontier):
+async def test_a_reserved_url_is_never_queued_and_a_queued_one_never_reserved(frontier):
     assert await frontier.reserve_target("https://a.example/target", "https://a.example/from")
     assert await frontier.reserve_target("https://a.example/target", "https://a.example/from")  # fetched again
     assert not await frontier.reserve_target("https://a.example/target", "https://a.example/other")
-    assert await frontier.add([task("/target")]) == 0
-
-
-async def test_a_queued_url_cannot_be_reserved(frontier):
-    await frontier.add([task("/1")])
+    assert await frontier.add([task("/target"), task("/1")]) == 1
     assert not await frontier.reserve_target("https://a.example/1", "https://a.example/from")
 
 
@@ -244,17 +230,15 @@ async def reopened(tmp_path: Path, clock: Clock) -> SqliteFile:
 
 async def test_what_was_leased_when_the_process_ended_is_free_at_once_and_all_else_is_as_it_was(tmp_path, clock):
     first = await reopened(tmp_path, clock)
-    await first.add(
-        [task("/done"), task("/held"), task("/queued", priority=2), task("/other", host="b.example", priority=3)]
-    )
+    await first.set_priorities({"good": 1, "bad": 5})
+    await first.add([task("/done"), task("/held"), grouped("/bad", "bad"), grouped("/good", "good")])
     leases = await first.lease(2, {}, MANY)
-    assert await first.ack(
-        leases[0].url, Outcome({"url": leases[0].url}, {"fetch": StageRun("success", None, 1, 1.0, 0.5)})
-    )
+    runs = {"fetch": StageRun("success", None, 1, 1.0, 0.5)}
+    assert await first.ack(leases[0].url, Outcome({"url": leases[0].url}, runs))
     second = await reopened(tmp_path, clock)  # the first one was never closed
     assert second.counts() == Counts(queued=3, done=1)
-    assert await second.add([task("/done"), task("/held"), task("/queued")]) == 0
-    assert await leased_paths(second) == ["/held", "/queued", "/other"]
+    assert await second.add([task("/done"), task("/held"), task("/good")]) == 0
+    assert await leased_paths(second) == ["/held", "/good", "/bad"]
     await first.close()
     await second.close()
 
@@ -285,20 +269,12 @@ async def test_groups_go_out_by_their_priorities_and_their_queued_urls_follow_wh
     assert await leased_paths(frontier) == ["/b1", "/b2", "/b3", "/g2"]
 
 
-async def test_no_url_of_a_worse_group_than_asked_for_goes_out(frontier):
+async def test_no_url_of_a_worse_group_than_asked_for_goes_out_but_those_that_come_before_all_others(frontier):
     await frontier.set_priorities({"good": 1, "bad": 5})
-    await frontier.add([grouped("/b", "bad"), grouped("/g", "good")])
-    assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == ["good"]
+    await frontier.add([grouped("/b", "bad"), grouped("/g", "good"), grouped("/again", "bad", priority=FIRST)])
+    leases = await frontier.lease(MANY, {}, MANY, worst=4)
+    assert [lease.url for lease in leases] == ["https://a.example/again", "https://a.example/g"]
     assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=5)] == ["bad"]
-
-
-async def test_a_url_that_comes_before_all_others_does_so_in_any_group(frontier):
-    await frontier.set_priorities({"good": 1, "bad": 5})
-    await frontier.add([grouped("/g", "good"), grouped("/again", "bad", priority=FIRST)])
-    assert [lease.url for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == [
-        "https://a.example/again",
-        "https://a.example/g",
-    ]
 
 
 async def test_groups_of_a_host_share_its_room_and_a_released_url_comes_back_into_its_group(frontier):
@@ -307,15 +283,6 @@ async def test_groups_of_a_host_share_its_room_and_a_released_url_comes_back_int
     assert await leased_paths(frontier, per_host=4) == ["/0-0", "/0-1", "/0-2", "/1-0"]
     assert await frontier.release("https://a.example/0-1")
     assert await leased_paths(frontier, per_host=4) == ["/0-1", "/1-1", "/1-2", "/2-0"]
-
-
-async def test_groups_and_their_priorities_outlive_the_process(tmp_path, clock):
-    first = await reopened(tmp_path, clock)
-    await first.set_priorities({"good": 1, "bad": 5})
-    await first.add([grouped("/b", "bad"), grouped("/g", "good")])
-    await first.close()
-    second = await reopened(tmp_path, clock)
-    assert [lease.task.group for lease in await second.lease(MANY, {}, MANY)] == ["good", "bad"]
 
 
 @pytest.fixture
@@ -327,6 +294,18 @@ async def workers(redis_url, tmp_path, clock):
     yield both
     for one in both:
         await one.close()
+
+
+def noted(frontier: RedisFrontier) -> tuple[Any, list[Any]]:
+    """Return what runs the frontier's scripts, and a list that gets all that it runs from now on."""
+    run, requests = frontier.connection.run, []
+
+    async def note(*request):
+        requests.append(request)
+        return await run(*request)
+
+    frontier.connection.run = note
+    return run, requests
 
 
 async def lose(frontier: RedisFrontier, by: RedisFrontier) -> None:
@@ -409,14 +388,7 @@ async def test_what_a_worker_that_is_gone_held_is_not_its_any_more(workers):
 async def test_a_reply_that_was_lost_comes_again_and_a_request_that_was_overtaken_gets_nothing(workers):
     first, _ = workers
     await first.add(task(f"/{n}") for n in range(5))
-    requests = []
-    run = first.connection.run
-
-    async def noted(script, *arguments):
-        requests.append((script, *arguments))
-        return await run(script, *arguments)
-
-    first.connection.run = noted
+    run, requests = noted(first)
     leases = [await first.lease(2, {}, MANY) for _ in range(2)]
     early, late = [one for one in requests if one[0] == "lease"]
     again = (await run(*late))[1]
@@ -429,19 +401,12 @@ async def test_a_reply_that_was_lost_comes_again_and_a_request_that_was_overtake
 async def test_a_release_that_was_long_on_its_way_does_not_bring_back_what_was_leased_again(workers):
     first, _ = workers
     await first.add([task("/1")])
-    releases = []
-    run = first.connection.run
-
-    async def noted(script, *arguments):
-        if script == "release":
-            releases.append(arguments)
-        return await run(script, *arguments)
-
-    first.connection.run = noted
+    run, requests = noted(first)
     await first.lease(1, {}, MANY)
     assert await first.release("https://a.example/1")
     assert await leased_paths(first) == ["/1"]
-    assert (await run("release", *releases[0]))[1] == [0]
+    release = next(one for one in requests if one[0] == "release")
+    assert (await run(*release))[1] == [0]
     assert await first.ack("https://a.example/1")
     assert await first.refresh() == Counts(done=1)
 
@@ -604,3 +569,17 @@ async def test_a_site_is_not_given_up_before_its_last_page_is_acknowledged(tmp_p
     assert await ending
     assert not frontier.has_of(lease.task.host)
     await frontier.close()
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        UrlTask("https://a.example/", "a.example"),
+        UrlTask("http://a.example:81/x?y=1", "a.example:81", 3, "http://a.example:81/", 7, "group"),
+        UrlTask("https://a.example/ü", "a.example", 0, "https://b.example/from", -1),
+        UrlTask("https://a.example", "a.example", 1),
+        UrlTask("https://a.example.evil/x", "a.example", 1, "https://a.example"),
+    ],
+)
+def test_a_packed_task_is_the_same_again(packed):
+    assert unpack(pack(packed), packed.host, packed.group, packed.priority) == packed

@@ -1,4 +1,4 @@
-"""Which urls a map lists, and when there is enough."""
+"""Which urls a map lists, when there is enough, and the strings that were met lately."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from llmcrawler.core.content import read_outline
 from llmcrawler.core.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules, UrlTask
+from llmcrawler.core.frontier.admission import RecentStrings
 from llmcrawler.core.urls import Listed, Scope, TrapGuard, parse_llms_txt
 from llmcrawler.items import Page, Url, UrlSource, feed_item_of
 
@@ -165,3 +166,15 @@ def test_a_page_has_a_title_links_and_feeds():
     assert outline.title == "A page"
     assert outline.feeds == ("https://h.example/sub/feed",)
     assert outline.links == tuple(f"https://h.example/{path}" for path in ("sub/1", "sub/2", "c", "de"))
+
+
+def test_what_was_met_lately_is_known_and_what_was_met_long_ago_is_not():
+    remembered = RecentStrings(100)
+    assert "a0" not in remembered
+    for n in range(1000):
+        assert f"a{n}" not in remembered
+        remembered.add(f"a{n}")
+        remembered.add(f"a{n}")  # once more makes no difference
+        assert all(f"a{m}" in remembered for m in range(max(0, n - 99), n + 1))
+    assert not any(f"a{n}" in remembered for n in range(799))
+    assert "b" not in remembered
