@@ -1,4 +1,4 @@
-"""The thread that works on a job's file."""
+"""A job's file, and the thread that works on it."""
 
 import asyncio
 import os
@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from llmcrawler.core.storage import Database, check_job_file, open_job_file, read_job_file
-from llmcrawler.core.storage.job_file import SCHEMA_VERSION, JobConnection, holds_job
+from llmcrawler.core.storage.job_file import SCHEMA_VERSION, JobConnection, Run, holds_job, read_runs, write_run
 from llmcrawler.core.storage.ledger import read_value, write_value
 from llmcrawler.errors import ConfigError, StorageFailed
 
@@ -32,11 +34,8 @@ async def database(path: Path) -> AsyncIterator[Database]:
 
 
 def seen_by_another_process(path: Path, name: str) -> object:
-    connection = read_job_file(path)
-    try:
+    with closing(read_job_file(path)) as connection:
         return read_value(connection, name)
-    finally:
-        connection.close()
 
 
 async def test_what_was_awaited_is_committed(database, path):
@@ -103,10 +102,8 @@ async def test_work_that_fails_leaves_nothing_and_harms_no_other(database):
         return_exceptions=True,
     )
     assert [type(result) for result in results] == [type(None), KeyError, type(None)]
-    names = {
-        row[0] for row in await database.run(lambda connection: connection.execute("SELECT name FROM job").fetchall())
-    }
-    assert names == {"before", "after"}
+    names = await database.run(lambda connection: connection.execute("SELECT name FROM job").fetchall())
+    assert {*names} == {("before",), ("after",)}
 
 
 async def test_closing_does_what_was_asked_for_and_later_work_is_refused(path):
@@ -159,34 +156,28 @@ async def test_what_was_committed_is_written_to_the_disk_soon_even_when_nothing_
 
 
 def _foreign_database(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE mine (a)")
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+        connection.commit()
 
 
 def _of(pragma: str) -> Callable[[Path], None]:
     def make(path: Path) -> None:
-        connection = open_job_file(path)
-        connection.execute(f"PRAGMA {pragma}")
-        connection.close()
+        with closing(open_job_file(path)) as connection:
+            connection.execute(f"PRAGMA {pragma}")
 
     return make
 
 
-def _damaged(path: Path) -> None:
-    _filled(path)
-    _damage(path)
-
-
 def _filled(path: Path) -> None:
-    connection = open_job_file(path)
-    for n in range(200):
-        write_value(connection, f"name {n}", "x" * 500)
-    connection.close()
+    with closing(open_job_file(path)) as connection:
+        for n in range(200):
+            write_value(connection, f"name {n}", "x" * 500)
 
 
-def _damage(path: Path) -> None:
+def _damaged(path: Path) -> None:
+    if not path.exists():
+        _filled(path)
     data = bytearray(path.read_bytes())
     data[5000:60000] = b"\x5a" * 55000
     path.write_bytes(data)
@@ -251,7 +242,7 @@ def test_a_file_is_gone_through_once_for_as_long_as_nobody_changes_it(tmp_path):
     _filled(path)
     check_job_file(path)
     before = path.stat()
-    _damage(path)
+    _damaged(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     check_job_file(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
@@ -263,12 +254,22 @@ def test_an_empty_file_becomes_a_job(tmp_path):
     path = tmp_path / "crawl.sqlite"
     path.touch()
     open_job_file(path).close()
-    connection = read_job_file(path)
-    assert connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
-    connection.close()
+    with closing(read_job_file(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written"):
         open_job_file(tmp_path / "file" / "crawl.sqlite")
+
+
+def test_the_last_word_on_a_run_stands_and_the_oldest_are_forgotten(tmp_path):
+    run = Run(1, 100.0, 160.0, None, {"stats": {"llmcrawler/pages": 3}}, {"width_seconds": 1.0, "buckets": []})
+    with closing(open_job_file(tmp_path / "crawl.sqlite")) as connection:
+        write_run(connection, run)
+        write_run(connection, replace(run, reason="finished"))
+        assert read_runs(connection) == [replace(run, reason="finished")]
+        for number in range(2, 100):
+            write_run(connection, replace(run, number=number))
+        assert [run.number for run in read_runs(connection)] == list(range(40, 100))

@@ -11,7 +11,7 @@ from llmcrawler.core.storage import open_job_file
 from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.core.storage.job_status import _ROWS_AT_ONCE
 from llmcrawler.errors import ConfigError
-from tests.crawl.jobs import CLASSIFY_FAILED, FINE, GONE, PAGES, QUEUED, STARTED, TARGET, as_json, make_job, task
+from tests.crawl.jobs import CLASSIFY_FAILED, FINE, GONE, PAGES, QUEUED, STARTED, TARGET, make_job, task
 from tests.crawl.jobs import with_frontier as with_frontier_of
 
 STAGES = ["fetch", "content", "classify", "record"]
@@ -67,12 +67,6 @@ async def test_rows_come_in_portions_and_all_of_them(tmp_path):
     frame = llmcrawler.read_status(tmp_path)
     assert list(frame.index) == list(range(count))
     assert frame.url.iloc[-1] == f"https://a.example/{count - 1}"
-
-
-def test_the_summary_is_made_of_plain_values(job):
-    summary = llmcrawler.status_summary(job)
-    assert summary["urls"]["done"] == 5
-    assert as_json(summary) == summary
 
 
 @pytest.mark.parametrize("read", [llmcrawler.read_status, llmcrawler.status_summary])

@@ -111,12 +111,14 @@ async def test_stages_run_again_from_the_one_that_is_wanted_on(tmp_path, page, c
 async def test_what_is_brought_back_counts_as_nothing_until_it_is_done_again(tmp_path):
     job = await make_job(tmp_path / "job")
     before = job_status(job, STARTED)
-    requeue(job, RequeueChoice(dead=True))
+    assert requeue(job, RequeueChoice(dead=True)).fetched == 2
     after = job_status(job, STARTED)
     assert after.urls == {**before.urls, "dead": 0, "queued": before.urls["queued"] + 2}
     assert {error.kind for error in after.errors} == {"llm_failed", "unreadable"}
     assert (after.state, after.reason) == ("interrupted", "requeued")
     assert after.page_types == before.page_types
+    again = requeue(job, RequeueChoice(dead=True, urls=(GONE.url,)))  # what comes back twice comes back once
+    assert (again.fetched, again.waiting) == (0, 1)
 
 
 async def test_the_body_of_a_page_that_is_fetched_again_is_kept_to_compare_with(tmp_path):
@@ -136,13 +138,6 @@ async def test_urls_that_are_not_in_the_job_wait_anyway_or_do_not_fit_are_told(t
     assert result.unknown == unknown
     assert (result.fetched, result.rerun, result.waiting, result.unfit) == (1, 0, 1, 2)
     assert (result.spider, result.arguments) == (JOB["spider"], JOB["arguments"])
-
-
-async def test_what_comes_back_twice_comes_back_once(tmp_path):
-    job = await make_job(tmp_path / "job")
-    assert requeue(job, RequeueChoice(dead=True)).fetched == 2
-    again = requeue(job, RequeueChoice(dead=True, urls=(GONE.url,)))
-    assert (again.fetched, again.waiting) == (0, 1)
 
 
 async def test_a_job_of_which_nothing_comes_back_stays_finished(tmp_path):

@@ -31,12 +31,8 @@ def file(tmp_path: Path) -> TemplatesFile:
 
 def test_what_was_saved_can_be_loaded(file: TemplatesFile) -> None:
     file.save({"a.test": site(1), "b.test:8000": site(2)})
-    loaded = file.load()
-    assert loaded["a.test"].templates == site(1).templates
-    assert {name: stored.state() for name, stored in loaded.items()} == {
-        "a.test": site(1).state,
-        "b.test:8000": site(2).state,
-    }
+    loaded = {name: SiteState(stored.templates, stored.state()) for name, stored in file.load().items()}
+    assert loaded == {"a.test": site(1), "b.test:8000": site(2)}
 
 
 def test_no_file_and_an_empty_file_hold_nothing(file: TemplatesFile) -> None:
@@ -118,14 +114,10 @@ def test_a_damaged_state_is_a_value_error(file: TemplatesFile, spoil) -> None:
         file.load()["a.test"].state()
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a folder"):
-        TemplatesFile(tmp_path).load()
-
-
-def test_a_device_is_refused() -> None:
-    with pytest.raises(ConfigError, match="device"):
-        TemplatesFile(Path(os.devnull)).load()
+@pytest.mark.parametrize("path", [os.curdir, os.devnull])
+def test_a_folder_or_a_device_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError, match="is a folder or a device"):
+        TemplatesFile(Path(path)).load()
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_there_is_anything_to_save(tmp_path: Path) -> None:

@@ -197,20 +197,9 @@ def test_a_place_without_a_page_is_a_fault(tmp_path, place):
 
 def test_an_index_names_the_same_places(tmp_path):
     pages = pages_in(tmp_path, archive_of(*map(exchange, range(3))))
-    rows = [
-        f"test,a)/{number} 20260102030405 "
-        + json.dumps(
-            {
-                "url": one.url,
-                "mime": "text/html",
-                "status": "200",
-                "offset": str(one.place.offset),
-                "length": str(one.place.length),
-                "filename": "site.warc.gz",
-            }
-        )
-        for number, one in enumerate(pages)
-    ]
+    common = {"mime": "text/html", "status": "200", "filename": "site.warc.gz"}
+    places = [{"url": one.url, "offset": str(one.place.offset), "length": str(one.place.length)} for one in pages]
+    rows = [f"test,a)/{n} 20260102030405 {json.dumps({**common, **place})}" for n, place in enumerate(places)]
     other = rows[0].replace("text/html", "image/png")
     wrong = ["x y {", "x", rows[0].replace("site.warc.gz", "../../etc/passwd"), 'x y {"url": "https://a.test/"}']
     (tmp_path / "index.cdxj").write_text("\n".join([*rows, other, *wrong]))

@@ -19,27 +19,18 @@ PRIVATE_HOSTS = """
 """
 
 
-@pytest.mark.parametrize("address", PRIVATE_ADDRESSES.split())
-def test_addresses_that_are_not_public(address):
-    assert is_private_address(address)
+PUBLIC_ADDRESSES = "93.184.216.34 8.8.8.8 172.32.0.1 2606:4700::1111 ::ffff:8.8.8.8"
+PUBLIC_HOSTS = "example.com localhost.example.com internal.example.com 8.8.8.8 134744072 [2606:4700::1111]"
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "172.32.0.1", "2606:4700::1111", "::ffff:8.8.8.8"])
-def test_public_addresses(address):
-    assert not is_private_address(address)
+@pytest.mark.parametrize(("addresses", "is_private"), [(PRIVATE_ADDRESSES, True), (PUBLIC_ADDRESSES, False)])
+def test_addresses_are_private_unless_they_are_public_unicast_ones(addresses, is_private):
+    assert [one for one in addresses.split() if is_private_address(one) is not is_private] == []
 
 
-@pytest.mark.parametrize("host", PRIVATE_HOSTS.split())
-def test_hosts_that_are_private_by_name(host):
-    assert is_private_host(host)
-
-
-@pytest.mark.parametrize(
-    "host",
-    ["example.com", "localhost.example.com", "internal.example.com", "8.8.8.8", "134744072", "[2606:4700::1111]"],
-)
-def test_hosts_that_are_public_by_name(host):
-    assert not is_private_host(host)
+@pytest.mark.parametrize(("hosts", "is_private"), [(PRIVATE_HOSTS, True), (PUBLIC_HOSTS, False)])
+def test_hosts_are_private_by_their_names(hosts, is_private):
+    assert [one for one in hosts.split() if is_private_host(one) is not is_private] == []
 
 
 def test_a_crawl_of_a_public_host_touches_no_private_one():

@@ -38,16 +38,11 @@ def test_deny_wins_over_allow():
     assert scope.reason_to_refuse(START, 0) is None
 
 
-def test_depth_zero_means_the_given_urls_alone():
-    scope = Scope([START], max_depth=0)
+@pytest.mark.parametrize(("max_depth", "depth", "reason"), [(0, 1, "too deep: 1"), (2, 2, None), (2, 3, "too deep: 3")])
+def test_depth_counts_links_from_the_given_urls(max_depth, depth, reason):
+    scope = Scope([START], max_depth=max_depth)
     assert scope.reason_to_refuse(START, 0) is None
-    assert scope.reason_to_refuse(START + "a", 1) == "too deep: 1"
-
-
-def test_depth_counts_links_from_the_start():
-    scope = Scope([START], max_depth=2)
-    assert scope.reason_to_refuse(START + "a", 2) is None
-    assert scope.reason_to_refuse(START + "a", 3) == "too deep: 3"
+    assert scope.reason_to_refuse(START + "a", depth) == reason
 
 
 def test_a_redirected_start_brings_its_host_into_scope():
@@ -56,15 +51,17 @@ def test_a_redirected_start_brings_its_host_into_scope():
     assert scope.reason_to_refuse("http://new-name.example/a", 1) is None
 
 
-@pytest.mark.parametrize("argument", ["allow", "deny"])
-def test_a_bad_regular_expression_is_named(argument):
-    with pytest.raises(ConfigError, match=f"{argument}: .*unterminated"):
-        Scope([START], allow=["["] if argument == "allow" else (), deny=["["] if argument == "deny" else ())
-
-
-def test_a_negative_depth_is_refused():
-    with pytest.raises(ConfigError, match="depth"):
-        Scope([START], max_depth=-1)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"allow": ["["]}, "allow: .*unterminated"),
+        ({"deny": "["}, "deny: .*unterminated"),
+        ({"max_depth": -1}, "depth"),
+    ],
+)
+def test_wrong_arguments_are_named(given, message):
+    with pytest.raises(ConfigError, match=message):
+        Scope([START], **given)
 
 
 def test_a_short_length_limit_holds_for_every_url():
