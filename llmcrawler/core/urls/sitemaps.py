@@ -64,7 +64,7 @@ class Sitemap:
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundUrls:
     """Collects what is found in a file."""
 
     urls: dict[str, Listed] = field(default_factory=dict)
@@ -163,7 +163,7 @@ def parse_sitemap(body: bytes) -> Sitemap:
 
     Never raises: what cannot be read is left out. Entities are not expanded, so a bomb of them stays small.
     """
-    found = _Found()
+    found = _FoundUrls()
     if len(body) > MAX_BODY_BYTES:
         found.blame("it is larger than 50 MB: the rest is left out")
     body, fault = _unpack(body[:MAX_BODY_BYTES])
@@ -242,7 +242,7 @@ def _unpack(body: bytes) -> tuple[bytes, str]:
     return body, fault
 
 
-def _read_xml(source: _Source, found: _Found) -> None:
+def _read_xml(source: _Source, found: _FoundUrls) -> None:
     """Read XML strictly, which tells what is wrong; then, where something is, as far as it can be read."""
     try:
         _pull(source.xml(), found, recover=False)
@@ -262,7 +262,7 @@ def _read_xml(source: _Source, found: _Found) -> None:
         _scan(source.texts(), found)
 
 
-def _pull(texts: Iterator[str], found: _Found, *, recover: bool) -> None:
+def _pull(texts: Iterator[str], found: _FoundUrls, *, recover: bool) -> None:
     parser = etree.XMLPullParser(
         events=("end",), recover=recover, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
     )
@@ -284,7 +284,7 @@ def _pull(texts: Iterator[str], found: _Found, *, recover: bool) -> None:
     _collect(parser, found, idle)
 
 
-def _collect(parser: etree.XMLPullParser, found: _Found, idle: int) -> int:
+def _collect(parser: etree.XMLPullParser, found: _FoundUrls, idle: int) -> int:
     """Take the entries that have come. Return how many elements came since the last one, `idle` of them before."""
     for _, element in parser.read_events():
         if not isinstance(element, etree._Element) or not isinstance(element.tag, str):  # a comment
@@ -343,7 +343,7 @@ def _plain(text: str) -> str:
     return html.unescape(text.replace(_AMPERSAND, "&")) if _AMPERSAND in text else text
 
 
-def _read_lines(texts: Iterable[str], found: _Found) -> None:
+def _read_lines(texts: Iterable[str], found: _FoundUrls) -> None:
     rest = ""
     for text in chain(texts, ["\n"]):
         *lines, rest = (rest + text.replace("\r", "\n")).split("\n")
@@ -356,7 +356,7 @@ def _read_lines(texts: Iterable[str], found: _Found) -> None:
         rest = rest[:_MAX_FIELD]  # a line without an end is no address
 
 
-def _scan(texts: Iterator[str], found: _Found) -> None:
+def _scan(texts: Iterator[str], found: _FoundUrls) -> None:
     """Find addresses in a file that no XML parser reads."""
     is_index, rest = False, ""
     for text in texts:
