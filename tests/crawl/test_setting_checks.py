@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import scrapy
 import scrapy_playwright  # type: ignore[import-untyped]
-from scrapy.settings import Settings
+from scrapy.settings import Settings, default_settings
 
 import llmcrawler
 from llmcrawler import settings as own_settings
@@ -82,9 +82,12 @@ def test_each_setting_that_is_read_somewhere_is_known(package):
     assert read - known_settings() == set()
 
 
-def test_each_setting_of_a_group_is_known():
+def test_each_setting_of_this_project_is_typed_or_read_with_the_environment_by_the_core():
     grouped = {name.upper() for group in SettingsGroup.__subclasses__() for name in group.model_fields}
     assert grouped - known_settings() == set()
+    ours = {name for name in vars(own_settings) if name.isupper() and not hasattr(default_settings, name)}
+    others = {name for name in ours - grouped if not name.startswith(("PROXIES", "PROXY_", "LLM_"))}
+    assert others == {"META_COPY_WARN_SKIP_KEYS"}  # of scrapy.spidermiddlewares.metacopy
 
 
 def test_whole_numbers_that_scrapy_reads_as_fractions_may_be_such():
