@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,18 +19,15 @@ from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
-from llmcrawler.core.content import PageReader
 from llmcrawler.core.content.render_features import (
     THIN_WORDS,
     RenderFeatures,
     may_need_browser,
     read_render_features,
 )
-from llmcrawler.core.frontier import Frontier, Lease
+from llmcrawler.core.frontier import Lease
 from llmcrawler.core.frontier.site_views import block_facts
-from llmcrawler.core.politeness.robots import PageRobots
-from llmcrawler.core.storage import STAGES, Ledger, StoredPage, body_hash
-from llmcrawler.core.understanding.extraction import Records
+from llmcrawler.core.storage import STAGES, StoredPage, body_hash
 from llmcrawler.core.understanding.site_reader import (
     CHANGED,
     GONE,
@@ -40,12 +37,11 @@ from llmcrawler.core.understanding.site_reader import (
     FetchedPage,
     PageReading,
     PageVersion,
-    SiteReader,
     may_withhold,
 )
-from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.urls import Sitemap, UrlRefusalKind, canonical_link, in_turns, route_of
-from llmcrawler.crawl.render_choice import NEVER, RenderChoice
+from llmcrawler.crawl.context import CrawlContext
+from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.engine.failures import error_page, response_fault
 from llmcrawler.engine.page_rights import PageRights, RightsFiles
 from llmcrawler.engine.request_context import (
@@ -86,22 +82,7 @@ class ExploreSpider(FrontierSpider):
 
     @cached_property
     def _pages(self) -> PageBuilder:
-        crawl, known = self.crawl, self.crawl.understanding
-        return PageBuilder(
-            known.reader,
-            crawl.frontier,
-            known.sites,
-            known.records,
-            crawl.page_robots,
-            crawl.ledger,
-            refreshes=crawl.options.refresh,
-            withholds=self.WITHHOLDS,
-            may_refuse=crawl.rights.policy.refusing_purpose is not None,
-        )
-
-    @cached_property
-    def _browser(self) -> BrowserPages:
-        return BrowserPages(self.crawl.rendering, self.crawl.understanding.reader.pages, self._pages)
+        return PageBuilder(self.crawl, withholds=self.WITHHOLDS)
 
     @cached_property
     def _rights(self) -> PageRights:
@@ -112,49 +93,50 @@ class ExploreSpider(FrontierSpider):
         lease = lease_of(response.request)
         if "#" not in response.url and route_of(lease.task.address):
             response = response.replace(url=response.url + route_of(lease.task.address))
-        unchanged = self._pages.not_modified(lease, response)
         fault = response_fault(response)
-        if unchanged is not None:
-            await self._pages.keep_unchanged(unchanged)
-            await self._rights.settle(unchanged, response)
-            yield unchanged
+        if (unchanged := self._pages.not_modified(lease, response)) is not None:
+            page = unchanged
+            await self._pages.keep_unchanged(page)
         elif fault is not None:
             page = error_page(lease, *fault, response)
             assert response.request is not None
             page.change = self._pages.change_of_fault(page, response.request)
             add_facts(page, response)
             self._pages.note_robots(page, response)
-            await self._rights.settle(page, response)
-            yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
             links: list[Link] | None = None
             with self.crawl.arriving_pages.one():
                 async with self._pages.html_of(response) as html:
-                    is_new = response_context(response).stored is None
-                    look = await self._browser.look(lease, response, html, reads=is_new)
-                    if look.again is not None:
-                        yield look.again
+                    again, content = await self._pages.look(lease, response, html)
+                    if again is not None:
+                        yield again
                         return
-                    page = await self._pages.page_of(lease, response, html, look.content)
+                    page = await self._pages.page_of(lease, response, html, content)
                     if page.content is not None:
-                        if self.crawl.focused_crawl is None:
-                            facts = page.block_facts or block_facts(page.url, page.content.blocks)
-                            self.crawl.admission.views.note_page(page.url, facts)
-                        links = [*page.content.links, *self._browser.more_links(lease, response)]
-                        if not self.crawl.page_robots.follows(page.robots):
-                            links = []
+                        links = self._links_of(page, lease, response)
                         if not page.is_withheld:
-                            await self._browser.refuse_shell(page, response, html)
-                del html, look  # of a large page they are much, and the page may wait long for a verdict
+                            await self._pages.refuse_shell(page, response, html)
+                del html, content  # of a large page they are much, and the page may wait long for a verdict
                 # In no place of those who read: links may wait long for a Redis that is away.
                 if links is not None:
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
-            await self._rights.settle(page, response)
-            yield page
+        await self._rights.settle(page, response)
+        yield page
+
+    def _links_of(self, page: Page, lease: Lease, response: Response) -> list[Link]:
+        assert page.content is not None
+        if self.crawl.focused_crawl is None:
+            facts = page.block_facts or block_facts(page.url, page.content.blocks)
+            self.crawl.admission.views.note_page(page.url, facts)
+        if not self.crawl.page_robots.follows(page.robots):
+            return []
+        if RENDERED not in response.flags and not lease.is_stored:
+            return list(page.content.links)
+        by_scripts = (response.headers.get(LINKS_HEADER) or b"").decode("latin-1").split()
+        return [*page.content.links, *map(Link, by_scripts)]
 
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Ask for the sitemaps that a robots.txt names, and follow what they list."""
         if self.options.depth != 0:
             await self._lists.ask_named(robotparser, request.url)
 
@@ -171,7 +153,8 @@ class ExploreSpider(FrontierSpider):
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
 
     def _meta_of(self, lease: Lease) -> dict[str, Any]:
-        return self._browser.meta_of(lease)
+        may_go = not lease.is_stored and _is_get(lease)
+        return dict(_BY_BROWSER) if may_go and self.crawl.rendering.goes_straight(lease.task.address) else {}
 
     def _line_of_failure(self, page: Page, _lease: Lease, failure: Failure) -> Page:
         page.change = self._pages.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed
@@ -205,6 +188,9 @@ class ExploreSpider(FrontierSpider):
 
 
 NOT_MODIFIED = 304
+# In Scrapy's HTTP cache a page and what the browser makes of it would be one.
+_BY_BROWSER = {RENDER: True, "dont_cache": True}
+_RAW = "raw_page_features"  # in a request's meta: what came over plain HTTP
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
 # faster than that, they wait as bodies.
 _READ_AT_ONCE = 4
@@ -216,25 +202,20 @@ _LARGE_BYTES = 256 * 2**10
 _KEPT_CHARS = 2_000_000
 
 
-@dataclass(eq=False)
 class PageBuilder:
-    """Makes pages of responses. `ledger` is None without a job. `refreshes`: pages are compared with the last
-    crawl's. `withholds`: the content of pages is not taken whose `robots` say so. `may_refuse`: that of others neither,
-    by what is said of their rights.
+    """Makes pages of responses, or sends them to the browser. The last crawl's pages are compared where the crawl is a
+    refresh. `withholds`: the content of pages is not taken whose `robots` say so.
     """
 
-    reader: SiteReader
-    frontier: Frontier
-    sites: SiteRegistry
-    records: Records
-    robots: PageRobots
-    ledger: Ledger | None = None
-    refreshes: bool = False
-    withholds: bool = True
-    may_refuse: bool = False
-
-    def __post_init__(self) -> None:
-        self._places = asyncio.Semaphore(_READ_AT_ONCE * (1 + self.reader.most_workers))
+    def __init__(self, crawl: CrawlContext, *, withholds: bool = True) -> None:
+        known = crawl.understanding
+        self._reader, self._sites, self._records = known.reader, known.sites, known.records
+        self._frontier, self._ledger = crawl.frontier, crawl.ledger
+        self._rendering, self._robots = crawl.rendering, crawl.page_robots
+        self._refreshes = crawl.options.refresh
+        self._withholds = withholds
+        self._may_refuse = crawl.rights.policy.refusing_purpose is not None
+        self._places = asyncio.Semaphore(_READ_AT_ONCE * (1 + known.reader.most_workers))
         self._costly_places = asyncio.Semaphore(_COSTLY_AT_ONCE)
         self._large_places = asyncio.Semaphore(_LARGE_AT_ONCE)
 
@@ -246,7 +227,7 @@ class PageBuilder:
                 yield await asyncio.to_thread(page_text, response)
             return
         html = page_text(response)
-        places = self._places if self.reader.pages.is_cheap(html) else self._costly_places
+        places = self._places if self._reader.pages.is_cheap(html) else self._costly_places
         async with places:
             yield html
 
@@ -254,8 +235,7 @@ class PageBuilder:
         self, lease: Lease, response: TextResponse, html: str, content: PageReading | ContentError | None = None
     ) -> Page:
         """Return the page. Its content is None where the stages have nothing to do: it cannot be read, or has not
-        changed. With a JOBDIR the body is safe from here on. `content` is given where it has been read in passing, or
-        why it could not be.
+        changed. With a JOBDIR the body is safe from here on. `content` is what `look` has returned.
         """
         before = response_context(response).stored
         is_restored = before is not None and before.body is not None and lease.is_stored
@@ -265,13 +245,10 @@ class PageBuilder:
             add_facts(page, response)
         page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
         if is_new:
-            self._keep_body(page, response, NEW if self.refreshes else None)
-        if content is not None:
-            self._take(page, response, html, content)
-        elif before is None or is_new or is_restored:
-            self._take(page, response, html, await self.read(lease, response, html))
-        else:
-            page = await self._compared(lease, page, response, html, before)
+            self._keep_body(page, response, NEW if self._refreshes else None)
+        if content is None and before is not None and not is_new and not is_restored:
+            return await self._compared(lease, page, response, html, before)
+        self._take(page, response, html, content or await self._read(lease, response, html))
         return page
 
     def not_modified(self, lease: Lease, response: Response) -> Page | None:
@@ -287,11 +264,11 @@ class PageBuilder:
     def note_robots(self, page: Page, response: Response) -> None:
         """Put into the page what it says to robots, in its headers and its content; withhold it where they say so."""
         metas = page.content.robots if page.content is not None else {}
-        self._mark(page, self.robots.directives(datetime.now(UTC), robots_tags_of(response), metas))
+        self._mark(page, self._robots.directives(datetime.now(UTC), robots_tags_of(response), metas))
 
     def change_of_fault(self, page: Page, request: Request) -> str | None:
         """Return what has changed with a page that could not be fetched, where the crawl looks for changes."""
-        if not self.refreshes or page.error is None:
+        if not self._refreshes or page.error is None:
             return None
         before = context_of(request).stored
         if before is None or before.line is None:
@@ -303,8 +280,8 @@ class PageBuilder:
 
     async def keep_unchanged(self, page: Page) -> None:
         """Note in the ledger that the stored body is this crawl's too."""
-        assert self.ledger is not None
-        await self.ledger.note_unchanged(page.id)
+        assert self._ledger is not None
+        await self._ledger.note_unchanged(page.id)
 
     async def _compared(self, lease: Lease, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
         """Compare a page with what the last crawl has kept of it."""
@@ -312,13 +289,15 @@ class PageBuilder:
         was_fine = before.line is not None and before.line.get("error") is None
         if before.line is not None and before.line.get("duplicate_of") is not None:  # what it repeats may be gone
             page.duplicate_of, was_fine = before.line["duplicate_of"], False
-        is_same = before.body.digest == await _hash_of(response.body)
+        is_large = len(response.body) > _LARGE_BYTES
+        digest = await asyncio.to_thread(body_hash, response.body) if is_large else body_hash(response.body)
+        is_same = before.body.digest == digest
         if is_same and was_fine and self._says_the_same_to_robots(response, before):
             assert before.line is not None
             page = self._unchanged(page, before.line, before.line["robots"])
             await self.keep_unchanged(page)
             return page
-        self._take(page, response, html, await self.read(lease, response, html))
+        self._take(page, response, html, await self._read(lease, response, html))
         said = (before.line or {}).get("robots", page.robots)
         same = page.content is not None and page.robots == said and await self._says_the_same(page, before)
         page.change = UNCHANGED if same else CHANGED
@@ -336,11 +315,11 @@ class PageBuilder:
             return False
         headers = [value for name, value in before.body.headers if name.lower() == ROBOTS_HEADER.lower()]
         said = before.line["robots"]
-        return headers == robots_tags_of(response) and said == self.robots.directives(datetime.now(UTC), said or ())
+        return headers == robots_tags_of(response) and said == self._robots.directives(datetime.now(UTC), said or ())
 
     def _mark(self, page: Page, robots: list[str] | None) -> None:
         page.robots = robots
-        if self.withholds and self.robots.withholds(robots):
+        if self._withholds and self._robots.withholds(robots):
             page.withhold()  # an earlier crawl may have read it
 
     def _unchanged(self, page: Page, line: dict[str, Any], robots: Iterable[str] | None) -> Page:
@@ -349,16 +328,16 @@ class PageBuilder:
         """
         known = Page.of_line(line)
         known.id = page.id
-        self._mark(known, self.robots.directives(datetime.now(UTC), robots or ()))
+        self._mark(known, self._robots.directives(datetime.now(UTC), robots or ()))
         known.change = UNCHANGED if known.robots == line.get("robots", known.robots) else CHANGED
         known.fetched_at, known.latency_seconds = page.fetched_at, page.latency_seconds or known.latency_seconds
         fetch = page.stages.get("fetch") or StageRun("success", None, 1, time.time(), known.latency_seconds or 0.0)
         skipped = StageRun("skipped", None, 0, time.time(), 0.0)
         known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
-        if self.sites.duplicates is not None:
-            self.sites.duplicates.keep_unchanged(known)
+        if self._sites.duplicates is not None:
+            self._sites.duplicates.keep_unchanged(known)
         if known.template is not None:
-            grouper = self.sites.of(known.url).grouper
+            grouper = self._sites.of(known.url).grouper
             known.template = grouper.count_earlier(known.id, known.template)
         return known
 
@@ -366,40 +345,40 @@ class PageBuilder:
         assert page.content is not None
         assert before.body is not None
         line = before.line or {}
-        site, template, page_type = self.sites.of(page.url), line.get("template"), line.get("page_type")
+        site, template, page_type = self._sites.of(page.url), line.get("template"), line.get("page_type")
         if before.body.body is None:  # STORE_BODIES is off: what is left to compare with
-            return bool(line.get("content_hash") == await self.reader.main_hash(site, page.content))
+            return bool(line.get("content_hash") == await self._reader.main_hash(site, page.content))
         try:
             html = await asyncio.to_thread(text_of, before.body)
             fetched = FetchedPage(html, before.body.url, page.url)
-            read = self.reader.read(site, fetched, with_features=False, with_main=False)
+            read = self._reader.read(site, fetched, with_features=False, with_main=False)
             old = PageVersion(html, (await read).content)
         except ContentError:
             return False
-        learner = self.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
+        learner = self._records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
 
         async def record_of(version: PageVersion) -> dict[str, Any] | None:
             if learner is None:
                 return None
             url = page.final_url or page.url
-            return await self.records.record_by(learner, version.html, url, version.content.lang)
+            return await self._records.record_by(learner, version.html, url, version.content.lang)
 
         try:
             new = PageVersion(page.html or "", page.content)
-            return await self.reader.says_the_same(site, old, new, record_of)
+            return await self._reader.says_the_same(site, old, new, record_of)
         except TooCostly:
             return False
 
     def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
         page.change = change
-        if self.ledger is None:
+        if self._ledger is None:
             return
         assert page.fetched_at is not None
         attempts = attempts_of(response.request)
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
-        self.ledger.keep_body(page.id, body, page.stages["fetch"])
+        self._ledger.keep_body(page.id, body, page.stages["fetch"])
 
     def _take(self, page: Page, response: Response, html: str, found: PageReading | ContentError) -> None:
         if isinstance(found, ContentError):
@@ -412,41 +391,97 @@ class PageBuilder:
                 content = replace(content, metadata={**content.metadata, "canonical": named})
             page.content = content
             page.html = html if len(html) <= _KEPT_CHARS else None
-            self.sites.of(page.url).note_platform(html, names_of(response))
+            self._sites.of(page.url).note_platform(html, names_of(response))
         self.note_robots(page, response)
 
-    async def read(
+    async def look(
+        self, lease: Lease, response: TextResponse, html: str
+    ) -> tuple[Request | None, PageReading | ContentError | None]:
+        """Return the request for the browser where the page needs it; and what has been read of the page in passing, or
+        the error for which it could not be read.
+        """
+        assert response.request is not None
+        address = lease.task.address
+        if self._rendering.mode == NEVER or lease.is_stored or not _is_get(lease):
+            return None, None
+        raw: RenderFeatures | None = response.meta.get(_RAW)
+        if RENDERED in response.flags and raw is not None:
+            self._rendering.note(address, raw, await self._features(html, response.url, is_rendered=True))
+        if RENDERED in response.flags or RENDER in response.meta:  # the latter: there is no browser
+            return None, None
+        content: PageReading | ContentError | None = None
+        features: RenderFeatures | None = None
+        if may_need_browser(html) and response_context(response).stored is None:
+            content = await self._read(lease, response, html, with_features=True)
+            features = None if isinstance(content, ContentError) else content.features
+        elif may_need_browser(html):
+            features = await self._features(html, response.url)
+        features = features or RenderFeatures()
+        if not self._rendering.wants(address, features):
+            return None, content
+        kept = {name: value for name, value in response.meta.items() if name != LATENCY}
+        # A page does not refer to itself.
+        meta = {**kept, **_BY_BROWSER, _RAW: features, "referrer_policy": "no-referrer"}
+        return response.request.replace(url=response.url, meta=meta, dont_filter=True), None
+
+    async def refuse_shell(self, page: Page, response: Response, html: str) -> None:
+        """Give a page that holds nothing but scripts an error, so that it is not classified."""
+        assert page.content is not None
+        if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
+            return
+        is_rendered = RENDERED in response.flags
+        features = await self._features(html, response.url, is_rendered=is_rendered)
+        if not (features.is_blank if is_rendered else features.is_shell):
+            return
+        if is_rendered:
+            why = "the page stayed empty in the browser as well"
+        elif self._rendering.mode == NEVER:
+            why = "the page is made by scripts: -a render=auto would render it"
+        else:
+            why = "the page is made by scripts and not rendered"
+            why += ": see the log, or pages like it stayed empty in the browser"
+        page.error = PageError("content", "empty_shell", why)
+        page.title, page.lang = page.content.title or None, page.content.lang or None
+        page.content = None
+
+    async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
+        """Read the features of a page by which a browser is chosen; none where it cannot be read, which its content
+        will tell.
+        """
+        if not may_need_browser(html, is_rendered=is_rendered):
+            return RenderFeatures()
+        try:
+            return await self._reader.pages.apply(read_render_features, html, is_rendered, url=url)
+        except ContentError:
+            return RenderFeatures()
+
+    async def _read(
         self, lease: Lease, response: TextResponse, html: str, *, with_features: bool = False
     ) -> PageReading | ContentError:
-        """Read a page, or tell why it cannot be read."""
         url = lease.task.page().url
         # Else headers, the last crawl or the page's rights decide whether, and with what, the site learns from it.
         with_main = not (
-            self.may_refuse
+            self._may_refuse
             or response_context(response).stored is not None
             or RENDERED in response.flags
             or may_withhold(robots_tags_of(response))
             or b"canonical" in b" ".join(response.headers.getlist("Link"))
         )
-        await self.frontier.start(lease.url)
+        await self._frontier.start(lease.url)
         try:
             fetched = FetchedPage(html, response.url, url)
-            site = self.sites.of(url)
-            return await self.reader.read(site, fetched, with_features=with_features, with_main=with_main)
+            site = self._sites.of(url)
+            return await self._reader.read(site, fetched, with_features=with_features, with_main=with_main)
         except ContentError as error:
             return error
         finally:
-            self.frontier.mark_survived(lease.url)
+            self._frontier.mark_survived(lease.url)
 
 
 def add_facts(page: Page, response: Response) -> None:
     page.final_url = response.url if response.url != page.url else None
     page.latency_seconds = round(response.meta.get(LATENCY, 0.0), 4)
     page.fetched_at = response_context(response).archived_at or now()
-
-
-async def _hash_of(body: bytes) -> bytes:
-    return body_hash(body) if len(body) <= _LARGE_BYTES else await asyncio.to_thread(body_hash, body)
 
 
 def now() -> str:
@@ -463,104 +498,6 @@ def _restored(lease: Lease, before: StoredPage) -> Page:
     page.fetched_at, page.latency_seconds = before.body.fetched_at, before.body.latency_seconds
     page.change = before.body.change
     return page
-
-
-# In Scrapy's HTTP cache a page and what the browser makes of it would be one.
-_BY_BROWSER = {RENDER: True, "dont_cache": True}
-_RAW = "raw_page_features"  # in a request's meta: what came over plain HTTP
-
-_OF_THE_RESPONSE = (LATENCY,)
-
-
-@dataclass(frozen=True, slots=True)
-class PageLook:
-    """Result of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
-    it was read in passing, or the error for which it could not be read.
-    """
-
-    again: Request | None = None
-    content: PageReading | ContentError | None = None
-
-
-@dataclass(eq=False)
-class BrowserPages:
-    """Decides which pages go to the browser, and says of pages that stay empty that they are."""
-
-    choice: RenderChoice
-    reader: PageReader
-    pages: PageBuilder
-
-    def meta_of(self, lease: Lease) -> dict[str, Any]:
-        """Return the meta of a request that is made for a lease."""
-        goes_straight = not lease.is_stored and _is_get(lease) and self.choice.goes_straight(lease.task.address)
-        return dict(_BY_BROWSER) if goes_straight else {}
-
-    async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> PageLook:
-        """Tell whether a page needs the browser. `reads`: if it does not, its content is wanted."""
-        assert response.request is not None
-        if self.choice.mode == NEVER or lease.is_stored or not _is_get(lease):
-            return PageLook()
-        raw: RenderFeatures | None = response.meta.get(_RAW)
-        if RENDERED in response.flags:
-            if raw is not None:
-                self.choice.note(lease.task.address, raw, await self._features(html, response.url, is_rendered=True))
-            return PageLook()
-        if RENDER in response.meta:  # there is no browser
-            return PageLook()
-        content, features = await self._content_and_features(lease, response, html, reads=reads)
-        if not self.choice.wants(lease.task.address, features):
-            return PageLook(content=content)
-        # A page does not refer to itself.
-        kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
-        meta = {**kept, **_BY_BROWSER, _RAW: features, "referrer_policy": "no-referrer"}
-        return PageLook(response.request.replace(url=response.url, meta=meta, dont_filter=True))
-
-    def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
-        """Return the links that the browser has found and the body does not show."""
-        if RENDERED not in response.flags and not lease.is_stored:
-            return []
-        return [Link(url) for url in (response.headers.get(LINKS_HEADER) or b"").decode("latin-1").split()]
-
-    async def refuse_shell(self, page: Page, response: Response, html: str) -> None:
-        """Give a page that holds nothing but scripts an error, so that it is not classified."""
-        assert page.content is not None
-        if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
-            return
-        is_rendered = RENDERED in response.flags
-        features = await self._features(html, response.url, is_rendered=is_rendered)
-        if features.is_blank if is_rendered else features.is_shell:
-            page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
-            page.title, page.lang = page.content.title or None, page.content.lang or None
-            page.content = None
-
-    async def _content_and_features(
-        self, lease: Lease, response: TextResponse, html: str, *, reads: bool
-    ) -> tuple[PageReading | ContentError | None, RenderFeatures]:
-        if not may_need_browser(html):
-            return None, RenderFeatures()
-        if not reads:
-            return None, await self._features(html, response.url)
-        found = await self.pages.read(lease, response, html, with_features=True)
-        features = None if isinstance(found, ContentError) else found.features
-        return found, features or RenderFeatures()
-
-    async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
-        """Read the features of a page by which a browser is chosen; none where it cannot be read, which its content
-        will tell.
-        """
-        if not may_need_browser(html, is_rendered=is_rendered):
-            return RenderFeatures()
-        try:
-            return await self.reader.apply(read_render_features, html, is_rendered, url=url)
-        except ContentError:
-            return RenderFeatures()
-
-    def _why(self, *, is_rendered: bool) -> str:
-        if is_rendered:
-            return "the page stayed empty in the browser as well"
-        if self.choice.mode == NEVER:
-            return "the page is made by scripts: -a render=auto would render it"
-        return "the page is made by scripts and not rendered: see the log, or pages like it stayed empty in the browser"
 
 
 def _is_get(lease: Lease) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from scrapy import Request
@@ -15,6 +14,7 @@ from llmcrawler.core.storage import StoredBody, StoredPage
 from llmcrawler.engine.request_context import update_context
 from llmcrawler.items import Page
 from llmcrawler.spiders.explore import PageBuilder
+from tests.adapters.stubs import stub
 
 URL = "https://a.example/"
 PAST, COMING = "unavailable_after: 25 jun 2010 15:00:00 gmt", "unavailable_after: 25 jun 2100 15:00:00 gmt"
@@ -27,11 +27,14 @@ def not_modified(said: list[str] | None, header: str, **options: Any) -> Page:
     response = Response(URL, 304, headers={"X-Robots-Tag": header} if header else {}, request=Request(URL))
     assert response.request is not None
     update_context(response.request, stored=StoredPage(body, line, {}))
-    nothing = cast("Any", None)  # no other part is asked
-    sites: Any = SimpleNamespace(duplicates=None)
-    reader: Any = SimpleNamespace(most_workers=0)
-    builder = PageBuilder(reader, nothing, sites, nothing, PageRobots("llmcrawler"), **options)
-    page = builder.not_modified(Lease(UrlTask(URL, "a.example")), response)
+    crawl = stub(
+        understanding=stub(reader=stub(most_workers=0), sites=stub(duplicates=None), records=None),
+        page_robots=PageRobots("llmcrawler"),
+        options=stub(refresh=True),
+        rights=stub(policy=stub(refusing_purpose=None)),
+        **dict.fromkeys(("frontier", "ledger", "rendering")),  # none of these is asked
+    )
+    page = PageBuilder(crawl, **options).not_modified(Lease(UrlTask(URL, "a.example")), response)
     assert page is not None
     return page
 
