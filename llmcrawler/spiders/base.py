@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -18,9 +18,7 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.core.frontier import Lease, UrlTask
-from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.urls import (
-    AddressGuard,
     Sitemap,
     normalise,
     origin_of,
@@ -41,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 SITEMAP, FEED, LLMS_TXT = "sitemap", "feed", "llms.txt"
 _MAX_BYTES = 50 * 2**20  # sitemaps.org
+# A list is large, and may hang.
+_META = {"max_retry_times": 1, "autothrottle_dont_adjust_delay": True, "download_maxsize": _MAX_BYTES}
 # A larger one is read in another process.
 _SMALL_BYTES = 64 * 2**10
 _PARSE_SECONDS, _PARSE_SECONDS_PER_BYTE = 3.0, 1e-6
@@ -59,24 +59,16 @@ class ListLimits:
     levels: int = 3
 
 
-@dataclass(eq=False)
 class SiteLists:
-    """Sends the requests for lists (`send`) and gives `take` what a list says, its kind and its address.
-
-    `wants_more` is asked before a list is asked for. Large lists are read in `processes`.
+    """Asks for the lists of a spider's site, and gives the spider what they say.
 
     Each file is asked for once, retried once, and leaves a line in the log. Those beyond the limits are counted where
-    they are named, and neither remembered nor logged one by one.
+    they are named, and neither remembered nor logged one by one. Large lists are read in another process.
     """
 
-    send: Callable[[Request], object]
-    addresses: AddressGuard
-    processes: BoundedProcesses
-    take: Callable[[Sitemap, str, str], Awaitable[str]]
-    wants_more: Callable[[], bool]
-    limits: ListLimits
-
-    def __post_init__(self) -> None:
+    def __init__(self, spider: FrontierSpider) -> None:
+        self._spider = spider
+        self._limits = spider.LIST_LIMITS
         self._seen: set[str] = set()
         self._feeds = 0
         self._has_told_of_limit = False
@@ -85,12 +77,17 @@ class SiteLists:
 
     def ask(self, base: str, url: str, *, kind: str = SITEMAP, level: int = 0, is_guess: bool = False) -> None:
         """Ask for a list, if there is room for it. `is_guess`: nothing says that there is such a file."""
-        if self._is_full() or (kind == FEED and self._feeds >= self.limits.feeds) or not self.wants_more():
+        if len(self._seen) >= self._limits.files:
+            if not self._has_told_of_limit:
+                self._has_told_of_limit = True
+                logger.warning("No more than %d lists are read", self._limits.files)
+            return
+        if (kind == FEED and self._feeds >= self._limits.feeds) or not self._spider.wants_lists():
             return
         target = normalise(url, base)
         if target is None or target in self._seen:
             return
-        refusal = self.addresses.reason_to_refuse(target, base)
+        refusal = self._spider.crawl.hosts.addresses.reason_to_refuse(target, base)
         if refusal is not None:  # it is not remembered: the host's own pages may still ask for it
             if self._refusals < _MAX_TOLD:
                 logger.warning("List %s is not read: %s", target[:_MAX_SHOWN], refusal[:_MAX_SHOWN])
@@ -99,22 +96,16 @@ class SiteLists:
         self._feeds += kind == FEED
         self._seen.add(target)
         self.pending += 1
-        self.send(
-            Request(
-                target,
-                callback=self._parse,
-                errback=self._failed,
-                cb_kwargs={"kind": kind, "level": level, "is_guess": is_guess},
-                # It is large, and may hang.
-                meta={
-                    "max_retry_times": 1,
-                    "autothrottle_dont_adjust_delay": True,
-                    "download_maxsize": _MAX_BYTES,
-                    CONTEXT: RequestContext(found_at=base),
-                },
-                dont_filter=True,
-            )
+        request = Request(
+            target,
+            callback=self._parse,
+            errback=self._failed,
+            cb_kwargs={"kind": kind, "level": level, "is_guess": is_guess},
+            meta={**_META, CONTEXT: RequestContext(found_at=base)},
+            dont_filter=True,
         )
+        assert self._spider.crawler.engine is not None
+        self._spider.crawler.engine.crawl(request)
 
     async def ask_named(self, robotparser: RobotParser, base: str) -> None:
         """Ask for the lists that the robots.txt at `base` names."""
@@ -123,13 +114,13 @@ class SiteLists:
             logger.warning("robots.txt of %s: %s", origin_of(base), passed_over)
 
     async def _ask_all(self, base: str, urls: Sequence[str], level: int) -> str:
-        """Ask for lists, and return in words how many of them are passed over, "" when none is."""
-        if not urls or not self.wants_more():
+        """Return in words how many of the lists are passed over, "" when none is."""
+        if not urls or not self._spider.wants_lists():
             return ""
-        if level > self.limits.levels:
+        if level > self._limits.levels:
             return f"{len(urls):,} lists are nested too deep, and not read, such as {urls[0][:_MAX_SHOWN]}"
         looked_at = 0
-        while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self.limits.files:
+        while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self._limits.files:
             self.ask(base, urls[looked_at], level=level)
             looked_at += 1
             if looked_at % _NAMED_AT_ONCE == 0:
@@ -137,15 +128,7 @@ class SiteLists:
         if looked_at == len(urls):
             return ""
         example = urls[looked_at][:_MAX_SHOWN]
-        return f"{len(urls) - looked_at:,} lists over {self.limits.files} are not read, such as {example}"
-
-    def _is_full(self) -> bool:
-        if len(self._seen) < self.limits.files:
-            return False
-        if not self._has_told_of_limit:
-            self._has_told_of_limit = True
-            logger.warning("No more than %d lists are read", self.limits.files)
-        return True
+        return f"{len(urls) - looked_at:,} lists over {self._limits.files} are not read, such as {example}"
 
     async def _parse(self, response: Response, kind: str, level: int, is_guess: bool) -> None:
         try:
@@ -161,7 +144,7 @@ class SiteLists:
         found = await self._parsed(parse, response)
         if found.is_feed:
             kind = FEED
-        words = [await self.take(found, kind, response.url) if found.urls else "no urls"]
+        words = [await self._spider.take_list(found, kind, response.url) if found.urls else "no urls"]
         if found.sitemaps:
             words[0] += f", {len(found.sitemaps):,} more lists"
         passed_over = await self._ask_all(response.url, found.sitemaps, level + 1)
@@ -177,7 +160,8 @@ class SiteLists:
             parse = parse_packed_sitemap
         seconds = _PARSE_SECONDS + len(body) * _PARSE_SECONDS_PER_BYTE
         try:
-            return await self.processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
+            processes = self._spider.crawl.understanding.reader.pages.processes
+            return await processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
         except ContentError as error:
             return Sitemap(fault=str(error))
 
@@ -239,12 +223,7 @@ class FrontierSpider(Spider):
 
     @cached_property
     def _lists(self) -> SiteLists:
-        crawl, engine = self.crawl, self.crawler.engine
-        assert engine is not None
-        processes = crawl.understanding.reader.pages.processes
-        return SiteLists(
-            engine.crawl, crawl.hosts.addresses, processes, self._take_list, self._wants_lists, self.LIST_LIMITS
-        )
+        return SiteLists(self)
 
     async def start(self) -> AsyncIterator[Any]:
         if self.options.list_fault:
@@ -295,11 +274,11 @@ class FrontierSpider(Spider):
         """Return the line of a url that could not be fetched; `page` has the error."""
 
     @abstractmethod
-    async def _take_list(self, found: Sitemap, kind: str, address: str) -> str:
+    async def take_list(self, found: Sitemap, kind: str, address: str) -> str:
         """Queue the urls that a list names; return what became of them, in words."""
 
     @abstractmethod
-    def _wants_lists(self) -> bool:
+    def wants_lists(self) -> bool:
         """Return whether there is room for what a list names."""
 
     def _scheduler(self) -> FrontierScheduler:
@@ -307,7 +286,6 @@ class FrontierSpider(Spider):
 
 
 def faulty_task(listed: ListedTask) -> UrlTask:
-    """Return the task of an entry of a list that cannot be fetched."""
     return UrlTask.of_fault(listed.url, listed.fault, listed.key)
 
 

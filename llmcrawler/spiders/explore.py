@@ -163,12 +163,12 @@ class ExploreSpider(FrontierSpider):
         self._rights.note_failure(page)
         return page
 
-    async def _take_list(self, found: Sitemap, _kind: str, address: str) -> str:
+    async def take_list(self, found: Sitemap, _kind: str, address: str) -> str:
         listed = (Link(one.url, place="sitemap") for one in found.urls)
         await self._follow(listed, 1, address)
         return f"{len(found.urls):,} urls"
 
-    def _wants_lists(self) -> bool:
+    def wants_lists(self) -> bool:
         return self._scheduler().frontier.counts().queued <= 10 * self.options.max_pages
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:

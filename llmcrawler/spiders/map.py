@@ -44,9 +44,6 @@ from llmcrawler.items import CDX, Page, PageError, Url
 from llmcrawler.spiders.base import FEED, LLMS_TXT, FrontierSpider, ListLimits, faulty_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scrapy import Spider
     from scrapy.core.engine import ExecutionEngine
 
 
@@ -105,7 +102,11 @@ class MapScheduler(FrontierScheduler):
         """Do nothing: most lines of earlier runs were no pages, and `_open` counts those that were."""
 
     async def _fill(self) -> None:
-        if self._reads_lists():  # which tell what the pages are worth
+        spider: MapSpider = self.crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
+        scraper = self._engine.scraper.slot
+        is_quiet = not self._waiting and not self._delayed and not self._engine.downloader.active
+        # Lists tell what the pages are worth; but a request that was dropped without a word is no reason to wait.
+        if spider.reads_lists and not (is_quiet and (scraper is None or scraper.is_idle())):
             return
         if not self.may_lease():
             self._note_end()
@@ -116,13 +117,6 @@ class MapScheduler(FrontierScheduler):
                 await self.frontier.release(lease.url)
             self._early = ()
             await self._list(self._aside)
-
-    def _reads_lists(self) -> bool:
-        spider: MapSpider = self.crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
-        scraper = self._engine.scraper.slot
-        is_quiet = not self._waiting and not self._delayed and not self._engine.downloader.active
-        # A request that was dropped without a word is no reason to wait.
-        return spider.reads_lists and not (is_quiet and (scraper is None or scraper.is_idle()))
 
     def _has_better(self) -> bool:
         """Return whether pages that no list has are on their way: they may lead to more of their kind."""
@@ -176,18 +170,15 @@ class MapScheduler(FrontierScheduler):
 
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, Url) and item.id in self._leases:
-            self._count_line(item)
+            stats = self.crawler.stats
+            assert stats is not None
+            stats.inc_value("llmcrawler/urls")
+            stats.inc_value(f"llmcrawler/urls/{item.source}")
+            if item.was_tried:
+                stats.inc_value("llmcrawler/pages")
+            if item.error is not None:
+                stats.inc_value(f"llmcrawler/errors/{item.error.stage}/{item.error.kind}")
         await super()._item_is_through(item)
-
-    def _count_line(self, line: Url) -> None:
-        stats = self.crawler.stats
-        assert stats is not None
-        stats.inc_value("llmcrawler/urls")
-        stats.inc_value(f"llmcrawler/urls/{line.source}")
-        if line.was_tried:
-            stats.inc_value("llmcrawler/pages")
-        if line.error is not None:
-            stats.inc_value(f"llmcrawler/errors/{line.error.stage}/{line.error.kind}")
 
     async def _close(self, reason: str) -> None:
         if self.backend.job is None and reason != "finished":
@@ -203,12 +194,10 @@ class MapScheduler(FrontierScheduler):
         leases = self.held_leases()
         while leases:
             self._leases |= {lease.url: lease for lease in leases}
-            lines = [line_of_task(lease) for lease in leases if self._admission.matches(lease.url)]
-            spider: Spider | None = self.crawler.spider
-            for line in lines:
-                await self.crawler.signals.send_catch_log_async(
-                    signal=signals.item_scraped, item=line, response=None, spider=spider
-                )
+            for lease in leases:
+                if self._admission.matches(lease.url):
+                    about = {"item": line_of_task(lease), "response": None, "spider": self.crawler.spider}
+                    await self.crawler.signals.send_catch_log_async(signals.item_scraped, **about)
             leases = await self.frontier.lease(_LINES_AT_ONCE, {}, _LINES_AT_ONCE)
 
 
@@ -258,10 +247,10 @@ class MapSpider(FrontierSpider):
         assert response.request is not None
         lease = lease_of(response.request)
         target = _redirect_target(response)
-        if target == lease.url and self._may_ask_again(response):  # the server wants a cookie first
-            assert response.request is not None
-            meta = {**response.request.meta, "redirect_times": response.meta.get("redirect_times", 0) + 1}
-            yield response.request.replace(meta=meta)
+        redirects = response.meta.get("redirect_times", 0)
+        may_ask_again = redirects < LimitSettings.of(self.crawler.settings).redirect_max_times
+        if target == lease.url and may_ask_again:  # the server wants a cookie first
+            yield response.request.replace(meta={**response.request.meta, "redirect_times": redirects + 1})
             return
         line = line_of_task(lease)
         line.status, line.latency_seconds = response.status, response.meta.get(LATENCY)
@@ -277,12 +266,20 @@ class MapSpider(FrontierSpider):
             self.admission.note_links(lease.task)
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            outline = await self._outline(response)
+            is_large = len(response.body) > _INLINE_BYTES
+            html = await asyncio.to_thread(page_text, response) if is_large else page_text(response)
+            pages = self.crawl.understanding.reader.pages
+            outline = await pages.apply(read_outline, html, response.url, url=response.url)
             line.title = outline.title or line.title
             line.robots = self._robots(response, outline)
             if not self.crawl.page_robots.follows(line.robots):
                 outline = replace(outline, links=(), feeds=())
-            await self._look_through(outline, lease, response.url)
+            if self.options.depth != 0:
+                self._open_site(response.url)
+                for feed in outline.feeds:
+                    if self.admission.scope.has_site_of(feed):
+                        self._lists.ask(response.url, feed, kind=FEED)
+                await self._follow(lease, outline.links, lease.task.depth + 1, response.url)
         if self.admission.matches(lease.url):
             yield line
         else:
@@ -298,18 +295,16 @@ class MapSpider(FrontierSpider):
             await self._lists.ask_named(robotparser, request.url)
 
     async def _queue_given(self) -> None:
+        is_finished = self.crawl.job is not None and self.crawl.job.resumed.finished
         if self.options.cdx is not None:
-            if not self._is_finished():
+            if not is_finished:
                 await self._queue_indexed(self.options.cdx)
             return
         await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out
         await self._scheduler().add(self.admission.of_start(self.options.urls))
-        if not self._is_finished():
+        if not is_finished:
             for url in self.options.urls:
                 self._open_site(url)
-
-    def _is_finished(self) -> bool:
-        return self.crawl.job is not None and self.crawl.job.resumed.finished
 
     async def _queue_indexed(self, index: CaptureIndex) -> None:
         async def take(urls: Sequence[str], address: str) -> int:
@@ -318,7 +313,7 @@ class MapSpider(FrontierSpider):
 
         engine = self.crawler.engine
         assert engine is not None
-        reader = IndexReader(index, engine.crawl, take, self._wants_lists, partial(is_closing, self.crawler))
+        reader = IndexReader(index, engine.crawl, take, self.wants_lists, partial(is_closing, self.crawler))
         hosts = dict.fromkeys(urlsplit(url).netloc for url in self.options.urls)
         try:
             await reader.read(tuple(hosts), subdomains=self.options.subdomains)
@@ -344,7 +339,7 @@ class MapSpider(FrontierSpider):
             self._lists.ask(origin, "/llms.txt", kind=LLMS_TXT, is_guess=True)
         return True
 
-    async def _take_list(self, found: Sitemap, kind: str, address: str) -> str:
+    async def take_list(self, found: Sitemap, kind: str, address: str) -> str:
         new = there = 0
         for some in in_turns(found.urls, lambda listed: len(listed.url)):
             tasks = self.admission.of_list(some, kind, address)
@@ -353,28 +348,12 @@ class MapSpider(FrontierSpider):
             await asyncio.sleep(0)
         return f"{len(found.urls):,} urls, {there:,} of the map, {new:,} of them new"
 
-    def _wants_lists(self) -> bool:
+    def wants_lists(self) -> bool:
         return self.admission.room > 0
-
-    async def _outline(self, response: TextResponse) -> Outline:
-        if len(response.body) <= _INLINE_BYTES:
-            html = page_text(response)
-        else:
-            html = await asyncio.to_thread(page_text, response)
-        return await self.crawl.understanding.reader.pages.apply(read_outline, html, response.url, url=response.url)
 
     def _robots(self, response: Response, outline: Outline | None = None) -> list[str] | None:
         metas = {} if outline is None else outline.robots
         return self.crawl.page_robots.directives(datetime.now(UTC), robots_tags_of(response), metas)
-
-    async def _look_through(self, outline: Outline, lease: Lease, url: str) -> None:
-        if self.options.depth == 0:
-            return
-        self._open_site(url)
-        for feed in outline.feeds:
-            if self.admission.scope.has_site_of(feed):
-                self._lists.ask(url, feed, kind=FEED)
-        await self._follow(lease, outline.links, lease.task.depth + 1, url)
 
     async def _follow(self, lease: Lease, links: Iterable[str], depth: int, referer: str) -> None:
         tasks: list[UrlTask] = []
@@ -384,9 +363,6 @@ class MapSpider(FrontierSpider):
             tasks += self.admission.of_page(some, depth, referer)
         self.admission.note_links(lease.task, tasks)
         await self.admission.add(tasks, self._scheduler().add)
-
-    def _may_ask_again(self, response: Response) -> bool:
-        return bool(response.meta.get("redirect_times", 0) < LimitSettings.of(self.crawler.settings).redirect_max_times)
 
     def _scheduler(self) -> MapScheduler:
         return running_scheduler(self.crawler, MapScheduler)
@@ -451,7 +427,7 @@ class IndexReader:
         answer = await self._ask(f"{query}&showNumPages=true")
         count = _page_count(answer)
         if count is None:  # it has no pages, and has answered with all it has
-            await self._take(query, _entries_of(answer))
+            await self._take(query, entries_in(io.BytesIO(answer).readline))
             return
         if not count and self._goes_on():
             logger.warning("Index %s: it has nothing of %s", self.index, host)
@@ -463,10 +439,10 @@ class IndexReader:
             answer = await self._ask(address)
             if answer and answer == before:
                 raise IndexFault(f"its pages {number - 1:,} and {number:,} of {count:,} are the same")
-            empty = 0 if await self._take(address, _entries_of(answer)) else empty + 1
+            empty = 0 if await self._take(address, entries_in(io.BytesIO(answer).readline)) else empty + 1
             if empty == _MAX_EMPTY:
-                told = f"Index {self.index}: {empty} pages in a row are empty: no more of its {count:,} are read"
-                logger.warning(told)
+                told = "Index %s: %d pages in a row are empty: no more of its %s are read"
+                logger.warning(told, self.index, empty, f"{count:,}")
                 return
             before = answer
         if count > _MAX_PAGES:
@@ -521,10 +497,6 @@ class IndexReader:
                 " https://index.commoncrawl.org/CC-MAIN-2026-04-index or https://web.archive.org/cdx/search/cdx"
             )
         return answer.body
-
-
-def _entries_of(answer: bytes) -> Iterator[IndexEntry]:
-    return entries_in(io.BytesIO(answer).readline)
 
 
 def _page_count(answer: bytes) -> int | None:
