@@ -69,8 +69,8 @@ class LeaseMiddleware:
         """Give an item for each lease that is out when all is quiet: some component dropped its request silently."""
         orphans = self._scheduler().held_leases()
         for lease in orphans:
-            line = self._line(lease, "dropped", "the request was dropped on its way; see the log")
-            process_item(self._crawler, line)
+            message = "the request was dropped on its way; see the log"
+            process_item(self._crawler, self._line(lease, "dropped", message))
         if orphans:
             raise DontCloseSpider
 

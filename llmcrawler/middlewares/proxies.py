@@ -241,24 +241,34 @@ class ValidationMiddleware:
         label = None if "cached" in response.flags else context_of(request).proxy
         reason = await self._reason(request, response)
         if reason is None:
-            if label is not None and self.switch is not None and self._is_an_answer(response.status):
-                suspects = context_of(request).suspects
-                self.switch.pool.succeed(label, suspects, is_page=self._is_page(request))
+            status = response.status  # else of a proxy, or of a site in trouble
+            is_answer = status < 500 and status != 429 and self.bans.of_status(status) is None
+            if label is not None and self.switch is not None and is_answer:
+                self.switch.pool.succeed(label, context_of(request).suspects, is_page=self._is_page(request))
             return response
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value("llmcrawler/not_the_page")
-        again = self._again(request, label, reason)
+        if label is not None and self.switch is not None:
+            again = self.switch.switched(request, label, "banned", reason)
+        else:
+            assert self.crawler.spider is not None
+            again = get_retry_request(request, spider=self.crawler.spider, reason="validation")
         if again is None:
             # In a spider without an errback nothing else would tell of it.
             level = self.crawler.settings["RETRY_GIVE_UP_LOG_LEVEL"]
             level = level if isinstance(level, int) else logging.getLevelName(level)
             logger.log(level, "Gave up %s: not the page: %s", request, reason)
             raise RequestRefused(RefusalKind.VALIDATION, f"not the page: {reason}")
+        again.meta["dont_cache"] = True  # what is in the cache was not the page
         return again
 
     async def _reason(self, request: Request, response: Response) -> str | None:
         if self.switch is not None and isinstance(response, TextResponse):
-            reason = await self._ban_of(response)
+
+            def ban() -> str | None:
+                return self.bans.of_text(page_text(response))
+
+            reason = ban() if len(response.body) <= _INLINE_BYTES else await asyncio.to_thread(ban)
             if reason is not None:
                 return reason
         if not self._is_page(request) or not 200 <= response.status < 300:  # an error page is known for what it is
@@ -274,11 +284,6 @@ class ValidationMiddleware:
             raise ValidatorBroke(f"validate_response raised {type(error).__name__}: {error}") from error
         return None
 
-    async def _ban_of(self, response: TextResponse) -> str | None:
-        if len(response.body) <= _INLINE_BYTES:
-            return self.bans.of_text(page_text(response))
-        return await asyncio.to_thread(lambda: self.bans.of_text(page_text(response)))
-
     def _is_page(self, request: Request) -> bool:
         """Return whether a request is for a page, and not for robots.txt or a sitemap.
 
@@ -287,17 +292,3 @@ class ValidationMiddleware:
         if context_of(request).lease is not None:
             return True
         return not hasattr(self.crawler.spider, "request_of") and request.callback is not NO_CALLBACK
-
-    def _again(self, request: Request, label: str | None, reason: str) -> Request | None:
-        if label is not None and self.switch is not None:
-            again = self.switch.switched(request, label, "banned", reason)
-        else:
-            assert self.crawler.spider is not None
-            again = get_retry_request(request, spider=self.crawler.spider, reason="validation")
-        if again is not None:
-            again.meta["dont_cache"] = True  # what is in the cache was not the page
-        return again
-
-    def _is_an_answer(self, status: int) -> bool:
-        """Return whether a status is of a working site, and not of a proxy or of a site in trouble."""
-        return status < 500 and status != 429 and self.bans.of_status(status) is None

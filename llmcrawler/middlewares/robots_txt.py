@@ -135,7 +135,10 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         origin = f"{url.scheme}://{url.netloc}"
         known = self._known.get(origin)
         if known is None:
-            known = await self._wait(self._fetches.get(origin) or self._start(request, origin), origin)
+            if origin not in self._fetches:
+                fetch = self._fetches[origin] = asyncio.ensure_future(self._fetch(request, origin))
+                fetch.add_done_callback(partial(self._forget, origin))
+            known = await self._wait(self._fetches[origin], origin)
         elif isinstance(known, UnreachableRobots) and not known.is_final:
             await asyncio.sleep(_PATIENCE_SECONDS)  # its scheduler does not know which hosts rest
         if not isinstance(known, UnreachableRobots):
@@ -152,11 +155,6 @@ class RobotsMiddleware(RobotsTxtMiddleware):
             raise RequestRefused(RefusalKind.ROBOTS, "robots.txt forbids it") from None
 
     # -- waiting ------------------------------------------------------------------------------------------------------
-
-    def _start(self, request: Request, origin: str) -> asyncio.Task[RobotParser]:
-        fetch = self._fetches[origin] = asyncio.ensure_future(self._fetch(request, origin))
-        fetch.add_done_callback(partial(self._forget, origin))
-        return fetch
 
     async def _wait(self, fetch: asyncio.Task[RobotParser], origin: str) -> RobotParser:
         """Return what a fetch finds. It holds its host and not the crawl: where places get scarce, pages go back."""

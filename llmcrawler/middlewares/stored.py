@@ -16,7 +16,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Headers, Response
 
 from llmcrawler.core.politeness.robots import NOFOLLOW, NOINDEX
-from llmcrawler.core.storage import Ledger, StoredPage
+from llmcrawler.core.storage import Ledger
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.storage.archives.warc_writer import Exchange, ExchangeStore, Pairs
 from llmcrawler.crawl.arguments import ExtractOptions
@@ -56,19 +56,14 @@ class StoredPageMiddleware:
             return None
         if lease.is_stored:
             return response_of(page.body)
-        _ask_conditionally(request, page)
+        if page.line is None or page.line.get("error") is not None or page.line.get("duplicate_of"):
+            return None  # what it would be compared with is not what the feed should say; a first page may be gone
+        if {NOINDEX, NOFOLLOW} & set(page.line.get("robots") or ()):
+            return None  # that the header is gone which said so, a 304 would not tell
+        for validator, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
+            if (value := page.body.header(validator)) is not None:
+                request.headers.setdefault(header, value)
         return None
-
-
-def _ask_conditionally(request: Request, page: StoredPage) -> None:
-    if page.body is None or page.line is None or page.line.get("error") is not None or page.line.get("duplicate_of"):
-        return  # what it would be compared with is not what the feed should say; a first page may be gone
-    if {NOINDEX, NOFOLLOW} & set(page.line.get("robots") or ()):
-        return  # that the header is gone which said so, a 304 would not tell
-    for validator, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
-        value = page.body.header(validator)
-        if value is not None:
-            request.headers.setdefault(header, value)
 
 
 class ArchivedPageMiddleware:
@@ -117,8 +112,8 @@ class ExchangeMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         context = context_of(request)
-        if context.lease is None or _is_stored(request):
-            return response
+        if context.lease is None or (context.lease.is_stored and context.stored is not None):
+            return response  # of no page, or from the job and not from the site
         now = _exchange(request, response)
         if context.archived_at is not None:  # by whom it was asked for, and how, the archive has beside it
             now = replace(now, method="", date=context.archived_at)
@@ -132,15 +127,14 @@ class ExchangeMiddleware:
         return response
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        lease = response_context(response).lease
         async for output in result:
-            if isinstance(output, Page):
+            if isinstance(output, Page) and lease is not None and output.id == lease.url:
                 await self._give(output, response)
             yield output
 
     async def _give(self, page: Page, response: Response) -> None:
         context = response_context(response)
-        if context.lease is None or page.id != context.lease.url:
-            return
         if page.is_withheld:
             page.exchanges = ()
         elif context.exchanges:
@@ -186,9 +180,3 @@ def _pairs(headers: Headers) -> Pairs:
         if name.lower() not in _NOT_KEPT
         for value in values or ()
     )
-
-
-def _is_stored(request: Request) -> bool:
-    """Tell whether a request was answered from the job, and not by the site."""
-    context = context_of(request)
-    return context.lease is not None and context.lease.is_stored and context.stored is not None

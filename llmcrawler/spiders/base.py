@@ -18,14 +18,7 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.core.frontier import Lease, UrlTask
-from llmcrawler.core.urls import (
-    Sitemap,
-    normalise,
-    origin_of,
-    parse_llms_txt,
-    parse_packed_sitemap,
-    parse_sitemap,
-)
+from llmcrawler.core.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_packed_sitemap, parse_sitemap
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.task_lists import ListedTask

@@ -19,12 +19,7 @@ from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
-from llmcrawler.core.content.render_features import (
-    THIN_WORDS,
-    RenderFeatures,
-    may_need_browser,
-    read_render_features,
-)
+from llmcrawler.core.content.render_features import THIN_WORDS, RenderFeatures, may_need_browser, read_render_features
 from llmcrawler.core.frontier import Lease
 from llmcrawler.core.frontier.site_views import block_facts
 from llmcrawler.core.storage import STAGES, StoredPage, body_hash
