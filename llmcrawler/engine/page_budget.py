@@ -54,11 +54,16 @@ class PageBudget:
         return self.max_pages - counts.leased - done - max(0, counts.dead - self.free_failures)
 
     def spend(self, lease: Lease) -> None:
-        """Count a lease. An entry of a list that cannot be fetched takes no place."""
-        if self.repeats and (lease.is_stored or lease.is_known):
-            self.repeats -= 1
-        elif not lease.task.fault:
+        if self.takes_place(lease):
             self.spent += 1
+        elif self.repeats and (lease.is_stored or lease.is_known):
+            self.repeats -= 1
+
+    def takes_place(self, lease: Lease) -> bool:
+        """Return whether a lease takes a new place: not that of a page of an earlier run, nor that of an entry of a
+        list that cannot be fetched.
+        """
+        return not lease.task.fault and not (self.repeats and (lease.is_stored or lease.is_known))
 
     def refund(self) -> bool:
         """Give the place of a url back that could not be fetched. Return False when too many were given back."""
@@ -114,7 +119,7 @@ class SiteBudgets:
         leases = []
         for lease in await self.frontier.lease(limit, busy, per_host, worst):
             budget = self._budget(lease.task.host)
-            if budget.left() > 0 or _is_free(lease, budget):
+            if budget.left() > 0 or not budget.takes_place(lease):
                 budget.spend(lease)
                 leases.append(lease)
             else:  # of a new host, or of one that is leased from under two names
@@ -146,8 +151,3 @@ class SiteBudgets:
 
 def _site(host: str) -> str:
     return host.removeprefix("www.")
-
-
-def _is_free(lease: Lease, budget: PageBudget) -> bool:
-    """Tell whether the lease takes no new place of its site."""
-    return bool(lease.task.fault) or bool(budget.repeats and (lease.is_stored or lease.is_known))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from llmcrawler.core.urls import AddressGuard, place_of
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_HEAD_BYTES = 65536
 _CHUNK_BYTES = 65536
+_MAX_FAILURES = 1000
 _HOP_HEADERS = re.compile(rb"(?im)^(?:proxy-[a-z-]+|connection|keep-alive):[^\r\n]*\r\n")
 _STATUS = re.compile(rb"HTTP/1\.. (\d{3})")
 _LENGTH = re.compile(rb"(?im)^content-length: *(\d+)")
@@ -44,18 +46,12 @@ class Route:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class CannotReach(Exception):
     """Reason why a host could not be reached: `kind` is dns, refused, timeout, private_address, connection or proxy."""
 
-    kind: str
-    message: str
-
-
-class _CannotReach(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
-        self.failure = Failure(kind, message)
+        self.kind = kind
 
 
 class Gateway:
@@ -74,7 +70,7 @@ class Gateway:
         self._checks_proxied = checks_proxied
         self._servers: dict[Route, asyncio.Server] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._failures: dict[str, Failure] = {}
+        self._failures: dict[str, CannotReach] = {}
 
     async def port(self, way: Route) -> int:
         if way not in self._servers:
@@ -89,7 +85,7 @@ class Gateway:
         port: int = self._servers[way].sockets[0].getsockname()[1]
         return port
 
-    def failure(self, url: str) -> Failure | None:
+    def failure(self, url: str) -> CannotReach | None:
         """Return why the latest connection to the host and port of a url failed, None when it did not."""
         return self._failures.get(place_of(url))
 
@@ -103,7 +99,7 @@ class Gateway:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Route) -> None:
         try:
             await self._answer(reader, writer, way)
-        except _CannotReach as error:
+        except CannotReach as error:
             logger.debug("The browser was refused: %s", error)
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
             logger.debug("A connection of the browser's broke: %r", error)
@@ -122,18 +118,18 @@ class Gateway:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 far = await self._connect(host, port, way, is_tunnel=is_tunnel)
-        except _CannotReach as error:
-            self._note(place, error.failure)
-            raise
-        except TimeoutError:
-            late = _CannotReach("timeout", f"no connection to {host} in {self._timeout_seconds:g} s")
-            self._note(place, late.failure)
-            raise late from None
+        except (CannotReach, TimeoutError) as error:
+            late = f"no connection to {host} in {self._timeout_seconds:g} s"
+            failure = error if isinstance(error, CannotReach) else CannotReach("timeout", late)
+            if len(self._failures) > _MAX_FAILURES:
+                self._failures.clear()
+            self._failures[place] = failure
+            raise failure from None
         self._failures.pop(place, None)
         try:
             if is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await _relay((reader, writer), far)
+                await _until_one_ends(_pump(reader, far[1]), _pump(far[0], writer))
             else:
                 await _pass_on(head, target, (reader, writer), far, way.upstream)
         finally:
@@ -146,14 +142,14 @@ class Gateway:
         place = place_of(f"//{name}:{port}")
         refusal = self._guard.reason_to_refuse_place(place, way.place) if self._guard is not None else None
         if refusal is not None:
-            raise _CannotReach("private_address", refusal)
+            raise CannotReach("private_address", refusal)
         if way.upstream is not None:
             if self._checks_proxied:
                 await self._judged(host)
             return await self._connect_through(way.upstream, name, port, is_tunnel=is_tunnel)
         addresses = await self._judged(host)
         if not addresses:
-            raise _CannotReach("dns", f"{host}: no address is known")
+            raise CannotReach("dns", f"{host}: no address is known")
         error: OSError | None = None
         for address in addresses:
             try:
@@ -161,18 +157,15 @@ class Gateway:
             except OSError as failure:
                 error = failure
         kind = "refused" if isinstance(error, ConnectionRefusedError) else "connection"
-        raise _CannotReach(kind, f"{host}:{port}: {error}")
+        raise CannotReach(kind, f"{host}:{port}: {error}")
 
     async def _judged(self, host: str) -> Sequence[str]:
-        """Return the addresses of a host. All must be allowed, as it is chance which of them is taken.
-
-        There are none where all traffic goes through a proxy and there is no name service.
-        """
+        """Return the addresses of a host, which must all be allowed, as it is chance which of them is taken."""
         addresses = await self._look(host)
         for address in addresses:
             refusal = self._guard.reason_to_refuse_address(address, host) if self._guard is not None else None
             if refusal is not None:
-                raise _CannotReach("private_address", refusal)
+                raise CannotReach("private_address", refusal)
         return addresses
 
     async def _connect_through(self, way: Upstream, name: str, port: int, *, is_tunnel: bool) -> Streams:
@@ -182,7 +175,7 @@ class Gateway:
                 proxy.hostname or "", proxy.port or 80, limit=_MAX_HEAD_BYTES
             )
         except OSError as error:
-            raise _CannotReach("refused", f"the proxy: {error}") from None
+            raise CannotReach("refused", f"the proxy: {error}") from None
         if not is_tunnel:
             return reader, writer
         ask = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n".encode()
@@ -191,13 +184,8 @@ class Gateway:
         found = _STATUS.match(answer)
         if found is None or found[1] != b"200":
             writer.close()
-            raise _CannotReach("proxy", str({"status": int(found[1])} if found else "no HTTP"))
+            raise CannotReach("proxy", str({"status": int(found[1])} if found else "no HTTP"))
         return reader, writer
-
-    def _note(self, place: str, failure: Failure) -> None:
-        if len(self._failures) > 1000:
-            self._failures.clear()
-        self._failures[place] = failure
 
 
 def _authorization(way: Upstream) -> bytes:
@@ -237,24 +225,17 @@ async def _pass_back(near: Streams, far: Streams) -> None:
         near[1].write(line + b"\r\n" + (b"Connection: close\r\n" if is_final else b"") + _HOP_HEADERS.sub(b"", rest))
         if is_final:
             break
-    hung_up = asyncio.ensure_future(near[0].read(1))
-    pump = asyncio.ensure_future(_pump(far[0], near[1]))
-    try:
-        await asyncio.wait((hung_up, pump), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        hung_up.cancel()
-        pump.cancel()
-        await asyncio.gather(hung_up, pump, return_exceptions=True)
+    await _until_one_ends(near[0].read(1), _pump(far[0], near[1]))
 
 
-async def _relay(near: Streams, far: Streams) -> None:
-    pumps = [asyncio.ensure_future(_pump(near[0], far[1])), asyncio.ensure_future(_pump(far[0], near[1]))]
+async def _until_one_ends(*works: Coroutine[Any, Any, object]) -> None:
+    tasks = [asyncio.ensure_future(work) for work in works]
     try:
-        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for pump in pumps:
-            pump.cancel()
-        await asyncio.gather(*pumps, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -410,11 +410,11 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         if failure is None:
             return None
         if failure.kind == "private_address":
-            return RequestRefused(RefusalKind.PRIVATE_ADDRESS, failure.message)
+            return RequestRefused(RefusalKind.PRIVATE_ADDRESS, str(failure))
         if failure.kind == "proxy":
             proxy = request.meta.get("proxy")
-            return TunnelError(f"Could not open CONNECT tunnel with proxy {proxy} [{failure.message}]")
-        return _ERRORS.get(failure.kind, DownloadFailedError)(failure.message)
+            return TunnelError(f"Could not open CONNECT tunnel with proxy {proxy} [{failure}]")
+        return _ERRORS.get(failure.kind, DownloadFailedError)(str(failure))
 
 
 _ERRORS: Final = {

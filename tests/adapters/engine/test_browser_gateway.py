@@ -156,7 +156,7 @@ async def test_a_proxy_is_asked_with_its_credentials(site):
     assert asked[1].startswith(b"CONNECT 93.184.216.34:443 HTTP/1.1\r\n")
     assert all(b"Proxy-Authorization: Basic eDp5\r\n" in one for one in asked)
     assert failure is not None
-    assert (failure.kind, failure.message) == ("proxy", "{'status': 407}")
+    assert (failure.kind, str(failure)) == ("proxy", "{'status': 407}")
 
 
 @pytest.fixture
