@@ -67,13 +67,21 @@ class SamplingPipeline(ClassifyPipeline):
             crawl.record_types,
             PageTypeRules(page_types_of(crawl.options)),
             RecordSettings.of(crawler.settings).record_sample_tokens,
-            close=crawl.close,
+            crawler=crawler,
         )
+
+    async def open_spider(self) -> None:
+        """Ask for no model."""
+
+    async def close_spider(self) -> None:
+        assert self.crawler is not None
+        await crawl_of(self.crawler).close()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is None:
-            kind = item.error.kind if item.error is not None else "content"
-            self.sampler.failures.setdefault(kind, item.error.message if item.error is not None else kind)
+            error = item.error or PageError("content", "content", "content")
+            kind = error.kind
+            self.sampler.failures.setdefault(kind, error.message)
             self.sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
         elif isinstance(item, Page) and item.is_withheld:  # it comes, and costs nothing more
             seconds = item.latency_seconds or 0.0

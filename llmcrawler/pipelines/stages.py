@@ -49,10 +49,6 @@ _TURN_SECONDS = 0.005
 logger = logging.getLogger(__name__)
 
 
-def _storage_is_there() -> None:
-    """Do nothing: a crawl of one process is closed when its storage fails."""
-
-
 @dataclass(frozen=True, slots=True)
 class StageRules:
     """Rules for all stages. `timeout_seconds` are those of one page in one stage, 0 for no limit. `ledger` of a job
@@ -63,21 +59,16 @@ class StageRules:
     stats: StatsCollector
     timeout_seconds: float = 0.0
     ledger: Ledger | None = None
-    check_storage: Callable[[], None] = _storage_is_there
+    check_storage: Callable[[], None] = lambda: None  # a crawl of one process is closed when its storage fails
     stop: CrawlStop = field(default_factory=CrawlStop)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
-        crawl = crawl_of(crawler)
-        backend = crawl.backend
-        return cls(
-            crawler.stats,
-            JobSettings.of(crawler.settings).stage_timeout_seconds,
-            None if backend.job is None else backend.job.ledger,
-            _storage_is_there if backend.session is None else backend.session.connection.check,
-            crawl.stop,
-        )
+        crawl, timeout_seconds = crawl_of(crawler), JobSettings.of(crawler.settings).stage_timeout_seconds
+        rules = cls(crawler.stats, timeout_seconds, crawl.ledger, stop=crawl.stop)
+        session = crawl.backend.session
+        return rules if session is None else replace(rules, check_storage=session.connection.check)
 
 
 @dataclass(eq=False)
@@ -109,13 +100,10 @@ class Stage(ABC):
                 await self.restore(item)
             else:
                 await self._record(item, 1 if earlier is None else earlier.attempts + 1)
-        if isinstance(item, Page):
-            self._give_back_if_stopped(item)
-        return item
-
-    def _give_back_if_stopped(self, page: Page) -> None:
-        if page.error is not None and page.error.kind == STOPPED and self.rules.stop.goes_on_later:
+        is_stopped = isinstance(item, Page) and item.error is not None and item.error.kind == STOPPED
+        if is_stopped and self.rules.stop.goes_on_later:
             raise DropItem("the crawl is being stopped; the page is for its next run") from WorkGivenBack()
+        return item
 
     async def _record(self, page: Page, attempts: int) -> None:
         started, clock = time.time(), time.monotonic()
@@ -192,48 +180,40 @@ class ContentPipeline(Stage):
         await self.run(page)
 
 
-async def _do_nothing() -> None:
-    """Do nothing, where a test or another owner opens and closes the parts."""
-
-
 @dataclass(eq=False)
 class ClassifyPipeline(Stage):
-    """Finds the template and the page type of a page, which may wait here for its batch while other pages go on.
-    `prepare` is awaited before the first request, `close` when all pages are through.
-    """
+    """Finds the template and the page type of a page, which may wait here for its batch while other pages go on."""
 
     sites: SiteRegistry
     classifier: Classifier
-    prepare: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
-    close: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
+    crawler: Crawler | None = field(default=None, kw_only=True)  # the one whose parts are opened and closed here
 
     name = "classify"
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler)
-        known = crawl.understanding
-
-        async def prepare() -> None:
-            try:
-                await known.check_model(crawl.options.urls)
-            except ConfigError:
-                let_unopened_close(crawler)
-                raise
-
-        async def close() -> None:
-            """Put what was learned into the feed too; feeds are still open now."""
-            assert crawler.engine is not None
-            session = crawl.backend.session
-            own = [one for one in known.sites if session is None or one.name in session.frontier.sites]
-            for template in learned_templates(own, known.classifier, known.records):
-                await crawler.engine.scraper.start_itemproc_async(template, response=None)
-            await crawl.close()
-
-        return cls(StageRules.from_crawler(crawler), known.sites, known.classifier, prepare=prepare, close=close)
+        known = crawl_of(crawler).understanding
+        return cls(StageRules.from_crawler(crawler), known.sites, known.classifier, crawler=crawler)
 
     async def open_spider(self) -> None:
-        await self.prepare()
+        assert self.crawler is not None
+        crawl = crawl_of(self.crawler)
+        try:
+            await crawl.understanding.check_model(crawl.options.urls)
+        except ConfigError:
+            let_unopened_close(self.crawler)
+            raise
+
+    async def close_spider(self) -> None:
+        """Put what was learned into the feed too; feeds are still open now."""
+        assert self.crawler is not None
+        assert self.crawler.engine is not None
+        crawl = crawl_of(self.crawler)
+        known, session = crawl.understanding, crawl.backend.session
+        own = [one for one in known.sites if session is None or one.name in session.frontier.sites]
+        for template in learned_templates(own, known.classifier, known.records):
+            await self.crawler.engine.scraper.start_itemproc_async(template, response=None)
+        await crawl.close()
 
     async def run(self, page: Page) -> PageError | None:
         """Judge the page. One that repeats another has only a line: that one's text, type and record are its own."""
@@ -299,9 +279,6 @@ class ClassifyPipeline(Stage):
             words=words,
         )
         return question, assigned
-
-    async def close_spider(self) -> None:
-        await self.close()
 
 
 def _is_duplicate(page: Page) -> bool:
