@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar, Final, Self
 
 from scrapy import Request, exceptions
@@ -78,12 +77,11 @@ class PageDownloadHandler(HTTP11DownloadHandler):
     def __init__(self, crawler: Crawler, intake: BodyLimiter, sign: SignRequest) -> None:
         super().__init__(crawler)
 
-        def factory(*args: Any, **kwargs: Any) -> _Factory:
-            made = _Factory(*args, **kwargs)  # type: ignore[no-untyped-call]
-            made.intake, made.sign = intake, sign
-            return made
+        class Factory(_LenientHTTP11ClientFactory):
+            def buildProtocol(self, addr: IAddress | None) -> ClientProtocol:  # noqa: ARG002, N802 (Twisted's)
+                return ClientProtocol(self._quiescentCallback, intake, sign)
 
-        self._pool._factory = factory  # type: ignore[assignment]
+        self._pool._factory = Factory
         self._pool.cachedConnectionTimeout = _IDLE_SECONDS
 
     @classmethod
@@ -221,7 +219,12 @@ class ClientProtocol(_LenientHTTP11ClientProtocol):
         answer = super().request(request)
         assert self._parser is not None
         self._parser.__class__ = HeadParser  # as Scrapy does it: Twisted takes no other class
-        return answer.addCallback(self._know)
+
+        def know(response: IResponse) -> IResponse:
+            setattr(response, _PROTOCOL, self)
+            return response
+
+        return answer.addCallback(know)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 (Twisted's)
         super().dataReceived(data)  # type: ignore[no-untyped-call]
@@ -252,18 +255,6 @@ class ClientProtocol(_LenientHTTP11ClientProtocol):
     def _end_answer(self) -> None:
         self._is_receiving = False
         self._intake.end(self)
-
-    def _know(self, response: IResponse) -> IResponse:
-        setattr(response, _PROTOCOL, self)
-        return response
-
-
-class _Factory(_LenientHTTP11ClientFactory):
-    intake: BodyLimiter
-    sign: SignRequest
-
-    def buildProtocol(self, addr: IAddress | None) -> ClientProtocol:  # noqa: ARG002, N802 (Twisted's)
-        return ClientProtocol(self._quiescentCallback, self.intake, self.sign)
 
 
 class _Tunnel(_TunnelingTCP4ClientEndpoint):
@@ -305,25 +296,26 @@ class _Tunnel(_TunnelingTCP4ClientEndpoint):
         return Failure(TunnelError(f"Could not open CONNECT tunnel with proxy {proxy} [{said}]"))  # type: ignore[no-untyped-call]
 
 
-def _tunnel_endpoint(agent: _TunnelingAgent, uri: URI) -> _Tunnel:
-    return _Tunnel(
-        reactor=agent._reactor,
-        host=uri.host,
-        port=uri.port,
-        proxyConf=agent._proxyConf,
-        contextFactory=agent._contextFactory,
-        timeout=agent._endpointFactory._connectTimeout,
-        bindAddress=agent._endpointFactory._bindAddress,
-    )
-
-
 class PageAgent(_ScrapyAgent):
     """Agent for one download, whose connection can put off the timeout."""
 
     def _get_agent(self, request: Request, timeout: float) -> Any:
         agent = super()._get_agent(request, timeout)
-        if isinstance(agent, _TunnelingAgent):
-            agent._getEndpoint = partial(_tunnel_endpoint, agent)  # type: ignore[method-assign]
+        if not isinstance(agent, _TunnelingAgent):
+            return agent
+
+        def endpoint(uri: URI) -> _Tunnel:
+            return _Tunnel(
+                reactor=agent._reactor,
+                host=uri.host,
+                port=uri.port,
+                proxyConf=agent._proxyConf,
+                contextFactory=agent._contextFactory,
+                timeout=agent._endpointFactory._connectTimeout,
+                bindAddress=agent._endpointFactory._bindAddress,
+            )
+
+        agent._getEndpoint = endpoint  # type: ignore[method-assign]
         return agent
 
     def _cb_bodyready(self, txresponse: Any, request: Request) -> Any:

@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,15 +36,6 @@ _INTERNALS: Final[Mapping[str, tuple[str, ...]]] = {
 _REPLACED: Final[Mapping[str, tuple[str, ...]]] = {"scrapy.core.engine": ("Spider opened",)}
 
 
-class _Silence(logging.Filter):
-    def __init__(self, beginnings: tuple[str, ...]) -> None:
-        super().__init__()
-        self._beginnings = beginnings
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno != logging.INFO or not str(record.msg).startswith(self._beginnings)
-
-
 def silence(settings: BaseSettings) -> None:
     """Call it before Scrapy sets up its logging; warnings come through."""
     given = settings.get("LOG_LEVEL")
@@ -52,8 +44,12 @@ def silence(settings: BaseSettings) -> None:
         return
     is_off = str(settings.get("PROGRESS")).lower() == "off"
     has_start_line = not is_off and settings.getdict("EXTENSIONS").get(START_LINE) is not None
+
+    def is_told(beginnings: tuple[str, ...], record: logging.LogRecord) -> bool:
+        return record.levelno != logging.INFO or not str(record.msg).startswith(beginnings)
+
     for name, beginnings in {**_INTERNALS, **(_REPLACED if has_start_line else {})}.items():
-        logging.getLogger(name).addFilter(_Silence(beginnings))
+        logging.getLogger(name).addFilter(partial(is_told, beginnings))
 
 
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
@@ -91,7 +87,12 @@ def install(settings: BaseSettings) -> None:
     if not is_wanted(settings) or not settings.getbool("LOG_INSTALL_ROOT_HANDLER"):
         return
     settings.set("LOG_INSTALL_ROOT_HANDLER", False, priority="cmdline")
-    handler = _handler(settings)
+    handler: logging.Handler
+    if file := settings.get("LOG_FILE"):
+        mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
+        handler = logging.FileHandler(Path(file), mode=mode, encoding=settings.get("LOG_ENCODING"))
+    else:
+        handler = logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()
     handler.setFormatter(JsonFormatter())
     handler.setLevel(settings.get("LOG_LEVEL"))
     if settings.getbool("LOG_SHORT_NAMES"):
@@ -100,28 +101,17 @@ def install(settings: BaseSettings) -> None:
     logging.root.addHandler(handler)
 
 
-def _handler(settings: BaseSettings) -> logging.Handler:
-    file = settings.get("LOG_FILE")
-    if file:
-        mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
-        return logging.FileHandler(Path(file), mode=mode, encoding=settings.get("LOG_ENCODING"))
-    return logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()
-
-
 class ShortLogFormatter(LogFormatter):
     def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult:
         if isinstance(item, Page):
-            outcome = (
-                f"{item.error.kind} ({item.error.stage})" if item.error else f"{item.page_type} by {item.decided_by}"
-            )
-            return _line("Page %(url)s: %(outcome)s", {"url": item.url, "outcome": outcome})
+            fault = item.error
+            outcome = f"{fault.kind} ({fault.stage})" if fault else f"{item.page_type} by {item.decided_by}"
+            args: dict[str, Any] = {"url": item.url, "outcome": outcome}  # fields of a log in JSON
+            return {"level": logging.DEBUG, "msg": "Page %(url)s: %(outcome)s", "args": args}
         if isinstance(item, Template):
-            return _line("Template %(name)s: %(pages)d pages", {"name": item.template, "pages": item.page_count})
+            args = {"name": item.template, "pages": item.page_count}
+            return {"level": logging.DEBUG, "msg": "Template %(name)s: %(pages)d pages", "args": args}
         if isinstance(item, Url):
             # A map has tens of thousands of them, and the feed has them too; Scrapy logs nothing for None.
             return None  # type: ignore[return-value]
         return super().scraped(item, response, spider)
-
-
-def _line(message: str, values: dict[str, Any]) -> LogFormatterResult:
-    return {"level": logging.DEBUG, "msg": message, "args": values}
