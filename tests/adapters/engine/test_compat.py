@@ -19,6 +19,7 @@ from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
 from llmcrawler.engine import compat
+from tests.adapters.crawlers import NO_HANDLERS
 from tests.adapters.stubs import stub
 
 URL = "http://a.test/"
@@ -28,8 +29,7 @@ class Opened:
     """A crawler whose engine has a spider, as a crawl has it, and does nothing."""
 
     def __init__(self) -> None:
-        handlers = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
-        self.crawler: Any = get_crawler(Spider, {"DOWNLOAD_HANDLERS": handlers, "SCHEDULER": Scheduler})
+        self.crawler: Any = get_crawler(Spider, {"DOWNLOAD_HANDLERS": NO_HANDLERS, "SCHEDULER": Scheduler})
         self.crawler.spider = self.crawler._create_spider("test")
         self.scheduled: list[int] = []
 

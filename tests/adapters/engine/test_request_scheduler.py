@@ -21,9 +21,9 @@ from scrapy.utils.test import get_crawler
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.request_scheduler import RequestScheduler, pack_item, pack_request, unpack_item, unpack_request
 from llmcrawler.errors import ConfigError, WorkGivenBack
+from tests.adapters.crawlers import NO_HANDLERS
 
 URL = "http://a.test/"
-_NO_HANDLERS = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
 
 
 class ShopSpider(Spider):
@@ -46,7 +46,7 @@ class Opened:
     """An engine with a spider and this scheduler, which takes requests only where a test does."""
 
     def __init__(self, jobdir) -> None:
-        settings = {"SCHEDULER": RequestScheduler, "JOBDIR": str(jobdir), "DOWNLOAD_HANDLERS": _NO_HANDLERS}
+        settings = {"SCHEDULER": RequestScheduler, "JOBDIR": str(jobdir), "DOWNLOAD_HANDLERS": NO_HANDLERS}
         self.crawler = get_crawler(ShopSpider, settings)
         self.spider: Any = self.crawler._create_spider()
         self.crawler.spider = self.spider

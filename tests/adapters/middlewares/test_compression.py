@@ -9,19 +9,12 @@ from scrapy import Request
 from scrapy.downloadermiddlewares import httpcompression
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from scrapy.utils.test import get_crawler
 
-from llmcrawler import settings as project_settings
-from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.context import build_crawl
-from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.failures import RequestRefused
 from llmcrawler.middlewares.bodies import CompressionMiddleware
-from llmcrawler.spiders.explore import ExploreSpider
-from tests.adapters.stubs import stub
+from tests.adapters.crawlers import crawler_of
 
 URL = "http://shop.example/"
-PROJECT = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
 PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress}
 
 
@@ -41,10 +34,7 @@ def unpacked_here(monkeypatch):
 
 
 def unpacked(body, coding, **settings):
-    crawler = get_crawler(ExploreSpider, {**PROJECT, "LLM_PROVIDER": "none", **settings})
-    crawler.spider = stub(options=ExploreOptions(urls=(URL,)))
-    build_crawl(crawler, SpiderControl(crawler))
-    middleware = CompressionMiddleware.from_crawler(crawler)
+    middleware = CompressionMiddleware.from_crawler(crawler_of(URL, **settings))
     response = Response(URL, body=body, headers={"Content-Encoding": coding})
     return asyncio.run(middleware.process_response(Request(URL), response))
 

@@ -1,44 +1,36 @@
 """What a proxy does to a request, and that it is no way around the check of private addresses."""
 
+from typing import Any
+
 import pytest
 from scrapy import Request
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, IgnoreRequest, NotConfigured
 from scrapy.http import HtmlResponse, Response
-from scrapy.utils.test import get_crawler
 
-from llmcrawler import settings as project_settings
-from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.context import build_crawl, crawl_of
-from llmcrawler.engine.compat import SpiderControl
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.failures import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext, context_of
 from llmcrawler.middlewares.addresses import GuardedResolver
 from llmcrawler.middlewares.proxies import ProxyMiddleware, ValidationMiddleware
-from llmcrawler.spiders.explore import ExploreSpider
+from tests.adapters.crawlers import PUBLIC as URL
+from tests.adapters.crawlers import crawler_of
 from tests.adapters.stubs import stub
 
-URL = "https://example.com/"
 LOGIN = "http://me:secret@gate.example:80"
 
 
-def crawler_of(url: str = URL, **settings):
-    values = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
-    values |= {"LLM_PROVIDER": "none", "PROXY_CHECK_NAMES": False, "PROXIES": [LOGIN, "http://two.example:80"]}
-    crawler = get_crawler(ExploreSpider, values | settings)
-    crawler.spider = stub(options=ExploreOptions(urls=(url,)), request_of=None)
-    build_crawl(crawler, SpiderControl(crawler))
-    return crawler
+PROXIES: dict[str, Any] = {"PROXY_CHECK_NAMES": False, "PROXIES": [LOGIN, "http://two.example:80"]}
 
 
-def proxy_of(url: str = URL, **settings) -> ProxyMiddleware:
-    return ProxyMiddleware.from_crawler(crawler_of(url, **settings))
+def proxy_of(**settings) -> ProxyMiddleware:
+    return ProxyMiddleware.from_crawler(crawler_of(**{**PROXIES, **settings}))
 
 
 def test_without_proxies_nothing_stands_in_the_way():
     with pytest.raises(NotConfigured):
         proxy_of(PROXIES=[])
     with pytest.raises(NotConfigured):
-        ValidationMiddleware.from_crawler(crawler_of(PROXIES=[]))
+        ValidationMiddleware.from_crawler(crawler_of(**PROXIES | {"PROXIES": []}))
 
 
 async def test_credentials_are_on_the_request_only_while_it_is_on_its_way():
@@ -135,7 +127,7 @@ async def test_a_country_without_proxies_refuses_its_request_only():
 
 
 async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not():
-    crawler = crawler_of()
+    crawler = crawler_of(**PROXIES)
     middleware = ProxyMiddleware.from_crawler(crawler)
     await middleware.process_request(Request(URL))
     resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
@@ -159,7 +151,7 @@ async def test_a_redirect_keeps_the_proxy_of_a_sticky_host():
 
 
 async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
-    crawler = crawler_of()
+    crawler = crawler_of(**PROXIES)
     middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
     request = Request(URL, meta={CONTEXT: RequestContext(lease=stub())})
     await middleware.process_request(request)
@@ -175,7 +167,7 @@ async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
 
 
 async def test_a_status_of_the_users_that_is_believed_convicts_nobody():
-    crawler = crawler_of(PROXY_BAN_STATUSES=[404], PROXY_MAX_SWITCHES=2)
+    crawler = crawler_of(**PROXIES, PROXY_BAN_STATUSES=[404], PROXY_MAX_SWITCHES=2)
     middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
     request = Request(URL, meta={CONTEXT: RequestContext(lease=stub())})
     for _ in range(2):
@@ -190,7 +182,7 @@ async def test_a_status_of_the_users_that_is_believed_convicts_nobody():
 
 
 async def test_a_captcha_that_the_cache_kept_is_fetched_anew():
-    crawler = crawler_of()
+    crawler = crawler_of(**PROXIES)
     judge = ValidationMiddleware.from_crawler(crawler)
     crawler.spider = stub(crawler=crawler, request_of=None)
     request = Request(URL, meta={CONTEXT: RequestContext(lease=stub())})

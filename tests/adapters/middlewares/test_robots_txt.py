@@ -8,18 +8,16 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import Request
 from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
 from scrapy.http import Response
-from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.politeness.robots import RobotsCache
-from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
+from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.extensions.throttle import AdaptiveThrottle, rules_of
 from llmcrawler.middlewares.robots_txt import RobotsMiddleware
-from tests.adapters.engine.test_downloader_pace import FIXED
-from tests.adapters.stubs import stub
+from tests.adapters.crawlers import FIXED, downloader_of
 from tests.virtual_time import run_fast
 
 HOST = "a.test"
@@ -39,13 +37,10 @@ class Site:
             monkeypatch.setattr(f"llmcrawler.{module}.monotonic", clock)
         self.woken: list[float] = []
         monkeypatch.setattr("llmcrawler.engine.downloader.wake_engine", lambda _crawler: self.woken.append(clock()))
-        no_handlers = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
-        ours = {"DOWNLOAD_HANDLERS": no_handlers, "DOWNLOADER": PoliteDownloader, "ROBOTSTXT_OBEY": True}
         parser = {"ROBOTSTXT_PARSER": "llmcrawler.middlewares.robots_txt.GroupRobotParser", "USER_AGENT": "bot"}
-        crawler = get_crawler(Spider, {**FIXED, **ours, **parser})
-        crawler.spider = crawler._create_spider("test")
-        self.downloader = PoliteDownloader(crawler)
-        crawler.engine = stub(downloader=self.downloader, scheduler=None, download_async=self._download)
+        self.downloader = downloader_of(None, **FIXED, ROBOTSTXT_OBEY=True, **parser)
+        crawler: Any = self.downloader.crawler
+        crawler.engine.download_async = self._download
         self.throttle = AdaptiveThrottle(crawler, rules_of(crawler))
         self.middleware = RobotsMiddleware(crawler, RobotsCache(clock))
         self.asked: list[tuple[float, str]] = []

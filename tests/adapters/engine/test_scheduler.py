@@ -1,17 +1,23 @@
-"""`max_pages` and `max_pages_per_site` hold over all runs of a job, wherever they were killed."""
+"""What the scheduler leases, and when; which schedulers it stands for."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
 from random import Random
+from time import monotonic
 from typing import Any
 
 import pytest
+from scrapy import Spider
+from scrapy.core.scheduler import Scheduler
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.test import get_crawler
 
-from llmcrawler.core.frontier import Admission, Lease, UrlTask
+from llmcrawler.core.frontier import Admission, Frontier, Lease, MemoryFrontier, UrlTask
 from llmcrawler.core.storage import Outcome, StoredBody
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec
 from llmcrawler.core.understanding.template_store import TemplateStore
@@ -20,8 +26,16 @@ from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.job import Job
 from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
-from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.engine.request_scheduler import RequestScheduler
+from llmcrawler.engine.scheduler import FrontierScheduler, idle_hosts, running_scheduler
+from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.setup import CrawlSetup
 from llmcrawler.items import StageRun
+from llmcrawler.middlewares.leases import LeaseMiddleware
+from llmcrawler.spiders.base import FrontierSpider
+from llmcrawler.spiders.explore import ExploreSpider
+from llmcrawler.spiders.extract import ExtractSpider
+from llmcrawler.spiders.map import MapScheduler, MapSpider
 from tests.adapters.stubs import stub
 
 MAX_PAGES = 30
@@ -30,20 +44,24 @@ HOSTS = ("a.test", "b.test")
 FETCHED = StageRun("success", None, 1, 1.0, 0.1)
 
 
-class Scheduler(FrontierScheduler):
+def parts_of(frontier: Frontier, max_pages: int, per_site: int | None = None, job: Job | None = None) -> dict[str, Any]:
+    """What a scheduler is made of, but for its crawler."""
+    urls = ["http://a.test/"]
+    return {
+        "backend": CrawlBackend(frontier, 3600.0, job),
+        "budget": PageBudget(max_pages),
+        "sites": SiteBudgets(frontier, per_site),
+        "admission": Admission(Scope(urls), TrapGuard(date(2026, 1, 1)), AddressGuard(urls)),
+        "templates": TemplateStore(None, {}),
+    }
+
+
+class JobScheduler(FrontierScheduler):
     """Without an engine: what it leases is taken from its buffer."""
 
     def __init__(self, job: Job, per_site: int | None = None) -> None:
-        signals = stub(connect=lambda *_: None)
-        super().__init__(
-            stub(signals=signals, stats=None, engine=None),
-            CrawlBackend(job.frontier, 3600.0, job),
-            PageBudget(MAX_PAGES),
-            SiteBudgets(job.frontier, per_site),
-            Admission(Scope(["http://a.test/"]), TrapGuard(date(2026, 1, 1)), AddressGuard(["http://a.test/"])),
-            TemplateStore(None, {}),
-            ArrivingPages(),
-        )
+        crawler = stub(signals=stub(connect=lambda *_: None), stats=None, engine=None)
+        super().__init__(crawler, **parts_of(job.frontier, MAX_PAGES, per_site, job), arriving=ArrivingPages())
         self.busy: Counter[str] = Counter()
 
     def _low_water(self) -> int:
@@ -84,7 +102,7 @@ async def run(folder, site: Site, steps: int | None, spec: JobSpec = SPEC, per_s
     """Until its end, or until it is killed after some steps. The urls of all pages that the job has now."""
     random = site.random
     job = Job(folder, spec, JobRules(sync_seconds=60.0))
-    scheduler = Scheduler(job, per_site)
+    scheduler = JobScheduler(job, per_site)
     await scheduler._open()
     for task in scheduler._tasks:  # the test has the say when something is leased
         task.cancel()
@@ -162,3 +180,81 @@ async def test_refreshes_bring_the_same_pages_and_none_in_the_places_of_dead_let
         await run(tmp_path, site, random.randrange(10, 60), refresh)
         assert await run(tmp_path, site, None, refresh) == first
     assert len(first) == MAX_PAGES
+
+
+def test_the_engine_is_woken_once_when_pages_that_came_in_at_once_have_been_read():
+    woken: list[str] = []
+    engine = stub(_slot=stub(nextcall=stub(schedule=lambda: woken.append("now"))))
+    arriving = ArrivingPages()
+    crawler = stub(signals=stub(connect=lambda *_: None), stats=None, engine=engine)
+    scheduler = FrontierScheduler(crawler, **parts_of(MemoryFrontier(), 100), arriving=arriving)
+    with ExitStack() as reading:
+        while not arriving.is_full:
+            reading.enter_context(arriving.one())
+        assert arriving.count == 32
+        assert scheduler.next_request() is None
+        assert woken == []
+    assert arriving.count == 0
+    assert woken == ["now"]
+
+
+def slot(*, age: float, delay: float, transferring: int = 1) -> Any:
+    return stub(
+        lastseen=monotonic() - age,
+        delay=delay,
+        transferring=range(transferring),
+        download_delay=lambda: delay,
+        free_transfer_slots=lambda: 5 - transferring,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "fetching", "waiting", "room", "looks_again"),
+    [
+        ({"age": 900, "delay": 600}, 1, [], 1, False),
+        ({"age": 0, "delay": 600}, 1, [], 0, True),
+        ({"age": 900, "delay": 600}, 1, ["a.test"], 0, True),
+        ({"age": 900, "delay": 600}, 2, [], 0, True),  # one waits in the slot, and leaves it long before its answer
+        ({"age": 900, "delay": 0}, 1, [], 4, False),
+        ({"age": 900, "delay": 0, "transferring": 5}, 5, [], 0, False),
+    ],
+)
+def test_room_of_a_host_for_views(
+    one: dict[str, Any], fetching: int, waiting: list[str], room: int, looks_again: bool
+) -> None:
+    downloader: Any = stub(domain_concurrency=5, fetching=Counter({"a.test": fetching}), slots={"a.test": slot(**one)})
+    held, seconds = idle_hosts(downloader, waiting)
+    assert 5 - held["a.test"] == room
+    assert (seconds is not None) == looks_again
+
+
+@pytest.mark.parametrize(
+    ("spider", "scheduler", "needed"),
+    [
+        (ExploreSpider, Scheduler, "llmcrawler.engine.scheduler.FrontierScheduler"),
+        (ExtractSpider, RequestScheduler, "llmcrawler.engine.scheduler.FrontierScheduler"),
+        (MapSpider, FrontierScheduler, "llmcrawler.spiders.map.MapScheduler"),
+    ],
+)
+def test_a_scheduler_that_cannot_feed_the_spider_is_refused_before_anything_is_built(spider, scheduler, needed):
+    crawler = get_crawler(FrontierSpider, {"SCHEDULER": scheduler})
+    crawler.spider = stub(SCHEDULER_CLASS=spider.SCHEDULER_CLASS)
+    with pytest.raises(ConfigError, match=f"SCHEDULER=.*{scheduler.__name__}.*leave it out, or name {needed}"):
+        CrawlSetup.from_crawler(crawler)
+
+
+@pytest.mark.parametrize("scheduler", [Scheduler, RequestScheduler])
+def test_a_running_scheduler_is_of_the_class_that_is_asked_for_or_a_subclass(scheduler):
+    running = scheduler.__new__(scheduler)
+    crawler = stub(engine=stub(scheduler=running), settings={"SCHEDULER": scheduler})
+    assert running_scheduler(crawler, scheduler) is running
+    with pytest.raises(ConfigError, match="leave it out, or name"):
+        running_scheduler(crawler, FrontierScheduler)
+    crawler.engine.scheduler = of_map = MapScheduler.__new__(MapScheduler)
+    assert running_scheduler(crawler, FrontierScheduler) is of_map
+
+
+def test_where_nothing_is_leased_nobody_looks_for_leases():
+    LeaseMiddleware.from_crawler(get_crawler(Spider, {"SCHEDULER": FrontierScheduler}))
+    with pytest.raises(NotConfigured):
+        LeaseMiddleware.from_crawler(get_crawler(Spider, {"SCHEDULER": Scheduler}))

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from llmcrawler.engine.responses import DecodedHtml, DecodedXml, decoded, page_text
+from llmcrawler.engine.responses import DecodedHtml, DecodedXml, decoded, may_refresh, page_text
 
 MB = 2**20
 URL = "http://site.example/"
@@ -46,3 +46,22 @@ def test_a_short_text_is_kept_and_a_long_one_is_not() -> None:
     assert page_text(short) is page_text(short)
     assert page_text(long) is not page_text(long)
     assert page_text(long) == page_text(long)
+
+
+REFRESH = '<meta HTTP-EQUIV="Refresh" content="0; url=/there">'
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (REFRESH.encode(), True),
+        (REFRESH.encode("utf-16"), True),
+        (REFRESH.replace("Refresh", "&#82;efresh").encode(), True),
+        (REFRESH.replace("Refresh", "&#82;&#101;&#102;&#114;&#101;&#115;&#104;").encode(), True),
+        (b'<meta http-equiv="Content-Type" content="text/html">', False),
+        (b"<p>refresh</p>", False),
+        (b" " * 20_000 + REFRESH.encode(), False),
+    ],
+)
+def test_only_a_page_that_may_lead_on_is_looked_through(body, expected):
+    assert may_refresh(HtmlResponse("http://x.test/", body=body)) is expected
