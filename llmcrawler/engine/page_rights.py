@@ -128,15 +128,15 @@ class PageRights:
         return said
 
 
+@dataclass(eq=False)
 class RightsMiddleware:
     """Begins to ask with the first page of a host. With RIGHTS_POLICY=respect pages wait for the answers, as they do
     for robots.txt; else only their lines do.
     """
 
-    def __init__(self, rights: SiteRights, files: RightsFiles, *, follows_links: bool) -> None:
-        self._rights = rights
-        self._files = files
-        self._follows_links = follows_links
+    rights: SiteRights
+    files: RightsFiles
+    follows_links: bool
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -150,19 +150,19 @@ class RightsMiddleware:
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         robots = getattr(robotparser, "robots", None)  # a parser of the user's own may have none
-        self._rights.note_robots(request.url, getattr(robots, "statements", ()))
+        self.rights.note_robots(request.url, getattr(robots, "statements", ()))
 
     async def process_request(self, request: Request) -> None:
         lease = context_of(request).lease
         if lease is None:
             return
-        self._rights.ask(request.url, self._files)
-        if self._rights.policy.mode != RESPECT:
+        self.rights.ask(request.url, self.files)
+        if self.rights.policy.mode != RESPECT:
             return
-        await self._rights.answers(request.url)
-        reason = self._rights.refusal_of(request.url)
+        await self.rights.answers(request.url)
+        reason = self.rights.refusal_of(request.url)
         # A start page may lead to pages that are allowed. Its own text is not taken then.
-        is_way_in = self._follows_links and lease.task.depth == 0 and self._rights.differs_by_path(request.url)
+        is_way_in = self.follows_links and lease.task.depth == 0 and self.rights.differs_by_path(request.url)
         if reason is not None and not is_way_in:
             target = request.url if request.meta.get("redirect_urls") else None
             raise RequestRefused(RefusalKind.RIGHTS, reason, target)

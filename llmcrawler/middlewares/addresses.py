@@ -5,6 +5,7 @@ inside of the crawl.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
 _TLS_PROXY = "a proxy that speaks TLS itself (https://...) is not supported: write its address as http://host:port"
 
 
+@dataclass(eq=False)
 class AddressMiddleware:
     """Judges a request's host as it is written; the resolver judges the address that it resolves to."""
 
-    def __init__(self, hosts: ReachableHosts) -> None:
-        self._hosts = hosts
+    hosts: ReachableHosts
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -51,11 +52,11 @@ class AddressMiddleware:
         return cls(hosts)
 
     def process_request(self, request: Request) -> None:
-        refusal = self._hosts.addresses.reason_to_refuse(request.url, source_of(request))
+        refusal = self.hosts.addresses.reason_to_refuse(request.url, source_of(request))
         if refusal is None:
             return
         led_from = request.meta.get("redirect_urls") if request.meta.get("dont_obey_robotstxt") else None
-        if not (led_from and self._hosts.addresses.admits_robots_txt(request.url, led_from[0])):
+        if not (led_from and self.hosts.addresses.admits_robots_txt(request.url, led_from[0])):
             raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
 
@@ -71,19 +72,19 @@ class NameMiddleware(AddressMiddleware):
         if proxy:
             if proxy.lower().startswith("https:"):
                 raise RequestRefused(RefusalKind.PROXY, _TLS_PROXY)
-            self._hosts.add_proxy(proxy)
+            self.hosts.add_proxy(proxy)
         # The resolver lets the name of a proxy pass. A page may still not lead to the proxy's own machine.
-        if not (self._hosts.checks_names if proxy else self._hosts.is_proxy(host)):
+        if not (self.hosts.checks_names if proxy else self.hosts.is_proxy(host)):
             return
-        for address in await self._hosts.names.addresses(host):
-            refusal = self._hosts.addresses.reason_to_refuse_address(address, host)
+        for address in await self.hosts.names.addresses(host):
+            refusal = self.hosts.addresses.reason_to_refuse_address(address, host)
             if refusal is not None:
                 raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Refuse a request whose name the resolver refused: another try would end the same way."""
         if isinstance(exception, CannotResolveHostError) and not request.meta.get("proxy"):
-            refusal = self._hosts.refused_names.get(urlparse_cached(request).hostname or "")
+            refusal = self.hosts.refused_names.get(urlparse_cached(request).hostname or "")
             if refusal is not None:
                 raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 

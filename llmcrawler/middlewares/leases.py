@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
 from typing import Any, Self
 
 from scrapy import Request, signals
@@ -22,11 +23,11 @@ from llmcrawler.items import FeedItem
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class LeaseMiddleware:
     """Gives an item with an error for each leased url that the spider gives none for; it is the outermost one."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+    crawler: Crawler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -61,8 +62,8 @@ class LeaseMiddleware:
         if isinstance(exception, StorageFailed):  # the crawl is being closed, and the page is for its next run
             return []
         logger.error("Error in the spider on %s", response.url, exc_info=exception)
-        assert self._crawler.stats is not None
-        self._crawler.stats.inc_value("llmcrawler/internal_errors")
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("llmcrawler/internal_errors")
         return [self._line(lease, "internal", f"{type(exception).__name__}: {exception}", response)]
 
     def spider_idle(self) -> None:
@@ -70,12 +71,12 @@ class LeaseMiddleware:
         orphans = self._scheduler().held_leases()
         for lease in orphans:
             message = "the request was dropped on its way; see the log"
-            process_item(self._crawler, self._line(lease, "dropped", message))
+            process_item(self.crawler, self._line(lease, "dropped", message))
         if orphans:
             raise DontCloseSpider
 
     def _line(self, lease: Lease, kind: str, message: str, response: Response | None = None) -> FeedItem:
-        return spider_line(self._crawler, lease, error_page(lease, kind, message, response))
+        return spider_line(self.crawler, lease, error_page(lease, kind, message, response))
 
     def _scheduler(self) -> FrontierScheduler:
-        return running_scheduler(self._crawler, FrontierScheduler)
+        return running_scheduler(self.crawler, FrontierScheduler)

@@ -40,6 +40,7 @@ _GATEWAY = (502, 504)
 _TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
+@dataclass(eq=False)
 class ProxyMiddleware:
     """Puts a proxy's address and credentials on a request while it is being downloaded, and takes them off again, so
     that no cache, no copy of the request and no log line has them.
@@ -47,19 +48,17 @@ class ProxyMiddleware:
     A request with a `proxy` of its own in its meta goes through that one, as always in Scrapy.
     """
 
-    def __init__(self, crawler: Crawler, pool: ProxyPool, bans: BanRules, trial_seconds: float) -> None:
-        self._crawler = crawler
-        self._pool = pool
-        self._bans = bans
-        self._trial_seconds = trial_seconds
-        self._switch = ProxySwitch(crawler, pool)
+    switch: ProxySwitch
+    bans: BanRules
+    trial_seconds: float
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
         if crawl.proxies is None:
             raise NotConfigured
-        middleware = cls(crawler, crawl.proxies, crawl.bans, ProxySettings.of(crawler.settings).proxy_trial_seconds)
+        switch = ProxySwitch(crawler, crawl.proxies)
+        middleware = cls(switch, crawl.bans, ProxySettings.of(crawler.settings).proxy_trial_seconds)
         crawler.signals.connect(middleware.spider_closed, signals.spider_closed)
         return middleware
 
@@ -75,10 +74,10 @@ class ProxyMiddleware:
         if taken.proxy.authorization is not None:
             request.headers[b"Proxy-Authorization"] = taken.proxy.authorization
         timeout = meta.get("download_timeout")
-        is_trial = not self._pool.is_proven(taken.label) and self._trial_seconds
-        own_timeout = timeout if is_trial and timeout and timeout > self._trial_seconds else None
+        is_trial = not self.switch.pool.is_proven(taken.label) and self.trial_seconds
+        own_timeout = timeout if is_trial and timeout and timeout > self.trial_seconds else None
         if own_timeout is not None:
-            meta["download_timeout"] = self._trial_seconds
+            meta["download_timeout"] = self.trial_seconds
         update_context(request, proxy=taken.label, busy_proxy=taken.label, own_timeout_seconds=own_timeout)
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
@@ -86,14 +85,14 @@ class ProxyMiddleware:
         if label is None:
             return response
         location = (response.headers.get("Location") or b"").decode("latin-1")
-        reason = self._bans.of_status(response.status, location)
-        if reason is None and response.status in _GATEWAY and not self._pool.is_proven(label):
+        reason = self.bans.of_status(response.status, location)
+        if reason is None and response.status in _GATEWAY and not self.switch.pool.is_proven(label):
             reason = f"status {response.status}"  # of the site, or of a proxy with nothing behind it
         if reason is None:
             return response
         if response.status == 407:
             return self._failed(request, label, "credentials refused")
-        again = self._switch.switched(request, label, "banned", reason)
+        again = self.switch.switched(request, label, "banned", reason)
         return again if again is not None else response
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
@@ -105,24 +104,24 @@ class ProxyMiddleware:
         if isinstance(exception, _CERTAIN):
             return self._failed(request, label, "dead")
         if isinstance(exception, exceptions.DownloadTimeoutError):
-            return self._switch.switched(request, label, "timed out", "a timeout")
+            return self.switch.switched(request, label, "timed out", "a timeout")
         if type(exception) is exceptions.DownloadFailedError or isinstance(exception, (ConnectionDone, ConnectionLost)):
-            return self._switch.switched(request, label, "broke off", "a connection that broke")
+            return self.switch.switched(request, label, "broke off", "a connection that broke")
         return None
 
     def spider_closed(self) -> None:
-        stats = self._crawler.stats
+        stats = self.switch.crawler.stats
         assert stats is not None
-        for name, value in self._pool.figures().items():
+        for name, value in self.switch.pool.figures().items():
             stats.set_value(f"llmcrawler/politeness/proxies/{name}", value)
-        stats.set_value("llmcrawler/politeness/proxies/accounts", self._pool.accounts())
+        stats.set_value("llmcrawler/politeness/proxies/accounts", self.switch.pool.accounts())
 
     def _release(self, request: Request) -> str | None:
         """Take the proxy off the request, and return its label; None when it had none of the pool."""
         context = context_of(request)
         if context.busy_proxy is None:
             return None
-        self._pool.give_back(context.busy_proxy)
+        self.switch.pool.give_back(context.busy_proxy)
         request.meta.pop("proxy", None)
         request.headers.pop(b"Proxy-Authorization", None)
         if context.own_timeout_seconds is not None:
@@ -131,35 +130,35 @@ class ProxyMiddleware:
         return context.busy_proxy
 
     async def _take(self, request: Request) -> AssignedProxy:
-        sticky = request.meta.get("proxy_sticky", self._pool.rules.sticky)
+        sticky = request.meta.get("proxy_sticky", self.switch.pool.rules.sticky)
         session = urlparse_cached(request).netloc if sticky else None
         try:
             countries = _countries(request)
-            await self._pool.open()
+            await self.switch.pool.open()
             while True:
-                taken = self._pool.take(context_of(request).tried_proxies, countries, session)
+                taken = self.switch.pool.take(context_of(request).tried_proxies, countries, session)
                 if taken is not None:
                     return taken
-                if is_closing(self._crawler):
+                if is_closing(self.switch.crawler):
                     raise RequestRefused(RefusalKind.NO_PROXY, "the crawl ended while all proxies cooled down")
-                await asyncio.sleep(min(_LOOK_SECONDS, self._pool.seconds_to_wait(countries)))
+                await asyncio.sleep(min(_LOOK_SECONDS, self.switch.pool.seconds_to_wait(countries)))
         except NoProxy as error:
-            raise self._switch.given_up(error) from None
+            raise self.switch.given_up(error) from None
         except ConfigError as error:
             raise RequestRefused(RefusalKind.NO_PROXY, f"proxy_country: {error}") from None
 
     def _failed(self, request: Request, label: str, kind: str) -> Request:
-        self._pool.fail(label, kind)
-        return self._switch.again(request, label, kind)
+        self.switch.pool.fail(label, kind)
+        return self.switch.again(request, label, kind)
 
     def _no_tunnel(self, request: Request, label: str, message: str) -> Request:
         found = _TUNNEL_STATUS.search(message)
         status = int(found.group(1)) if found else 0
         if status == 407:
             return self._failed(request, label, "credentials refused")
-        is_ban = self._bans.of_status(status) is not None
+        is_ban = self.bans.of_status(status) is not None
         reason = f"a tunnel refused with status {status}" if status else "no tunnel"
-        again = self._switch.switched(request, label, "banned" if is_ban else "no tunnel", reason)
+        again = self.switch.switched(request, label, "banned" if is_ban else "no tunnel", reason)
         if again is None:
             # Scrapy's own error repeats what the proxy said, which may be anything.
             raise RequestRefused(RefusalKind.PROXY, f"the last proxy asked, {label}, gave {reason}")

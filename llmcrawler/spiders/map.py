@@ -9,10 +9,9 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlencode, urlsplit
@@ -307,19 +306,16 @@ class MapSpider(FrontierSpider):
                 self._open_site(url)
 
     async def _queue_indexed(self, index: CaptureIndex) -> None:
-        async def take(urls: Sequence[str], address: str) -> int:
-            tasks = self.admission.of_list(map(Listed, urls), CDX, address)
-            return await self.admission.add(tasks, self._scheduler().add)
-
-        engine = self.crawler.engine
-        assert engine is not None
-        reader = IndexReader(index, engine.crawl, take, self.wants_lists, partial(is_closing, self.crawler))
-        hosts = dict.fromkeys(urlsplit(url).netloc for url in self.options.urls)
         try:
-            await reader.read(tuple(hosts), subdomains=self.options.subdomains)
+            await IndexReader(index, self).read()
         except IndexFault as fault:
             logger.error("cdx=%s: not all of it was read: %s", index, fault)
             close_spider_soon(self.crawler, "index_failed")
+
+    async def take_indexed(self, urls: Iterable[str], address: str) -> int:
+        """Queue urls that an index has; return how many are new."""
+        tasks = self.admission.of_list(map(Listed, urls), CDX, address)
+        return await self.admission.add(tasks, self._scheduler().add)
 
     def _meta_of(self, _lease: Lease) -> dict[str, Any]:
         return {"dont_redirect": True}  # where a url leads to is a url of its own
@@ -404,24 +400,21 @@ class IndexFault(Exception):
 
 @dataclass(eq=False)
 class IndexReader:
-    """Gives `take` the urls of pages that an index has, in portions, with the index's address. `send` sends a request,
-    one at a time; `wants_more` is asked before each; nothing more is waited for once `is_closing`.
+    """Gives a spider the urls of pages that an index has, in portions. One request is under way at a time, and nothing
+    more is waited for once the spider closes.
     """
 
     index: CaptureIndex
-    send: Callable[[Request], object]
-    take: Callable[[Sequence[str], str], Awaitable[int]]
-    wants_more: Callable[[], bool]
-    is_closing: Callable[[], bool]
+    spider: MapSpider
 
-    async def read(self, hosts: Sequence[str], *, subdomains: bool) -> None:
-        """Read what is there of these hosts. Raises IndexFault where that is not all of it."""
+    async def read(self) -> None:
+        """Read what is there of the spider's hosts. Raises IndexFault where that is not all of it."""
         for file in self.index.files:
             await self._take(file, entries_of_file(file))
-        for host in hosts if self.index.server else ():
-            query = {"url": host, "matchType": "domain" if subdomains else "host", "output": "json"}
-            mark = "&" if "?" in self.index.server else "?"
-            await self._read_pages(f"{self.index.server}{mark}{urlencode(query)}", host)
+        options, server = self.spider.options, self.index.server
+        for host in dict.fromkeys(urlsplit(url).netloc for url in options.urls) if server else ():
+            query = {"url": host, "matchType": "domain" if options.subdomains else "host", "output": "json"}
+            await self._read_pages(f"{server}{'&' if '?' in server else '?'}{urlencode(query)}", host)
 
     async def _read_pages(self, query: str, host: str) -> None:
         answer = await self._ask(f"{query}&showNumPages=true")
@@ -451,7 +444,7 @@ class IndexReader:
             )
 
     def _goes_on(self) -> bool:
-        return self.wants_more() and not self.is_closing()
+        return self.spider.wants_lists() and not is_closing(self.spider.crawler)
 
     async def _take(self, address: str, entries: Iterator[IndexEntry]) -> int:
         """Return how many entries there are."""
@@ -464,7 +457,7 @@ class IndexReader:
                     first = first or (one.fault and f"line {one.line:,}: {one.fault}")
                 count += len(some)
                 pages = [page for one in some if (page := one.page()) is not None]
-                new += await self.take([url for url, status in pages if status < 400], address)
+                new += await self.spider.take_indexed([url for url, status in pages if status < 400], address)
         except (WarcFault, OSError) as error:
             raise IndexFault(f"{address}: {error}") from error
         if count and count == faults:
@@ -477,10 +470,13 @@ class IndexReader:
     async def _ask(self, url: str) -> bytes:
         """Return an answer; nothing where there are no captures."""
         got: asyncio.Future[Response | Failure] = asyncio.get_running_loop().create_future()
-        self.send(Request(url, callback=got.set_result, errback=got.set_result, meta=dict(_META), dont_filter=True))
+        assert self.spider.crawler.engine is not None
+        self.spider.crawler.engine.crawl(
+            Request(url, callback=got.set_result, errback=got.set_result, meta=dict(_META), dont_filter=True)
+        )
         while not got.done():
             await asyncio.wait([got], timeout=_LOOK_SECONDS)
-            if self.is_closing() and not got.done():
+            if is_closing(self.spider.crawler) and not got.done():
                 return b""
         answer = got.result()
         if isinstance(answer, Failure):
