@@ -304,7 +304,6 @@ class PoliteDownloader(Downloader):
         self.held.add(key)
 
     def let_go(self, key: str) -> None:
-        """Undo `hold`."""
         if key in self.held:
             self.held.discard(key)
             self._has_room_again(key)
@@ -369,7 +368,6 @@ class PoliteDownloader(Downloader):
         return key, self.slots[key]
 
     async def _download(self, slot: PoliteSlot, request: Request) -> Response:  # type: ignore[override]
-        """Download a request that has left its slot's queue."""
         try:
             if self._is_stopping:
                 slot.transferring.remove(request)

@@ -70,12 +70,10 @@ class HostQueues(Generic[T]):
         return True
 
     def count(self, host: str) -> int:
-        """Return the number of entries of a host."""
         queue = self._queues.get(host)
         return 0 if queue is None else len(queue)
 
     def drain(self, of: Callable[[str], bool] = lambda _host: True) -> list[T]:
-        """Return all entries of the hosts that `of` names and keep none of them."""
         entries: list[T] = []
         for host in [one for one in self._queues if of(one)]:
             queue = self._queues.pop(host)
@@ -108,7 +106,6 @@ class DelayedRequests:
         return True
 
     def drain(self, of: Callable[[Request], bool] = lambda _request: True) -> list[Request]:
-        """Return the requests that wait and that `of` names, and keep none of them."""
         requests = [request for request in self._held if of(request)]
         for request in requests:
             self._held.pop(request).cancel()

@@ -195,7 +195,6 @@ class FrontierScheduler(BaseScheduler):
         return new
 
     def waits_only_for(self, hosts: Collection[str]) -> bool:
-        """Return whether nothing is left to do but for these hosts."""
         if self._delayed or self._is_leasing or not self._is_dry or self._refill.is_set():
             return False
         return all(host in hosts for host in (*self._waiting, *self._buffer, *self._downloader.fetching))

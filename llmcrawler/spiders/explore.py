@@ -279,7 +279,6 @@ class PageBuilder:
         await self._ledger.note_unchanged(page.id)
 
     async def _compared(self, lease: Lease, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
-        """Compare a page with what the last crawl has kept of it."""
         assert before.body is not None
         was_fine = before.line is not None and before.line.get("error") is None
         if before.line is not None and before.line.get("duplicate_of") is not None:  # what it repeats may be gone

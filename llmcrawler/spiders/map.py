@@ -68,7 +68,6 @@ class MapScheduler(FrontierScheduler):
         return bool(super().has_pending_requests() or self._aside or self.frontier.counts().queued)
 
     async def pass_over(self, lease: Lease) -> None:
-        """Acknowledge a url that was looked through and is not listed."""
         if self._leases.pop(lease.url, None) is not None:
             await self.frontier.ack(lease.url, Outcome(None, {}))
             self._count()
@@ -148,7 +147,6 @@ class MapScheduler(FrontierScheduler):
         wake_engine(self.crawler)
 
     async def _list(self, leases: tuple[Lease, ...]) -> None:
-        """Send the lines of these urls through the pipelines, as those of pages."""
         if not leases:
             return
         self._leases |= {lease.url: lease for lease in leases}
@@ -219,9 +217,7 @@ class MapSpider(FrontierSpider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Switch off the model and the stages of pages, whatever is set for other spiders; pipelines of the user's own
-        stay.
-        """
+        """Switch off the model and the stages of pages, whatever is set; pipelines of the user's own stay."""
         super().update_settings(settings)
         settings.set("LLM_PROVIDER", "none", priority="cmdline")
         settings.set("SCHEDULER", "llmcrawler.spiders.map.MapScheduler", priority="spider")
@@ -447,7 +443,6 @@ class IndexReader:
         return self.spider.wants_lists() and not is_closing(self.spider.crawler)
 
     async def _take(self, address: str, entries: Iterator[IndexEntry]) -> int:
-        """Return how many entries there are."""
         count = new = faults = 0
         first = ""
         try:

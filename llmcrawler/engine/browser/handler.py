@@ -141,9 +141,7 @@ def system_browser(chosen: str, find: Callable[[str], str | None]) -> str | None
 
 
 class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # scrapy-playwright has no types
-    """Renders pages in contexts that take turns. Raises BrowserMissing when there is no browser, and NotRendered for a
-    download.
-    """
+    """Raises BrowserMissing when there is no browser, and NotRendered for a download."""
 
     lazy = True
     _starting: asyncio.Task[None] | None = None
@@ -202,7 +200,6 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
     # -- the browser --------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        """Raises BrowserMissing when the browser does not start."""
         try:
             path = system_browser(self._render_settings.playwright_executable, shutil.which)
             await self._start_playwright()
@@ -289,7 +286,6 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             await asyncio.shield(self._leave(name, traffic))
 
     def _inner(self, request: Request, traffic: Traffic, context: str, port: int, seconds: float) -> Request:
-        """Return the request as scrapy-playwright takes it."""
         options: dict[str, Any] = {
             "proxy": {"server": f"http://127.0.0.1:{port}"},
             "service_workers": "block",
