@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any, Self, TypeVar, cast
@@ -26,14 +25,12 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
-from llmcrawler.core.frontier import Admission, FocusedCrawl, Lease, UrlTask
+from llmcrawler.core.frontier import Lease, UrlTask
 from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
 from llmcrawler.core.frontier.site_views import THINGS
 from llmcrawler.core.storage import REQUEUED_PRIORITY, JobConnection, Outcome
-from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.urls import site_of
-from llmcrawler.crawl.backend import CrawlBackend
-from llmcrawler.crawl.context import ArrivingPages, crawl_of
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.job import Job
 from llmcrawler.engine.compat import close_spider_soon, process_item, wake_engine
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
@@ -72,7 +69,6 @@ def idle_hosts(downloader: PoliteDownloader, waiting: Collection[str]) -> tuple[
 logger = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class FrontierScheduler(BaseScheduler):
     """Leases urls until `max_pages` came, renews their leases, and acknowledges or releases them. A url that could not
     be fetched does not count, up to a limit (PageBudget). `_buffer` has the leases that wait to go out, `_waiting` and
@@ -81,17 +77,13 @@ class FrontierScheduler(BaseScheduler):
     Where the frontier raises StorageFailed the crawl is being closed already, and the log says why.
     """
 
-    crawler: Crawler
-    backend: CrawlBackend
-    budget: PageBudget
-    sites: SiteBudgets
-    admission: Admission
-    templates: TemplateStore
-    arriving: ArrivingPages
-    focused_crawl: FocusedCrawl | None = None
-
-    def __post_init__(self) -> None:
-        self.frontier = self.backend.frontier
+    def __init__(self, crawler: Crawler, crawl: CrawlContext) -> None:
+        self.crawler = crawler
+        self.backend, self.frontier = crawl.backend, crawl.backend.frontier
+        self.admission, self.focused_crawl = crawl.admission, crawl.focused_crawl
+        self.templates, self.arriving = crawl.understanding.templates, crawl.arriving_pages
+        self.budget = PageBudget(crawl.options.max_pages)
+        self.sites = SiteBudgets(self.frontier, crawl.options.max_pages_per_site)
         # Set when there may be urls to lease, or places under `max_pages`.
         self._refill = asyncio.Event() if self.focused_crawl is None else self.focused_crawl.news
         self._leases: dict[str, Lease] = {}  # by url, those that have not come back
@@ -118,17 +110,7 @@ class FrontierScheduler(BaseScheduler):
                 "makes its own requests set SCHEDULER to scrapy.core.scheduler.Scheduler",
                 crawler.spidercls.name,
             )
-        crawl = crawl_of(crawler)
-        return cls(
-            crawler,
-            crawl.backend,
-            PageBudget(crawl.options.max_pages),
-            SiteBudgets(crawl.backend.frontier, crawl.options.max_pages_per_site),
-            crawl.admission,
-            crawl.understanding.templates,
-            crawl.arriving_pages,
-            crawl.focused_crawl,
-        )
+        return cls(crawler, crawl_of(crawler))
 
     # -- Scrapy's interface -------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from llmcrawler.core.understanding.classification import STRUCTURED_DATA, PageTy
 from llmcrawler.core.understanding.extraction import RecordTypes, listed_to_show, shown_blocks
 from llmcrawler.core.urls import url_pattern
 from llmcrawler.crawl.configuration import RecordSettings, page_types_of
-from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stages import ClassifyPipeline, StageRules
@@ -127,19 +127,12 @@ def _block_tokens(html: str, url: str, budget_tokens: int) -> int:
 class SamplingScheduler(FrontierScheduler):
     """Tells the sampler of all urls that are found, and ends after PLAN_SAMPLE_PAGES pages."""
 
-    sampler: Sampler
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init__(self, crawler: Crawler, crawl: CrawlContext) -> None:
+        super().__init__(crawler, crawl)
+        assert crawl.sampler is not None
+        self.sampler = crawl.sampler
+        self.budget.max_pages = min(self.budget.max_pages, crawler.settings.getint(SAMPLE_PAGES))
         self._draw = Draw()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        scheduler, sampler = super().from_crawler(crawler), crawl_of(crawler).sampler
-        assert sampler is not None
-        scheduler.sampler = sampler
-        scheduler.budget.max_pages = min(scheduler.budget.max_pages, crawler.settings.getint(SAMPLE_PAGES))
-        return scheduler
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         tasks = list(tasks)

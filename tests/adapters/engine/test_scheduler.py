@@ -25,7 +25,6 @@ from llmcrawler.core.urls import AddressGuard, Scope, TrapGuard
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.job import Job
-from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.request_scheduler import RequestScheduler
 from llmcrawler.engine.scheduler import FrontierScheduler, idle_hosts, running_scheduler
 from llmcrawler.errors import ConfigError
@@ -44,16 +43,16 @@ HOSTS = ("a.test", "b.test")
 FETCHED = StageRun("success", None, 1, 1.0, 0.1)
 
 
-def parts_of(frontier: Frontier, max_pages: int, per_site: int | None = None, job: Job | None = None) -> dict[str, Any]:
-    """What a scheduler is made of, but for its crawler."""
+def crawl_with(frontier: Frontier, max_pages: int, per_site: int | None = None, job: Job | None = None) -> Any:
     urls = ["http://a.test/"]
-    return {
-        "backend": CrawlBackend(frontier, 3600.0, job),
-        "budget": PageBudget(max_pages),
-        "sites": SiteBudgets(frontier, per_site),
-        "admission": Admission(Scope(urls), TrapGuard(date(2026, 1, 1)), AddressGuard(urls)),
-        "templates": TemplateStore(None, {}),
-    }
+    return stub(
+        backend=CrawlBackend(frontier, 3600.0, job),
+        options=stub(max_pages=max_pages, max_pages_per_site=per_site),
+        admission=Admission(Scope(urls), TrapGuard(date(2026, 1, 1)), AddressGuard(urls)),
+        understanding=stub(templates=TemplateStore(None, {})),
+        arriving_pages=ArrivingPages(),
+        focused_crawl=None,
+    )
 
 
 class JobScheduler(FrontierScheduler):
@@ -61,7 +60,7 @@ class JobScheduler(FrontierScheduler):
 
     def __init__(self, job: Job, per_site: int | None = None) -> None:
         crawler = stub(signals=stub(connect=lambda *_: None), stats=None, engine=None)
-        super().__init__(crawler, **parts_of(job.frontier, MAX_PAGES, per_site, job), arriving=ArrivingPages())
+        super().__init__(crawler, crawl_with(job.frontier, MAX_PAGES, per_site, job))
         self.busy: Counter[str] = Counter()
 
     def _low_water(self) -> int:
@@ -185,9 +184,10 @@ async def test_refreshes_bring_the_same_pages_and_none_in_the_places_of_dead_let
 def test_the_engine_is_woken_once_when_pages_that_came_in_at_once_have_been_read():
     woken: list[str] = []
     engine = stub(_slot=stub(nextcall=stub(schedule=lambda: woken.append("now"))))
-    arriving = ArrivingPages()
+    crawl = crawl_with(MemoryFrontier(), 100)
+    arriving = crawl.arriving_pages
     crawler = stub(signals=stub(connect=lambda *_: None), stats=None, engine=engine)
-    scheduler = FrontierScheduler(crawler, **parts_of(MemoryFrontier(), 100), arriving=arriving)
+    scheduler = FrontierScheduler(crawler, crawl)
     with ExitStack() as reading:
         while not arriving.is_full:
             reading.enter_context(arriving.one())
