@@ -1,6 +1,8 @@
 """The browser's way out."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -20,6 +22,25 @@ async def ask(port: int, text: str) -> str:
 async def looked_up(host: str) -> list[str]:
     known = {"inside.example": ["10.0.0.7"], "both.example": ["93.184.216.34", "127.0.0.1"], "unknown.example": []}
     return known.get(host, [host])
+
+
+@asynccontextmanager
+async def proxy_answering(answer: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Run a proxy that gives every request this answer; yield its address and the heads of the requests."""
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+def kind_of_failure(way: Gateway, url: str) -> str | None:
+    failure = way.failure(url)
+    return None if failure is None else failure.kind
 
 
 @pytest.fixture
@@ -74,9 +95,7 @@ async def test_a_public_crawl_reaches_no_private_address_by_any_name(site, host,
     assert await ask(await way.port(Route()), f"{method} {target} HTTP/1.1\nHost: {place}\n\n") == ""
     await way.close()
     assert not site.measures.hits
-    failure = way.failure(f"http://{place}/")
-    assert failure is not None
-    assert failure.kind == "private_address"
+    assert kind_of_failure(way, f"http://{place}/") == "private_address"
 
 
 @pytest.mark.server
@@ -85,9 +104,8 @@ async def test_why_a_host_could_not_be_reached_is_known(unused_port):
     way = gateway(url)
     await ask(await way.port(way_of(url)), f"GET {url} HTTP/1.1\nHost: x\n\n")
     await ask(await way.port(Route()), "CONNECT unknown.example:443 HTTP/1.1\nHost: x\n\n")
-    failures = way.failure(url), way.failure("https://unknown.example/")
     await way.close()
-    assert [failure.kind for failure in failures if failure is not None] == ["refused", "dns"]
+    assert [kind_of_failure(way, one) for one in (url, "https://unknown.example/")] == ["refused", "dns"]
 
 
 @pytest.mark.server
@@ -101,50 +119,32 @@ async def test_a_private_start_is_reached_from_its_own_pages_alone(site, method)
         assert await ask(await way.port(source), f"{method} {target} HTTP/1.1\nHost: {place}\n\n") == ""
     await way.close()
     assert not site.measures.hits
-    failure = way.failure(site.url())
-    assert failure is not None
-    assert failure.kind == "private_address"
+    assert kind_of_failure(way, site.url()) == "private_address"
 
 
 @pytest.mark.server
 async def test_names_that_a_proxy_looks_up_are_judged_unless_the_user_says_otherwise():
-    asked = []
-
-    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).split()[1])
-        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
-    upstream = Route(Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
-    for checks in (True, False):
-        guard = AddressGuard(["http://shop.example/"])
-        way = Gateway(guard, timeout_seconds=5, look=looked_up, checks_proxied=checks)
-        for host in ("inside.example", "unknown.example"):
-            await ask(await way.port(upstream), f"GET http://{host}/ HTTP/1.1\nHost: {host}\n\n")
-        await way.close()
-    server.close()
-    assert asked == [b"http://unknown.example/", b"http://inside.example/", b"http://unknown.example/"]
+    async with proxy_answering(b"HTTP/1.1 204 No Content\r\n\r\n") as (address, asked):
+        for checks in (True, False):
+            guard = AddressGuard(["http://shop.example/"])
+            way = Gateway(guard, timeout_seconds=5, look=looked_up, checks_proxied=checks)
+            for host in ("inside.example", "unknown.example"):
+                port = await way.port(Route(Upstream(address)))
+                await ask(port, f"GET http://{host}/ HTTP/1.1\nHost: {host}\n\n")
+            await way.close()
+    urls = [one.split()[1] for one in asked]
+    assert urls == [b"http://unknown.example/", b"http://inside.example/", b"http://unknown.example/"]
 
 
 @pytest.mark.server
-async def test_a_proxy_is_asked_with_its_credentials(site):
-    asked = []
-
-    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+async def test_a_proxy_is_asked_with_its_credentials():
     way = gateway("http://shop.example/")
-    proxy_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    port = await way.port(Route(Upstream(proxy_url, b"Basic eDp5")))
-    answer = await ask(port, "GET http://93.184.216.34/a HTTP/1.1\nHost: 93.184.216.34\n\n")
-    await ask(port, "CONNECT 93.184.216.34:443 HTTP/1.1\nHost: 93.184.216.34:443\n\n")
-    failure = way.failure("https://93.184.216.34/")
-    await way.close()
-    server.close()
+    async with proxy_answering(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n") as (address, asked):
+        port = await way.port(Route(Upstream(address, b"Basic eDp5")))
+        answer = await ask(port, "GET http://93.184.216.34/a HTTP/1.1\nHost: 93.184.216.34\n\n")
+        await ask(port, "CONNECT 93.184.216.34:443 HTTP/1.1\nHost: 93.184.216.34:443\n\n")
+        failure = way.failure("https://93.184.216.34/")
+        await way.close()
     assert answer.startswith("HTTP/1.1 407")
     assert asked[0].startswith(b"GET http://93.184.216.34/a HTTP/1.1\r\n")
     assert asked[1].startswith(b"CONNECT 93.184.216.34:443 HTTP/1.1\r\n")
