@@ -77,7 +77,7 @@ class Segments:
     has_hidden: bool = False
 
 
-# OWN is the text of a heading that leads to the heading itself, or to its line in the table of contents.
+# Roles of links. OWN is the text of a heading that leads to the heading itself, or to its line in the table of contents.
 OTHER, PERMALINK, NOTE, BACK, OWN = range(5)
 
 _SIGNS: Final = frozenset(("", "¶", "#", "§", "🔗", "\u200b", "⚓", "⚓︎", "🔗︎", "##", "link", "[link]"))
@@ -95,133 +95,12 @@ _BACK: Final = re.compile(
 _BACK_SIGNS: Final = frozenset(("↩", "↩︎", "↩️", "↑", "^", "⤴", "⏎", "⮐"))
 _EDIT: Final = re.compile(r'(?i) class="(?:[^"]*[ _-])?edit(?:[ _-][^"]*)?"| href="[^"]*[?&]action=edit')
 _LABEL: Final = re.compile(r"\[?([^\s\[\]|]{1,20})\]?")
-
-
-def _role_of(source: str, text: str, href: str, heading: str | None) -> int:
-    """Tell what a link to a place in the page is, by its attributes, its text, and those of the heading around it."""
-    is_in_heading = heading is not None
-    if not is_in_heading and (text in _BACK_SIGNS or (_BACK.search(source) and _LABEL.fullmatch(text))):
-        return BACK
-    if text in _SIGNS:
-        return PERMALINK if is_in_heading or not text or _PERMALINK.search(source) else OTHER
-    if heading is not None:
-        if _PERMALINK.search(source) and _PERMALINK_TEXT.match(text):
-            return PERMALINK
-        own = (f' id="{href[1:]}"', f' name="{href[1:]}"')
-        is_own = _PERMALINK.search(part_names(source)) or _BACK.search(source) or own[0] in heading
-        return OWN if is_own or own[0] in source or own[1] in source else OTHER
-    return NOTE if _NOTE.search(source) and _LABEL.fullmatch(text) else OTHER
-
-
 _HREF: Final = re.compile(r' href="([^"]*+)"')
 _NOFOLLOW: Final = re.compile(r' rel="[^"]*nofollow', re.IGNORECASE)
 _HEADINGS: Final = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_MAX_TEXT_CHARS: Final = 300
+_MAX_LINK_TEXT_CHARS: Final = 300
 _LOOKED_AHEAD: Final = 60  # tokens of a link around blocks, for a heading in it
 _ANY, _HEADING, _NONE = range(3)  # the block of a link around blocks that is to be marked
-
-
-class LinkReader:
-    """Holds the link that is open; `text` and `markdown` are the pieces of the block that is being read."""
-
-    def __init__(self, page: list[Token], out: Segments, text: list[str], markdown: list[str]) -> None:
-        self._page = page
-        self._out = out
-        self._text = text
-        self._markdown = markdown
-        self.is_open = False
-        self._open = ("", 0, 0, -1)  # attributes, where its pieces begin, and its place in the page
-        self._before = ""  # its text in earlier blocks
-        self._marked = _ANY
-        self.words = 0  # in links of the block
-        self.notes: dict[str, str] = {}  # labels of notes by their ids
-
-    def open(self, source: str, position: int) -> None:
-        """Begin a link at a token."""
-        self._open = (source, len(self._text), len(self._markdown), position)
-        self._marked = _ANY
-        self.is_open = True
-
-    def end_block(self, container: int) -> None:
-        """Count the text of a link around blocks: what follows is link text too, of the next block. In the Markdown its
-        first heading is the link, or its first text.
-        """
-        source, start, markdown_start, position = self._open
-        if position >= 0 and self._has_heading(position):
-            self._marked = _HEADING
-        inside, words = folded("".join(self._text[start:]))
-        if inside:
-            self.words += words
-            self._before = f"{self._before} {inside}".strip()[:_MAX_TEXT_CHARS]
-            if self._marked == _ANY or (self._marked == _HEADING and self._is_heading(container)):
-                self._marked = _NONE
-                self._mark(markdown_start, _target(source)[0])
-        self._open = (source, 0, 0, -1)
-
-    def _has_heading(self, position: int) -> bool:
-        for slash, tag, _, _ in self._page[position + 1 : position + _LOOKED_AHEAD]:
-            if tag in _HEADINGS:
-                return not slash
-            if tag == "a":
-                break
-        return False
-
-    def _is_heading(self, container: int) -> bool:
-        return H1 <= self._out.tags[container] <= H6
-
-    def _role(self, source: str, text: str, href: str, container: int) -> int:
-        if href.startswith("#"):
-            heading = self._out.attributes[container] if self._is_heading(container) else None
-            return _role_of(source, text, href, heading)
-        is_control = "edit" in source and self._is_heading(container) and _EDIT.search(source)
-        return PERMALINK if is_control else OTHER
-
-    def _mark(self, start: int, href: str) -> None:
-        if href and start < len(self._markdown):
-            self._markdown.insert(start, LINK)
-            self._markdown.append(f"{TARGET}{href}{LINK_END}")
-
-    def close(self, container: int) -> None:
-        """End a link, and mark it in the Markdown if it leads elsewhere."""
-        if not self.is_open:
-            return
-        source, text_start, markdown_start, _ = self._open
-        self.is_open = False
-        text, words = folded("".join(self._text[text_start:]))
-        href, is_followed = _target(source)
-        role = self._role(source, text, href, container)
-        if role not in {OTHER, OWN}:
-            if role == PERMALINK:
-                del self._text[text_start:]
-                text, words = "", 0
-            if role in {PERMALINK, BACK}:
-                del self._markdown[markdown_start:]
-            elif role == NOTE:
-                label = _LABEL.fullmatch(text)
-                self.notes[href[1:]] = label[1] if label else text
-                self._markdown[markdown_start:] = [f"[^{self.notes[href[1:]]}]"]
-        self.words += words
-        whole, self._before = f"{self._before} {text}".strip() if self._before else text, ""
-        if not href:
-            return
-        if is_followed:
-            self._out.links.append((href, whole, container))
-        if text and role == OTHER and self._marked != _NONE:
-            self._mark(markdown_start, href)
-
-    def add(self, source: str, text: str, container: int) -> None:
-        """Note a link that is not marked: nobody sees it, or it stands in code."""
-        found = attributes(source)
-        if "href" in found and "nofollow" not in found.get("rel", ""):
-            self._out.links.append((found["href"], text, container))
-
-
-def _target(source: str) -> tuple[str, bool]:
-    """Return the address of a link, "" if it has none, and whether it is to be followed."""
-    target = _HREF.search(source)
-    is_followed = "nofollow" not in source.lower() or not _NOFOLLOW.search(source)
-    return plain(target[1]).strip() if target else "", is_followed
-
 
 _ORNAMENT: Final = re.compile(
     r'(?i) (?:class|src|role)="[^"]*(?:icon|emoji|avatar|logo|badge|smil|spacer|pixel|presentation)|="data:'
@@ -231,80 +110,11 @@ _ADDRESS: Final = re.compile(r"[^\s()<>\x00-\x1f]{1,2000}")
 _UNSAID: Final = re.compile(r"[\[\]\\`$*|<>]")
 _AROUND: Final = 3  # elements of an image, one of which is a figure or a paragraph
 _PARTS: Final = frozenset((TAG_IDS["p"], TAG_IDS["figure"]))
-_MIN_CHARS, _MAX_CHARS = 4, 300
-
-
-class ImageReader:
-    """Holds an image that has no text beside it until the block behind it is known: it stands above that if it is a
-    paragraph, else below the one before it.
-    """
-
-    def __init__(self, out: Segments) -> None:
-        self._out = out
-        self.waiting = ""
-
-    def read(self, source: str, text: list[str], container: int, lines: LineMarks) -> str:
-        """Return the Markdown of an image within a text, "" for one that stands alone or says nothing."""
-        if _ORNAMENT.search(source) or not self._is_content(container):
-            return ""
-        found = attributes(source)
-        alt = " ".join(_UNSAID.sub(" ", found.get("alt", "")).split())[:_MAX_CHARS]
-        if len(alt) < _MIN_CHARS or not _ADDRESS.fullmatch(found.get("src", "")):
-            return ""
-        image = f"![{alt}]({found['src']})"
-        beside = "".join(text)
-        if beside and not beside.isspace():
-            return "" if alt.lower() in beside.lower() else f" {image} "
-        self.waiting = "" if lines.is_open else image
-        return ""
-
-    def _is_content(self, container: int) -> bool:
-        for _ in range(_AROUND):
-            if self._out.tags[container] in _PARTS:
-                return True
-            container = self._out.parents[container]
-        return False
-
-    def place(self, lines: LineMarks) -> None:
-        """Put the image that waits beside a block that was read after it."""
-        image, self.waiting = self.waiting, ""
-        blocks = self._out.blocks
-        alt = image[2 : image.index("](")].lower()
-        if any(alt in block.text.lower() for block in blocks[-2:]):
-            return
-        if not lines.is_open and _is_paragraph(blocks[-1]):
-            blocks[-1].markdown = f"{image}\n\n{blocks[-1].markdown}"
-        elif len(blocks) > 1 and _is_paragraph(blocks[-2]):
-            blocks[-2].markdown += f"\n\n{image}"
-
-
-def _is_paragraph(block: RawBlock) -> bool:
-    markdown = block.markdown
-    return (
-        not block.unit
-        and not H1 <= block.tag <= H6
-        and markdown[:1].isalnum()
-        and block.tag != TAG_IDS["li"]
-        and not is_code(markdown)
-    )
-
+_MIN_ALT_CHARS, _MAX_ALT_CHARS = 4, 300
 
 _NOT_IN_DEFINITIONS: Final = frozenset(
     "dl table pre h1 h2 h3 h4 h5 h6 section article nav header footer aside form iframe".split()
 )
-
-
-def is_definition_list(page: list[Token], position: int) -> bool:
-    """Tell whether the list that begins at a token holds terms and texts only; tokens are looked at once for each list,
-    as another list ends the look.
-    """
-    for index in range(position + 1, len(page)):
-        slash, tag, _, _ = page[index]
-        if tag in _NOT_IN_DEFINITIONS:
-            return bool(slash)
-    return False
-
-
 _OPENS: Final = {tag: OPEN + sign for tag, sign in INLINE_MARKS.items()}
 _CLOSES: Final = {tag: CLOSE + sign for tag, sign in INLINE_MARKS.items()}
 _STRONG_CLOSE: Final = f"{CLOSE}**"
@@ -316,45 +126,143 @@ _BRACKETS: Final = re.compile(r"[\[\]().\s]*")
 # Elements deeper than this are taken as one container.
 _MAX_DEPTH: Final = 400
 
+# Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
+_UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
+_HIDDEN: Final = re.compile(
+    r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
+)
+_COPY_NAMES: Final = re.compile(r'(?i) (?:class|title|aria-label|data-[\w-]+)="[^"]*(?:copy|clipboard)')
+_COPY_WORDS: Final = frozenset(("copy", "copy code", "copied", "copied!", "copy to clipboard"))
+_LABELS: Final = frozenset(("button", "label"))
+_NOTED: Final = CONTROLS | {"title", "html"}
+_MAX_TITLE_CHARS: Final = 2000
 
-class BlockWriter:
-    """Holds the block that is being read and what is open around it."""
 
-    def __init__(self, page: list[Token]) -> None:
+class Segmenter:
+    """Reads tokens once, in time linear in their number; holds the block that is read and what is open around it."""
+
+    def __init__(self, page: list[Token], *, lenient: bool = False) -> None:
         self._page = page
-        self.out = Segments()
-        self.stack: list[tuple[str, int]] = []
-        self.text: list[str] = []
-        self.markdown: list[str] = []
-        self.is_in_row = False
+        self._lenient = lenient
+        self.has_skipped = False  # something that would be read if it were lenient
+        self._out = Segments()
+        self._stack: list[tuple[str, int]] = []
         self._container = 0
-        self._links = LinkReader(page, self.out, self.text, self.markdown)
-        self._tables = TableReader(page, self.text, self.markdown)
+        self._text: list[str] = []
+        self._markdown: list[str] = []
+        self._tables = TableReader(page, self._text, self._markdown)
+        self._is_in_row = False
         self._lines = LineMarks()
-        self._images = ImageReader(self.out)
+        self._link: tuple[str, int, int, int] | None = None  # attributes, where its pieces begin, place in the page
+        self._link_before = ""  # the open link's text in earlier blocks
+        self._link_marks = _ANY
+        self._link_words = 0  # in links of the block
+        self._notes: dict[str, str] = {}  # labels of notes by their ids
+        self._image = ""  # one without text beside it, until the block behind it is known
         self._boxes: list[int] = []  # the containers that are remarks or notes
         self._has_untitled_box = False
         self._definitions: list[bool] = []  # whether each open `dl` is a list of definitions
         self._units = 0
         self._open_units = 0  # the outermost of them counts
 
-    def open(self, tag: str, source: str, position: int) -> int:  # noqa: C901, PLR0911, PLR0912 - one branch a tag
+    # A flat loop: one call per token would cost more than all the work in it.
+    def read(self) -> Segments:  # noqa: C901, PLR0912, PLR0915 - speed, see above
+        page, out, stack = self._page, self._out, self._stack
+        skipped = SKIPPED_ALWAYS if self._lenient else SKIPPED
+        block_text, text_append, markdown_append = self._text, self._text.append, self._markdown.append
+        skip_until = -1
+        for position, (slash, tag, source, text) in enumerate(page):
+            if slash:
+                if stack:
+                    name, container = stack.pop()
+                    if skip_until >= 0:
+                        if len(stack) <= skip_until:
+                            skip_until = -1
+                    elif container >= 0 or name not in BARE:
+                        self._close(name, container)
+            elif tag in VOID:
+                if tag in HEAD:
+                    out.metas.append((tag, attributes(source)))
+                elif tag == "input" and source:
+                    out.controls.append((tag, source))
+                if skip_until < 0:
+                    self._void(tag, source)
+            elif tag:
+                if skip_until < 0 and (
+                    tag in skipped
+                    or (
+                        source
+                        and (
+                            (("hidden" in source or "none" in source) and self._is_hidden(tag, source))
+                            or (
+                                ("ookie" in source or "onsent" in source)
+                                and not self._lenient
+                                and tag not in {"body", "html", "main", "article"}
+                                and asks_for_consent(source)
+                            )
+                        )
+                    )
+                ):
+                    skip_until = len(stack)
+                    self.has_skipped = self.has_skipped or tag not in SKIPPED_ALWAYS
+                if skip_until >= 0:
+                    stack.append((tag, -1))
+                    if tag == "a":
+                        self._add_link(source, "")
+                elif tag in BARE:
+                    if tag == "span":
+                        if ("math" in source or "edit" in source) and self._inline(tag, source, position):
+                            skip_until = len(stack)
+                    elif tag in _LABELS and (self._inline(tag, source, position) or _copies(source, text)):
+                        skip_until = len(stack)
+                    stack.append((tag, -1))
+                else:
+                    container = self._open(tag, source, position)
+                    if container == SKIP:
+                        skip_until = len(stack)
+                    stack.append((tag, container))
+                if tag in _NOTED:
+                    if tag in CONTROLS:
+                        out.controls.append((tag, source))
+                    elif tag == "title":
+                        out.title = out.title or " ".join(plain(text[:_MAX_TITLE_CHARS]).split())
+                    else:
+                        out.html_attributes = attributes(source)
+            if text and skip_until < 0:
+                # White space before a block's first word is nothing; it stands behind most tags.
+                if not block_text and text.isspace():
+                    continue
+                shown = plain(text) if "&" in text else text
+                text_append(shown)
+                markdown_append(shown)
+        self._flush()
+        out.counts = Counter([tag for slash, tag, _, _ in page if tag and not slash])
+        return out
+
+    def _is_hidden(self, tag: str, source: str) -> bool:
+        if self._lenient or tag in {"body", "html"} or not _HIDDEN.search(source):
+            return False
+        return _UNFOLDS.search(part_names(source)) is None
+
+    def _open(self, tag: str, source: str, position: int) -> int:  # noqa: C901, PLR0911, PLR0912 - one branch a tag
         """Return the container to go back to at the element's end, -1 for inline elements, -2 if all of it is read."""
         if tag == "a":
-            self._links.open(source, position)
+            self._link = (source, len(self._text), len(self._markdown), position)
+            self._link_marks = _ANY
             return -1
         if tag in _OPENS:
-            self.markdown.append(_OPENS[tag])
+            self._markdown.append(_OPENS[tag])
             return -1
         if tag == "math":
             self._formula(read_math(self._page, position))
             return SKIP
         if source in NAMED_TEX and (formula := named_tex(self._page, position)):
-            return self._paragraph_of_tex(tag, source, formula)
-        if self.is_in_row:
+            self._paragraph_of_tex(tag, source, formula)
+            return SKIP
+        if self._is_in_row:
             return self._tables.open_in_row(tag, source, position)
-        if self.text or self.markdown:
-            self.flush()
+        if self._text or self._markdown:
+            self._flush()
         before = self._container
         self._push(tag, source)
         if tag not in FORMED:
@@ -374,7 +282,7 @@ class BlockWriter:
         elif tag == "blockquote":
             self._lines.open_quote()
         elif tag == "dl":
-            self._definitions.append(is_definition_list(self._page, position))
+            self._definitions.append(self._is_definition_list(position))
             if self._definitions[-1]:
                 self._open_unit()
         elif tag == "dd":
@@ -393,7 +301,7 @@ class BlockWriter:
         elif tag == "thead":
             self._tables.set_head(is_in_head=True)
         elif tag == "tr":
-            self.is_in_row = self._tables.open_row()
+            self._is_in_row = self._tables.open_row()
         return before
 
     def _open_unit(self) -> None:
@@ -401,9 +309,9 @@ class BlockWriter:
         self._open_units += 1
 
     def _push(self, tag: str, source: str) -> None:
-        if len(self.stack) > _MAX_DEPTH:
+        if len(self._stack) > _MAX_DEPTH:
             return
-        out = self.out
+        out = self._out
         out.parents.append(self._container)
         self._container = len(out.tags)
         out.attributes.append(source)
@@ -417,28 +325,28 @@ class BlockWriter:
             self._boxes.append(self._container)
             self._has_untitled_box = True
             self._lines.open_quote()
-        elif self._links.notes and " id=" in source and (found := _ID.search(source)) and found[1] in self._links.notes:
+        elif self._notes and " id=" in source and (found := _ID.search(source)) and found[1] in self._notes:
             self._boxes.append(self._container)
-            self._lines.open(f"[^{self._links.notes.pop(found[1])}]: ", "  ")
+            self._lines.open(f"[^{self._notes.pop(found[1])}]: ", "  ")
 
-    def close(self, tag: str, container: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
+    def _close(self, tag: str, container: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
         if tag == "a":
-            self._links.close(self._container)
+            self._close_link()
             return
         if container < 0:
             if tag in _CLOSES:
-                self.markdown.append(_CLOSES[tag])
-            elif self.is_in_row:
+                self._markdown.append(_CLOSES[tag])
+            elif self._is_in_row:
                 self._tables.close_in_row(tag)
             return
-        if tag == "tr" and self.is_in_row:
-            blocks = len(self.out.blocks)
+        if tag == "tr" and self._is_in_row:
+            blocks = len(self._out.blocks)
             self._tables.read_cells()
-            self.flush()
-            self._tables.close_row(blocks if len(self.out.blocks) > blocks else -1)
-        elif self.text or self.markdown:
-            self.flush()
-        self.is_in_row = False
+            self._flush()
+            self._tables.close_row(blocks if len(self._out.blocks) > blocks else -1)
+        elif self._text or self._markdown:
+            self._flush()
+        self._is_in_row = False
         if self._boxes and self._boxes[-1] == self._container:
             self._boxes.pop()
             self._has_untitled_box = False
@@ -455,39 +363,156 @@ class BlockWriter:
         elif tag == "table" and (table := self._tables.close()) is not None:
             self._open_units -= 1
             for block, markdown in write_table(table):
-                self.out.blocks[block].markdown = self._lines.mark(markdown)
+                self._out.blocks[block].markdown = self._lines.mark(markdown)
+
+    def _paragraph_of_tex(self, tag: str, source: str, formula: str) -> None:
+        if self._is_in_row:
+            self._formula(formula)
+            return
+        before = self._container
+        self._flush()
+        self._push(tag, source)
+        self._formula(formula)
+        self._flush()
+        self._container = before
+
+    def _is_definition_list(self, position: int) -> bool:
+        """Tell whether the list that begins at a token holds terms and texts only; tokens are looked at once for each
+        list, as another list ends the look.
+        """
+        for index in range(position + 1, len(self._page)):
+            slash, tag, _, _ = self._page[index]
+            if tag in _NOT_IN_DEFINITIONS:
+                return bool(slash)
+        return False
+
+    def _close_link(self) -> None:
+        """End a link, and mark it in the Markdown if it leads elsewhere."""
+        if self._link is None:
+            return
+        source, text_start, markdown_start, _ = self._link
+        self._link = None
+        text, words = folded("".join(self._text[text_start:]))
+        href = _address_of(source)
+        role = self._role(source, text, href)
+        if role == PERMALINK:
+            del self._text[text_start:]
+            text, words = "", 0
+        if role in {PERMALINK, BACK}:
+            del self._markdown[markdown_start:]
+        elif role == NOTE:
+            label = _LABEL.fullmatch(text)
+            self._notes[href[1:]] = label[1] if label else text
+            self._markdown[markdown_start:] = [f"[^{self._notes[href[1:]]}]"]
+        self._link_words += words
+        whole, self._link_before = f"{self._link_before} {text}".strip() if self._link_before else text, ""
+        if href:
+            if "nofollow" not in source.lower() or not _NOFOLLOW.search(source):
+                self._out.links.append((href, whole, self._container))
+            if text and role == OTHER and self._link_marks != _NONE:
+                self._mark_link(markdown_start, href)
+
+    def _role(self, source: str, text: str, href: str) -> int:
+        """Tell what a link is, by its attributes, its text, and those of the heading around it."""
+        heading = self._out.attributes[self._container] if self._is_in_heading() else None
+        if not href.startswith("#"):
+            return PERMALINK if heading is not None and "edit" in source and _EDIT.search(source) else OTHER
+        if heading is None and (text in _BACK_SIGNS or (_BACK.search(source) and _LABEL.fullmatch(text))):
+            return BACK
+        if text in _SIGNS:
+            return PERMALINK if heading is not None or not text or _PERMALINK.search(source) else OTHER
+        if heading is None:
+            return NOTE if _NOTE.search(source) and _LABEL.fullmatch(text) else OTHER
+        if _PERMALINK.search(source) and _PERMALINK_TEXT.match(text):
+            return PERMALINK
+        own = (f' id="{href[1:]}"', f' name="{href[1:]}"')
+        is_own = _PERMALINK.search(part_names(source)) or _BACK.search(source) or own[0] in heading
+        return OWN if is_own or own[0] in source or own[1] in source else OTHER
+
+    def _is_in_heading(self) -> bool:
+        return H1 <= self._out.tags[self._container] <= H6
+
+    def _end_block_of_link(self, link: tuple[str, int, int, int]) -> None:
+        """Count the text of a link around blocks: what follows is link text too, of the next block. In the Markdown its
+        first heading is the link, or its first text.
+        """
+        source, start, markdown_start, position = link
+        for slash, tag, _, _ in self._page[position + 1 : position + _LOOKED_AHEAD] if position >= 0 else ():
+            if tag in _HEADINGS and not slash:
+                self._link_marks = _HEADING
+            if tag in _HEADINGS or tag == "a":
+                break
+        inside, words = folded("".join(self._text[start:]))
+        if inside:
+            self._link_words += words
+            self._link_before = f"{self._link_before} {inside}".strip()[:_MAX_LINK_TEXT_CHARS]
+            if self._link_marks == _ANY or (self._link_marks == _HEADING and self._is_in_heading()):
+                self._link_marks = _NONE
+                if href := _address_of(source):
+                    self._mark_link(markdown_start, href)
+        self._link = (source, 0, 0, -1)
+
+    def _mark_link(self, start: int, href: str) -> None:
+        if start < len(self._markdown):
+            self._markdown.insert(start, LINK)
+            self._markdown.append(f"{TARGET}{href}{LINK_END}")
+
+    def _add_link(self, source: str, text: str) -> None:
+        """Note a link that is not marked: nobody sees it, or it stands in code."""
+        found = attributes(source)
+        if "href" in found and "nofollow" not in found.get("rel", ""):
+            self._out.links.append((found["href"], text, self._container))
+
+    def _image_markdown(self, source: str) -> str:
+        """Return the Markdown of an image within a text; "" for one that stands alone, which waits, or says nothing."""
+        around = [self._container]
+        for _ in range(_AROUND - 1):
+            around.append(self._out.parents[around[-1]])
+        if _ORNAMENT.search(source) or _PARTS.isdisjoint(self._out.tags[one] for one in around):
+            return ""
+        found = attributes(source)
+        alt = " ".join(_UNSAID.sub(" ", found.get("alt", "")).split())[:_MAX_ALT_CHARS]
+        if len(alt) < _MIN_ALT_CHARS or not _ADDRESS.fullmatch(found.get("src", "")):
+            return ""
+        image = f"![{alt}]({found['src']})"
+        beside = "".join(self._text)
+        if beside and not beside.isspace():
+            return "" if alt.lower() in beside.lower() else f" {image} "
+        self._image = "" if self._lines.is_open else image
+        return ""
+
+    def _place_image(self) -> None:
+        """Put the image that waits above the block behind it if that is a paragraph, else below the one before it."""
+        image, self._image = self._image, ""
+        blocks = self._out.blocks
+        alt = image[2 : image.index("](")].lower()
+        if any(alt in block.text.lower() for block in blocks[-2:]):
+            return
+        if not self._lines.is_open and _is_paragraph(blocks[-1]):
+            blocks[-1].markdown = f"{image}\n\n{blocks[-1].markdown}"
+        elif len(blocks) > 1 and _is_paragraph(blocks[-2]):
+            blocks[-2].markdown += f"\n\n{image}"
 
     def _code(self, code: CodeBlock) -> None:
-        blocks = self.out.blocks
+        blocks = self._out.blocks
         folded = " ".join(code.text.split())
         if not folded:
             return
         if blocks and code.language and blocks[-1].words <= 2 and plain_name(blocks[-1].text) == code.language:
             blocks[-1].markdown = ""  # the language's name above the code
         for source, text in code.links:
-            self._links.add(source, text, self._container)
+            self._add_link(source, text)
         words = folded.count(" ") + 1
         linked = sum(len(text.split()) for _, text in code.links)
         self._add(folded, self._lines.mark(code.markdown()), words, min(linked, words), 0)
 
     def _formula(self, formula: str) -> None:
-        if formula and formula not in self.markdown[-4:]:
-            self.text.append(formula.strip("$"))
-            line = [BREAK, BREAK] if formula.startswith("$$") and not self.is_in_row else []
-            self.markdown += [*line, formula, *line]
+        if formula and formula not in self._markdown[-4:]:
+            self._text.append(formula.strip("$"))
+            line = [BREAK, BREAK] if formula.startswith("$$") and not self._is_in_row else []
+            self._markdown += [*line, formula, *line]
 
-    def _paragraph_of_tex(self, tag: str, source: str, formula: str) -> int:
-        before = self._container
-        if not self.is_in_row:
-            self.flush()
-            self._push(tag, source)
-        self._formula(formula)
-        if not self.is_in_row:
-            self.flush()
-        self._container = before
-        return SKIP
-
-    def inline(self, tag: str, source: str, position: int) -> bool:
+    def _inline(self, tag: str, source: str, position: int) -> bool:
         """Begin an inline element without a mark of its own; tell whether all of it is read."""
         if tag == "span":
             if source in NAMED_TEX and (formula := named_tex(self._page, position)):
@@ -495,71 +520,65 @@ class BlockWriter:
                 return True
             return "editsection" in source  # the controls of a heading of MediaWiki
         slash, before, _, text = self._page[position - 1]
-        if slash and before == tag and self.text and not text.strip():
+        if slash and before == tag and self._text and not text.strip():
             # labels of tabs
-            self.text.append(" ")
-            self.markdown.append(" " if self.is_in_row else " | ")
+            self._text.append(" ")
+            self._markdown.append(" " if self._is_in_row else " | ")
         return False
 
-    def hidden_link(self, source: str) -> None:
-        """Note a link that nobody sees."""
-        self._links.add(source, "", self._container)
-
-    def void(self, tag: str, source: str) -> None:  # noqa: C901 - one branch a tag
+    def _void(self, tag: str, source: str) -> None:  # noqa: C901 - one branch a tag
         """Read an element without content."""
         if tag == "br":
-            self.text.append("\n")
-            self.markdown.append(BREAK)
+            self._text.append("\n")
+            self._markdown.append(BREAK)
         elif tag == "hr":
-            if not self.is_in_row:
-                self.flush()
+            if not self._is_in_row:
+                self._flush()
         elif tag == "area":
-            self.hidden_link(source)
+            self._add_link(source, "")
         elif tag == "input":
-            if self.is_in_row or not self.text:
-                self._task(source)
-            self.text.append(" ")
+            is_task = " disabled" in source or "task-list" in source
+            if (self._is_in_row or not self._text) and is_task and _TASK.search(source):
+                self._markdown.append("[x] " if " checked" in source else "[ ] ")
+            self._text.append(" ")
         elif tag == "img" and "alt=" in source:
             if ("tex" in source or "math" in source) and (formula := formula_of_image(source)):
                 self._formula(formula)
-            elif self.is_in_row:
+            elif self._is_in_row:
                 self._tables.show_image(source)
-            elif not self._links.is_open:
-                self.markdown.append(self._images.read(source, self.text, self._container, self._lines))
+            elif self._link is None:
+                self._markdown.append(self._image_markdown(source))
 
-    def _task(self, source: str) -> None:
-        if _TASK.search(source) and (" disabled" in source or "task-list" in source):
-            self.markdown.append("[x] " if " checked" in source else "[ ] ")
-
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """End the block that is being read."""
-        if not self.text:
-            self.markdown.clear()
+        if not self._text:
+            self._markdown.clear()
             return
-        links = self._links
-        shown = "".join(self.text)
+        shown = "".join(self._text)
         text, words = folded(shown)
-        if links.is_open:
-            links.end_block(self._container)
-        self.text.clear()
+        if self._link is not None:
+            self._end_block_of_link(self._link)
+        self._text.clear()
         if words:
-            source = "".join(self.markdown)
+            source = "".join(self._markdown)
             is_plain = source == shown and "\\" not in text
-            markdown = "" if self.is_in_row else self._render(source, text if is_plain else None)
-            self._add(text, markdown, words, min(links.words, words), 0 if is_plain else source.count(_STRONG_CLOSE))
-        self.markdown.clear()
-        links.words = 0
+            markdown = "" if self._is_in_row else self._render(source, text if is_plain else None)
+            self._add(
+                text, markdown, words, min(self._link_words, words), 0 if is_plain else source.count(_STRONG_CLOSE)
+            )
+        self._markdown.clear()
+        self._link_words = 0
 
     def _add(self, text: str, markdown: str, words: int, linked: int, strong: int) -> None:
         unit = self._units if self._open_units else 0
-        tag = self.out.tags[self._container]
-        self.out.blocks.append(RawBlock(text, markdown, self._container, tag, words, linked, strong, unit))
-        if self._images.waiting:
-            self._images.place(self._lines)
+        tag = self._out.tags[self._container]
+        self._out.blocks.append(RawBlock(text, markdown, self._container, tag, words, linked, strong, unit))
+        if self._image:
+            self._place_image()
 
     def _render(self, source: str, plain_text: str | None) -> str:
         """Return the Markdown of a block; `plain_text` is its text where that is all of it."""
-        tag = self.out.tags[self._container]
+        tag = self._out.tags[self._container]
         is_heading = H1 <= tag <= H6
         markdown = folded_markdown(source, is_heading) if plain_text is None else plain_text
         if is_heading:
@@ -567,7 +586,7 @@ class BlockWriter:
         if self._boxes:
             if _BRACKETS.fullmatch(markdown):
                 return ""  # the sign of a note, whose link back is gone
-            if self._has_untitled_box and _TITLE.search(self.out.signatures[self._container]):
+            if self._has_untitled_box and _TITLE.search(self._out.signatures[self._container]):
                 markdown = f"**{markdown}**" if "*" not in markdown else markdown
             self._has_untitled_box = False
         if markdown.startswith("#"):
@@ -575,102 +594,21 @@ class BlockWriter:
         return self._lines.mark(markdown) if self._lines.is_open else markdown
 
 
-# Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
-_UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
-_HIDDEN: Final = re.compile(
-    r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
-)
-_COPY_NAMES: Final = re.compile(r'(?i) (?:class|title|aria-label|data-[\w-]+)="[^"]*(?:copy|clipboard)')
-_COPY_WORDS: Final = frozenset(("copy", "copy code", "copied", "copied!", "copy to clipboard"))
-_LABELS: Final = frozenset(("button", "label"))
-_NOTED: Final = CONTROLS | {"title", "html"}
-_MAX_TITLE_CHARS: Final = 2000
+def _address_of(source: str) -> str:
+    """Return the address of a link, "" if it has none."""
+    target = _HREF.search(source)
+    return plain(target[1]).strip() if target else ""
 
 
-class Segmenter:
-    """Reads tokens once, in time linear in their number."""
-
-    def __init__(self, *, lenient: bool = False) -> None:
-        self._skipped = SKIPPED_ALWAYS if lenient else SKIPPED
-        self._lenient = lenient
-        self.has_skipped = False  # something that would be read if it were lenient
-
-    # A flat loop: one call per token would cost more than all the work in it.
-    def read(self, page: list[Token]) -> Segments:  # noqa: C901, PLR0912, PLR0915 - speed, see above
-        writer = BlockWriter(page)
-        out, stack, skipped = writer.out, writer.stack, self._skipped
-        block_text, text_append, markdown_append = writer.text, writer.text.append, writer.markdown.append
-        skip_until = -1
-        for position, (slash, tag, source, text) in enumerate(page):
-            if slash:
-                if stack:
-                    name, container = stack.pop()
-                    if skip_until >= 0:
-                        if len(stack) <= skip_until:
-                            skip_until = -1
-                    elif container >= 0 or name not in BARE:
-                        writer.close(name, container)
-            elif tag in VOID:
-                if tag in HEAD:
-                    out.metas.append((tag, attributes(source)))
-                elif tag == "input" and source:
-                    out.controls.append((tag, source))
-                if skip_until < 0:
-                    writer.void(tag, source)
-            elif tag:
-                if skip_until < 0 and (
-                    tag in skipped
-                    or (
-                        source
-                        and (
-                            (("hidden" in source or "none" in source) and self._is_hidden(tag, source))
-                            or (("ookie" in source or "onsent" in source) and self._lies_over_page(tag, source))
-                        )
-                    )
-                ):
-                    skip_until = len(stack)
-                    self.has_skipped = self.has_skipped or tag not in SKIPPED_ALWAYS
-                if skip_until >= 0:
-                    stack.append((tag, -1))
-                    if tag == "a":
-                        writer.hidden_link(source)
-                elif tag in BARE:
-                    if tag == "span":
-                        if ("math" in source or "edit" in source) and writer.inline(tag, source, position):
-                            skip_until = len(stack)
-                    elif tag in _LABELS and (writer.inline(tag, source, position) or _copies(source, text)):
-                        skip_until = len(stack)
-                    stack.append((tag, -1))
-                else:
-                    container = writer.open(tag, source, position)
-                    if container == SKIP:
-                        skip_until = len(stack)
-                    stack.append((tag, container))
-                if tag in _NOTED:
-                    if tag in CONTROLS:
-                        out.controls.append((tag, source))
-                    elif tag == "title":
-                        out.title = out.title or " ".join(plain(text[:_MAX_TITLE_CHARS]).split())
-                    else:
-                        out.html_attributes = attributes(source)
-            if text and skip_until < 0:
-                # White space before a block's first word is nothing; it stands behind most tags.
-                if not block_text and text.isspace():
-                    continue
-                shown = plain(text) if "&" in text else text
-                text_append(shown)
-                markdown_append(shown)
-        writer.flush()
-        out.counts = Counter([tag for slash, tag, _, _ in page if tag and not slash])
-        return out
-
-    def _is_hidden(self, tag: str, source: str) -> bool:
-        if self._lenient or tag in {"body", "html"} or not _HIDDEN.search(source):
-            return False
-        return _UNFOLDS.search(part_names(source)) is None
-
-    def _lies_over_page(self, tag: str, source: str) -> bool:
-        return not self._lenient and tag not in {"body", "html", "main", "article"} and asks_for_consent(source)
+def _is_paragraph(block: RawBlock) -> bool:
+    markdown = block.markdown
+    return (
+        not block.unit
+        and not H1 <= block.tag <= H6
+        and markdown[:1].isalnum()
+        and block.tag != TAG_IDS["li"]
+        and not is_code(markdown)
+    )
 
 
 def _copies(source: str, text: str) -> bool:
@@ -686,11 +624,11 @@ FEW_WORDS: Final = 100
 
 def segment(page: list[Token]) -> Segments:
     """Cut a page up; where next to no text is visible, `noscript`, `template` and hidden parts are read too."""
-    segmenter = Segmenter()
-    found = segmenter.read(page)
+    segmenter = Segmenter(page)
+    found = segmenter.read()
     words = sum([block.words for block in found.blocks])
     if words >= FEW_WORDS or not segmenter.has_skipped:
         return found
-    lenient = Segmenter(lenient=True).read(page)
+    lenient = Segmenter(page, lenient=True).read()
     lenient.has_hidden = True
     return lenient if sum(block.words for block in lenient.blocks) > 2 * words + 20 else found
