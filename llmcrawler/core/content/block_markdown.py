@@ -5,8 +5,9 @@ cell or a line begins or ends: only at the block's end is it known which of them
 from __future__ import annotations
 
 import re
-from typing import Final, TypeVar
+from typing import Final
 
+from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.formulas import dollars
 
 OPEN, CLOSE = "\x00", "\x01"  # each stands before the signs that it opens or closes: **, *, ~~, ^ or `
@@ -28,7 +29,7 @@ def inline_markdown(source: str) -> str:
     if OPEN in source or CLOSE in source:
         return _nested(_PIECES.split(source))
     if LINK in source:
-        source = _LINK.sub(_link, source)
+        source = _LINK.sub(lambda match: _linked(match[1], match[2]), source)
     if LINK in source or TARGET in source:
         source = _LEFT_OVER.sub("", source)
     return source
@@ -99,10 +100,6 @@ def code_span(text: str) -> str:
     return f"{ticks} {text} {ticks}"
 
 
-def _link(match: re.Match[str]) -> str:
-    return _linked(match[1], match[2])
-
-
 def _linked(text: str, href: str) -> str:
     stripped = " ".join(text.replace(BREAK, " ").split())
     if not stripped:
@@ -112,48 +109,20 @@ def _linked(text: str, href: str) -> str:
     return f"{lead}[{stripped}]({target}){tail}"
 
 
-T = TypeVar("T")
-
-KEPT_CHARS: Final = 200  # of a text that is remembered, as menus and labels have: longer ones are of one page
-_MOST: Final = 8192
+_CACHED_CHARS: Final = 200  # as menus and labels have
 _EMPTY_LINES: Final = re.compile(r"(?:  \n){2,}")
 
 
-_folded: Final[dict[str, tuple[str, int]]] = {}
-_of_headings: Final[dict[str, str]] = {}
-_of_others: Final[dict[str, str]] = {}
-
-
+@cached_if_short(_CACHED_CHARS, size=8192)
 def folded(text: str) -> tuple[str, int]:
     """Return the words of a text with a space between, and how many they are."""
-    found = _folded.get(text)
-    if found is None:
-        words = text.split()
-        found = " ".join(words), len(words)
-        if len(text) <= KEPT_CHARS:
-            keep(_folded, text, found)
-    return found
+    words = text.split()
+    return " ".join(words), len(words)
 
 
-def folded_markdown(source: str, is_heading: bool) -> str:
+@cached_if_short(_CACHED_CHARS)
+def folded_markdown(is_heading: bool, source: str) -> str:
     """Return the Markdown of a block with the control characters above; that of a heading has one line."""
-    known = _of_headings if is_heading else _of_others
-    found = known.get(source)
-    if found is None:
-        found = _folded_markdown(source, is_heading)
-        if len(source) <= KEPT_CHARS:
-            keep(known, source, found)
-    return found
-
-
-def keep(known: dict[str, T], text: str, found: T) -> None:
-    """Remember what came of a text; of too many all are forgotten, which costs less than to know the oldest."""
-    if len(known) >= _MOST:
-        known.clear()
-    known[text] = found
-
-
-def _folded_markdown(source: str, is_heading: bool) -> str:
     markdown = inline_markdown(source)
     if "\\" in markdown and "`" not in markdown:
         markdown = dollars(markdown)
@@ -191,8 +160,7 @@ class LineMarks:
 
     def open_list(self, first: int) -> None:
         """Begin a list; `first` is the number of its first item, 0 if it has none."""
-        is_bare = bool(self._numbers) and self._numbers[-1] != -1  # in a list, but in none of its items
-        indent = "  " if is_bare else ""
+        indent = "  " if self._numbers and self._numbers[-1] != -1 else ""  # in a list, but in none of its items
         self._open(indent, indent, first)
 
     def open_item(self) -> None:

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from operator import itemgetter
 
+from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.markup import VOID, Token, attributes, plain
 
 # Breadth first, so that a huge page still shows its whole frame before the cut.
@@ -18,14 +19,12 @@ MAX_FEATURES = 2_000
 _MAX_TOKEN_CHARS = 32
 _MAX_TOKENS = 12
 _MAX_CLASSES_CHARS = 4_000
-_KEPT_CHARS = 300  # so that the caches cannot grow to the size of many pages
 _MAX_TAG_CHARS = 100
 
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
 _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
-_HINTING_TAGS = _FIELD_TAGS | {"form"}
+_NAMING_TAGS = _FIELD_TAGS | {"form"}
 _ADDRESSED = frozenset({"a", "img"})
-_CLASS_FIRST = ' class="'
 _CLASS = re.compile(r' class="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
 # Classes that say where the visitor is or what he opened, not which template made the page.
@@ -68,9 +67,7 @@ def fingerprint(page: list[Token]) -> frozenset[str]:
     return frozenset(features)
 
 
-def _elements(
-    page: list[Token],
-) -> list[tuple[int, str, tuple[str, ...]]]:
+def _elements(page: list[Token]) -> list[tuple[int, str, tuple[str, ...]]]:
     """Return (depth, pair, further features) of each element that counts, in document order."""
     found: list[tuple[int, str, tuple[str, ...]]] = []
     labels = [""]
@@ -91,47 +88,38 @@ def _elements(
             found.append((0, "", tuple("html." + token for token in _tokens(_classes(source)))))
             labels.append("")
         else:
-            # Of a link the classes repeat, the address does not.
-            shape = _class_of(source) if tag in _ADDRESSED and "item" not in source else source
-            look = _kept_pair if len(shape) <= _KEPT_CHARS else _pair
-            pair, label, more = look(labels[-1], tag[:_MAX_TAG_CHARS], shape)
+            pair, label, more = _pair(labels[-1], tag[:_MAX_TAG_CHARS], _repeated(tag, source))
             found.append((len(labels), pair, more))
             if tag not in VOID:
                 labels.append(label)
     return found
 
 
+def _repeated(tag: str, source: str) -> str:
+    """Return the attributes that repeat: of a link the classes do, the address does not."""
+    if tag not in _ADDRESSED or "item" in source:
+        return source
+    match = _CLASS.search(source)
+    return match[0] if match else ""
+
+
+@cached_if_short(300)
 def _pair(parent: str, tag: str, source: str) -> tuple[str, str, tuple[str, ...]]:
     """Return the element's pair, its label, and the features that it adds besides its pair."""
     label, more = _label(tag, _classes(source)) if "class=" in source else (tag, ())
     if tag == "body":
         label, more = "body", (*more, *["body." + token for token in _tokens(_classes(source))])
-    if tag in _HINTING_TAGS or "itemtype=" in source or "itemprop=" in source:
-        more = (*more, *_hints(tag, source))
+    if tag in _NAMING_TAGS or "itemtype=" in source or "itemprop=" in source:
+        more = (*more, *_names_in(tag, source))
     return f"{parent}>{label}", label, more
 
 
-_kept_pair = lru_cache(maxsize=16384)(_pair)
-
-
-def _class_of(source: str) -> str:
-    """Return the class attribute alone."""
-    if source.startswith(_CLASS_FIRST):
-        return source[: source.index('"', len(_CLASS_FIRST)) + 1]
-    match = _CLASS.search(source)
-    return match[0] if match else ""
-
-
 def _classes(source: str) -> str:
-    if source.startswith(_CLASS_FIRST):
-        found = source[len(_CLASS_FIRST) : source.index('"', len(_CLASS_FIRST))]
-    else:
-        match = _CLASS.search(source)
-        found = match[1] if match else ""
-    return plain(found[:_MAX_CLASSES_CHARS])
+    match = _CLASS.search(source)
+    return plain(match[1][:_MAX_CLASSES_CHARS]) if match else ""
 
 
-def _hints(tag: str, source: str) -> list[str]:
+def _names_in(tag: str, source: str) -> list[str]:
     found, hints = attributes(source), []
     if tag == "form":
         hints.append("form:" + (found.get("method") or "get").lower()[:8])

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.core.content.hints import HINTS
 from llmcrawler.core.content.markup import TAG_IDS, TAGS
+from llmcrawler.core.content.part_names import PART_NAMES
 from llmcrawler.core.content.segmenter import Segments
 
 Matrix = NDArray[np.float32]
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 # A bit for each of these tags says whether it stands anywhere above the block.
 ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
-# Per number of a tag, its bit, which stands above those of HINTS; above all of them the depth is counted.
-_ABOVE_BITS: Final = [1 << len(HINTS) + ABOVE.index(tag) if tag in ABOVE else 0 for tag in TAGS]
-_BITS: Final = len(HINTS) + len(ABOVE)
+# Per number of a tag, its bit, which stands above those of PART_NAMES; above all of them the depth is counted.
+_ABOVE_BITS: Final = [1 << len(PART_NAMES) + ABOVE.index(tag) if tag in ABOVE else 0 for tag in TAGS]
+_BITS: Final = len(PART_NAMES) + len(ABOVE)
 _ONE_DEEPER: Final = 1 << _BITS
 
 
@@ -39,9 +39,9 @@ class Layout:
     parents: NDArray[np.int64]
     containers: NDArray[np.int64]  # per block, the container that it stands in
     depth: NDArray[np.float32]
-    hints: list[int]  # the bits of HINTS of a container and of all above it
-    own_hints: NDArray[np.int64]  # the bits of HINTS of a container alone
-    block_hints: Matrix  # per block, a column for each of HINTS that its container or one above it matches
+    parts: list[int]  # the bits of PART_NAMES of a container and of all above it
+    own_parts: NDArray[np.int64]  # the bits of PART_NAMES of a container alone
+    block_parts: Matrix  # per block, a column for each of PART_NAMES that its container or one above it matches
     block_above: Matrix  # per block, a column for each tag of ABOVE
     is_empty: bool  # there are no blocks
     groups: NDArray[np.int64]  # the number of its group: siblings that look the same (tag and class)
@@ -69,7 +69,7 @@ def layout_of(page: Segments) -> Layout:
     return (_kept_layout if is_kept else _layout)(
         tuple(page.parents),
         tuple(page.tags),
-        tuple(page.hints),
+        tuple(page.part_bits),
         tuple(page.signatures),
         tuple([block.container for block in page.blocks]),
     )
@@ -78,13 +78,13 @@ def layout_of(page: Segments) -> Layout:
 def _layout(
     parents: tuple[int, ...],
     tags: tuple[int, ...],
-    hints: tuple[int, ...],
+    part_bits: tuple[int, ...],
     signatures: tuple[str, ...],
     containers: tuple[int, ...],
 ) -> Layout:
     size = len(parents)
     known = [0]
-    own = map(or_, hints, map(_ABOVE_BITS.__getitem__, tags))
+    own = map(or_, part_bits, map(_ABOVE_BITS.__getitem__, tags))
     next(own)
     for parent, bits in zip(islice(parents, 1, None), own, strict=True):
         known.append((known[parent] | bits) + _ONE_DEEPER)
@@ -101,10 +101,10 @@ def _layout(
         parents=np.array(parents, np.int64),
         containers=of_blocks,
         depth=(of_all >> _BITS).astype(np.float32),
-        hints=(of_all & ((1 << len(HINTS)) - 1)).tolist(),
-        own_hints=np.array(hints, np.int64),
-        block_hints=bits_of_blocks[: len(HINTS)].T,
-        block_above=bits_of_blocks[len(HINTS) :].T,
+        parts=(of_all & ((1 << len(PART_NAMES)) - 1)).tolist(),
+        own_parts=np.array(part_bits, np.int64),
+        block_parts=bits_of_blocks[: len(PART_NAMES)].T,
+        block_above=bits_of_blocks[len(PART_NAMES) :].T,
         is_empty=not containers,
         groups=groups,
         group_sizes=np.bincount(groups),

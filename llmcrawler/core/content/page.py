@@ -7,16 +7,16 @@ from __future__ import annotations
 import html as html_text
 import re
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from llmcrawler.core.content.block_markdown import KEPT_CHARS, is_code
+from llmcrawler.core.content.block_markdown import is_code
+from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.embedded_text import article_body, embedded_text
 from llmcrawler.core.content.fingerprint import fingerprint
-from llmcrawler.core.content.hints import HINTS
 from llmcrawler.core.content.layout import block_regions, layout_of
 from llmcrawler.core.content.markup import TAG_IDS, json_ld_scripts, parse, tokens
 from llmcrawler.core.content.metadata import (
@@ -31,6 +31,7 @@ from llmcrawler.core.content.metadata import (
 )
 from llmcrawler.core.content.page_kind_numbers import KindEvidence
 from llmcrawler.core.content.page_kinds import KindsOnDemand, kind_probabilities
+from llmcrawler.core.content.part_names import PART_BITS
 from llmcrawler.core.content.scoring import score_blocks
 from llmcrawler.core.content.segmenter import FEW_WORDS, Segments, segment
 from llmcrawler.core.content.structured_data import json_ld, microdata, open_graph_product
@@ -44,7 +45,6 @@ _PRICE: Final = re.compile(
 _CURRENCY: Final = re.compile("[$€£¥₹₽]|USD|EUR|GBP|CHF|zł|kr|Kč")
 _MAX_PRICE_CHARS: Final = 2000
 _CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)')
-_COMMENT_BIT: Final = 1 << next(index for index, hint in enumerate(HINTS) if hint.startswith("comment"))
 _COUNTED: Final = (
     ("form_count", ("form",)), ("article_tags", ("article",)), ("code_blocks", ("pre",)),
     ("heading_count", ("h1", "h2", "h3", "h4", "h5", "h6")), ("list_items", ("li",)), ("images", ("img",)),
@@ -54,22 +54,15 @@ _COUNTED: Final = (
 
 def price_counts(page: Segments) -> list[int]:
     """Return for each block how many prices stand near its beginning."""
-    texts = [block.text for block in page.blocks]
-    return [_cached_prices(text) if len(text) <= KEPT_CHARS else _prices(text) for text in texts]
+    return [_prices(block.text) for block in page.blocks]
 
 
+@cached_if_short(200, size=8192)
 def _prices(text: str) -> int:
     text = text[:_MAX_PRICE_CHARS]
     if _CURRENCY.search(text) is None:
         return 0
     return sum([bool(before or behind) for before, behind in _PRICE.findall(text)])
-
-
-_cached_prices: Final = lru_cache(maxsize=8192)(_prices)
-
-
-def _names_cart(source: str) -> bool:
-    return ("cart" in source or "basket" in source) and _CART.search(source) is not None
 
 
 def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, float]:
@@ -82,7 +75,6 @@ def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, fl
     """
     words = sum([block.words for block in page.blocks])
     linked = sum([block.link_words for block in page.blocks])
-    hints = page.hints
     inputs = [source for tag, source in page.controls if tag == "input"]
     cues = {
         "link_count": float(link_count),
@@ -91,8 +83,10 @@ def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, fl
         "password_inputs": float(sum('type="password"' in source for source in inputs)),
         "search_inputs": float(sum('type="search"' in source or 'name="q"' in source for source in inputs)),
         "price_count": float(price_count),
-        "add_to_cart": float(sum(map(_names_cart, [source.lower() for _, source in page.controls]))),
-        "comment_blocks": float(sum([hints[block.container] & _COMMENT_BIT != 0 for block in page.blocks])),
+        "add_to_cart": float(sum(_CART.search(source.lower()) is not None for _, source in page.controls)),
+        "comment_blocks": float(
+            sum([page.part_bits[block.container] & PART_BITS["comment"] != 0 for block in page.blocks])
+        ),
     }
     for name, tags in _COUNTED:
         cues[name] = float(sum(page.counts.get(tag, 0) for tag in tags))
@@ -103,7 +97,6 @@ _LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 _MAX_TITLE_CHARS: Final = 500
 # Longer than any book. To write one line of the feed with a multiple of that would hold up all other pages.
 _MAX_TEXT_CHARS: Final = 2_000_000
-_KEPT_CHARS: Final = 500
 _MUCH_MORE: Final = 2  # times the words of the whole page has a body that it shows only to machines
 
 
@@ -112,18 +105,11 @@ def block_key(tag: str, text: str) -> int:
     return _key(TAG_IDS.get(tag, 0), text)
 
 
+@cached_if_short(500)
 def _key(tag: int, text: str) -> int:
-    # Keys of short texts are cached, as the pages of one site repeat their blocks.
-    return _cached_hash(tag, text) if len(text) <= _KEPT_CHARS else _hash(tag, text)
-
-
-def _hash(tag: int, text: str) -> int:
     # A heading and the menu's link to it share their words, not their key.
     source = f"{tag} {text}".lower().encode("utf-8", "replace")
     return int.from_bytes(blake2b(source, digest_size=8).digest(), "big")
-
-
-_cached_hash: Final = lru_cache(maxsize=16384)(_hash)
 
 
 def _text_blocks(evidence: KindEvidence, resolve: Resolver) -> tuple[TextBlock, ...]:

@@ -20,9 +20,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.core.content.hints import HINTS
+from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.layout import ABOVE, Layout, bit_rows
 from llmcrawler.core.content.markup import H1, H6, TAG_IDS, TAGS
+from llmcrawler.core.content.part_names import PART_BITS, PART_NAMES
 from llmcrawler.core.content.segmenter import RawBlock, Segments
 from llmcrawler.items import Link
 
@@ -405,25 +406,19 @@ def heading_numbers(blocks: BlockNumbers, title: str) -> dict[str, float]:
     }
 
 
-# A name for each of HINTS.
-_HINT_NAMES: Final = tuple(
-    "nav foot header comment side share related cookie ad meta content post product card review filter hero faq".split()
-)
-
-
 def container_numbers(page: Segments, layout: Layout, blocks: BlockNumbers) -> dict[str, float]:
-    """Return the share of blocks, words and prose under each hint and each tag of ABOVE."""
+    """Return the share of blocks, words and prose under the names of each part and each tag of ABOVE."""
     count, total = len(blocks.words), blocks.total_words
     prose = blocks.words * blocks.prose
     shares = np.stack([np.full(count, 1 / count), blocks.words / total, prose / max(1.0, float(prose.sum()))])
     found: dict[str, float] = {}
-    for prefix, names, columns in (("hint", _HINT_NAMES, layout.block_hints), ("within", ABOVE, layout.block_above)):
+    for prefix, names, columns in (("hint", PART_NAMES, layout.block_parts), ("within", ABOVE, layout.block_above)):
         for part, row in zip(("blocks", "words", "prose"), (shares @ columns).tolist(), strict=True):
             for name, share in zip(names, row, strict=True):
                 found[f"{prefix} {name} {part}"] = share
-    values, times = np.unique(layout.own_hints, return_counts=True)
-    own = times @ bit_rows(values, len(HINTS)).T
-    for name, number in zip(_HINT_NAMES, own.tolist(), strict=True):
+    values, times = np.unique(layout.own_parts, return_counts=True)
+    own = times @ bit_rows(values, len(PART_NAMES)).T
+    for name, number in zip(PART_NAMES, own.tolist(), strict=True):
         found[f"hint {name} elements"] = log1p(number)
     found["depth mean"] = float(layout.depth[layout.containers].mean())
     found["depth greatest"] = float(layout.depth.max())
@@ -487,8 +482,8 @@ def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[
 
 
 _LEAST_SIBLINGS: Final = 3
-# Bits of `hints.HINTS` for navigation, footer and cookie banner: what repeats there is no list of the page.
-_FRAME: Final = 1 << 0 | 1 << 1 | 1 << 7
+# What repeats there is no list of the page.
+_FRAME: Final = PART_BITS["nav"] | PART_BITS["foot"] | PART_BITS["cookie"]
 _NUMBERS: Final = ("count", "words", "variation", "linked", "prose", "headings", "prices", "blocks")
 
 
@@ -506,7 +501,7 @@ class Repeat:
     blocks: float
     total_words: float
     tag: int
-    hints: int
+    parts: int
 
     @property
     def is_card(self) -> bool:
@@ -542,7 +537,7 @@ def find_repeats(page: Segments, layout: Layout, blocks: BlockNumbers) -> list[R
         found.append(
             Repeat(
                 count, mean, deviation / max(1.0, mean), linked / words, prose / words, headings / count,
-                priced / count, of_blocks / count, words, page.tags[index], layout.hints[index],
+                priced / count, of_blocks / count, words, page.tags[index], layout.parts[index],
             )
         )  # fmt: skip
     return found
@@ -570,7 +565,7 @@ def repeat_numbers(repeats: list[Repeat], blocks: BlockNumbers) -> dict[str, flo
         "prices a block": float(prices.mean()),
         "prices a heading": float(prices.sum()) / (1 + float(blocks.headings.sum())),
     }
-    lists = [one for one in cards if not one.hints & _FRAME]
+    lists = [one for one in cards if not one.parts & _FRAME]
     likeliest = max(lists, key=lambda one: one.count * min(one.words, 30), default=None)
     for prefix, group in (("largest", _largest(repeats) if repeats else None), ("list", likeliest)):
         for name in _NUMBERS:
@@ -586,7 +581,6 @@ def _largest(repeats: list[Repeat]) -> Repeat:
 
 
 _TOKEN: Final = re.compile(r"[a-z]+|[0-9](?![0-9])|[$%#:]")
-_SHORT_CHARS: Final = 200
 
 # The words behind the first two of a phrase, and the numbers of the groups that it counts for.
 _Endings = list[tuple[list[str], int]]
@@ -614,16 +608,10 @@ def _lookup(groups: tuple[str, ...]) -> tuple[dict[str, list[int]], dict[str, di
     return single, longer
 
 
-def _split(text: str) -> list[str]:
-    return ["0" if "0" <= token < ":" else token for token in _TOKEN.findall(text.lower())]
-
-
-_cached_split: Final = lru_cache(maxsize=16384)(_split)
-
-
+@cached_if_short(200)
 def phrase_tokens(text: str) -> list[str]:
-    """Return the words and numbers of a text, each number as 0; kept for short texts, as a site's pages repeat them."""
-    return _cached_split(text) if len(text) <= _SHORT_CHARS else _split(text)
+    """Return the words and numbers of a text, each number as 0."""
+    return ["0" if "0" <= token < ":" else token for token in _TOKEN.findall(text.lower())]
 
 
 def count_phrases(tokens: list[str], groups: tuple[str, ...]) -> list[int]:

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from llmcrawler.core.content.block_markdown import is_code
 from llmcrawler.core.content.block_trees import BlockTrees
-from llmcrawler.core.content.hints import HINTS
+from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.layout import ABOVE, Layout, Matrix, bit_rows, numbered, row_sums_by
 from llmcrawler.core.content.markup import H1, H6
+from llmcrawler.core.content.part_names import PART_NAMES
 from llmcrawler.core.content.segmenter import Segments
 
 HEAD_CHARS: Final = 80
@@ -141,9 +142,9 @@ _DATE: Final = re.compile(  # 9:30, 2024, ago; begins with a class of characters
 )
 _DATE_CHARS: Final = 80
 _COLONS: Final = frozenset(":：")
-_MAX_COUNT: Final = 512  # so many blocks a page has for which places are kept
 
 
+@cached_if_short(_HEAD_CHARS)
 def _text_numbers(text: str) -> bytes:
     """Return what a text tells by itself, as singles: its words (logarithms, of one more too), characters a word, the
     end of a sentence, of its head commas a word, the share of digits, of words in capitals and of stop words; whether
@@ -167,9 +168,6 @@ def _text_numbers(text: str) -> bytes:
     )
 
 
-_cached_numbers: Final = lru_cache(maxsize=16384)(_text_numbers)  # as the pages of one site repeat their blocks
-
-
 @lru_cache(maxsize=1024)
 def _log1p(number: int) -> float:
     return float(np.log1p(np.float32(number)))
@@ -185,9 +183,6 @@ def places_around(count: int, radii: Sequence[int]) -> tuple[NDArray[np.int64], 
     """Return per radius and block where the blocks around it begin, and the first that is behind them."""
     index, radius = np.arange(count), np.array(radii)[:, None]
     return np.maximum(0, index - radius), np.minimum(count, index + (radius + 1))
-
-
-_cached_places: Final = lru_cache(maxsize=64)(places_around)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +212,7 @@ def fixed_columns(layout: Layout) -> FixedColumns:
     of_containers = rows_of([repeats, tags_of])
     repeats[0] = 1
     seen_h1, singles = (tags == H1).cumsum(), index.astype(np.float32)
-    near_hints = np.bitwise_or.reduce(layout.own_hints.take(levels[:3]), 0)
+    near_parts = np.bitwise_or.reduce(layout.own_parts.take(levels[:3]), 0)
     return FixedColumns(
         index=index,
         tags=tags,
@@ -228,7 +223,7 @@ def fixed_columns(layout: Layout) -> FixedColumns:
         places=rows_of([singles / count, singles]),
         repeats=repeats.take(levels[:LEVELS]).max(0),
         under_headings=rows_of([headings, seen_h1, seen_h1[-1] - seen_h1, index - last_heading]),
-        names=rows_of([layout.block_hints.T, bit_rows(near_hints, len(HINTS)), layout.block_above.T]),
+        names=rows_of([layout.block_parts.T, bit_rows(near_parts, len(PART_NAMES)), layout.block_above.T]),
     )
 
 
@@ -242,8 +237,8 @@ class BlockArrays:
         self.index, self.tags, self.headings = fixed.index, fixed.tags, fixed.headings
         self.last_heading, self.levels = fixed.last_heading, fixed.levels
         self.texts = texts = [block.text for block in blocks]
-        numbers = [_cached_numbers(text) if len(text) <= _HEAD_CHARS else _text_numbers(text) for text in texts]
-        self.of_texts = np.frombuffer(b"".join(numbers), np.float32).reshape(self.count, -1).T
+        numbers = b"".join(map(_text_numbers, texts))
+        self.of_texts = np.frombuffer(numbers, np.float32).reshape(self.count, -1).T
         self.words, self.links, self.emphasis = np.array(
             [
                 [block.words for block in blocks],
@@ -252,10 +247,6 @@ class BlockArrays:
             ],
             np.float32,
         )
-
-    def places_around(self, radii: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return what the function of this name does, which pages of as many blocks share."""
-        return (_cached_places if self.count <= _MAX_COUNT else places_around)(self.count, radii)
 
 
 def container_levels(layout: Layout) -> NDArray[np.int64]:
@@ -305,7 +296,7 @@ def _neighbours(arrays: BlockArrays, near: Matrix, sums: Matrix) -> list[Matrix]
     found = [padded[:, 3 - by : 3 - by + count] for by in (1, 2, 3, -1, -2, -3)]
     total = np.zeros((3, count + 1), np.float32)
     sums.cumsum(1, out=total[:, 1:])
-    before, behind = arrays.places_around(_RADII)
+    before, behind = places_around(arrays.count, _RADII)
     windows = total.take(behind, 1)  # sums by radius by block
     windows -= total.take(before, 1)
     windows[1] /= np.maximum(1, windows[2])
@@ -478,7 +469,7 @@ def _beside(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[A
     padded[4:-4] = scores
     until = np.zeros((2, count + 1))
     both.cumsum(1, out=until[:, 1:])
-    first, behind = arrays.places_around(_WINDOWS)
+    first, behind = places_around(arrays.count, _WINDOWS)
     windows = until.take(behind, 1)
     windows -= until.take(first, 1)
     windows -= both[:, None]

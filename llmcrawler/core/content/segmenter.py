@@ -23,7 +23,6 @@ from llmcrawler.core.content.block_markdown import (
 from llmcrawler.core.content.code_blocks import CodeBlock, plain_name, read_code
 from llmcrawler.core.content.data_tables import CODE, DATA, SKIP, TableReader, write_table
 from llmcrawler.core.content.formulas import NAMED_TEX, formula_of_image, named_tex, read_math
-from llmcrawler.core.content.hints import REMARK, asks_for_consent, part_names, part_of
 from llmcrawler.core.content.markup import (
     BARE,
     CONTROLS,
@@ -40,6 +39,7 @@ from llmcrawler.core.content.markup import (
     attributes,
     plain,
 )
+from llmcrawler.core.content.part_names import REMARK, asks_for_consent, names_in_attributes, part_of
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Segments:
     blocks: list[RawBlock] = field(default_factory=list)
     parents: list[int] = field(default_factory=lambda: [0])
     tags: list[int] = field(default_factory=lambda: [TAG_IDS["body"]])
-    hints: list[int] = field(default_factory=lambda: [0])
+    part_bits: list[int] = field(default_factory=lambda: [0])
     signatures: list[str] = field(default_factory=lambda: [""])
     attributes: list[str] = field(default_factory=lambda: [""])  # as they stand in the page
     links: list[tuple[str, str, int]] = field(default_factory=list)  # reference, text, container
@@ -77,7 +77,7 @@ class Segments:
     has_hidden: bool = False
 
 
-# Roles of links. OWN is the text of a heading that leads to the heading itself, or to its line in the table of contents.
+# Roles of links. OWN is a heading's text that leads to the heading itself, or to its line in the table of contents.
 OTHER, PERMALINK, NOTE, BACK, OWN = range(5)
 
 _SIGNS: Final = frozenset(("", "¶", "#", "§", "🔗", "\u200b", "⚓", "⚓︎", "🔗︎", "##", "link", "[link]"))
@@ -242,7 +242,7 @@ class Segmenter:
     def _is_hidden(self, tag: str, source: str) -> bool:
         if self._lenient or tag in {"body", "html"} or not _HIDDEN.search(source):
             return False
-        return _UNFOLDS.search(part_names(source)) is None
+        return _UNFOLDS.search(names_in_attributes(source)) is None
 
     def _open(self, tag: str, source: str, position: int) -> int:  # noqa: C901, PLR0911, PLR0912 - one branch a tag
         """Return the container to go back to at the element's end, -1 for inline elements, -2 if all of it is read."""
@@ -318,7 +318,7 @@ class Segmenter:
         number, signature, bits = part_of(tag, source)
         out.tags.append(number)
         out.signatures.append(signature)
-        out.hints.append(bits & ~REMARK)
+        out.part_bits.append(bits & ~REMARK)
         if not source:
             return
         if bits & REMARK:
@@ -426,7 +426,7 @@ class Segmenter:
         if _PERMALINK.search(source) and _PERMALINK_TEXT.match(text):
             return PERMALINK
         own = (f' id="{href[1:]}"', f' name="{href[1:]}"')
-        is_own = _PERMALINK.search(part_names(source)) or _BACK.search(source) or own[0] in heading
+        is_own = _PERMALINK.search(names_in_attributes(source)) or _BACK.search(source) or own[0] in heading
         return OWN if is_own or own[0] in source or own[1] in source else OTHER
 
     def _is_in_heading(self) -> bool:
@@ -580,7 +580,7 @@ class Segmenter:
         """Return the Markdown of a block; `plain_text` is its text where that is all of it."""
         tag = self._out.tags[self._container]
         is_heading = H1 <= tag <= H6
-        markdown = folded_markdown(source, is_heading) if plain_text is None else plain_text
+        markdown = folded_markdown(is_heading, source) if plain_text is None else plain_text
         if is_heading:
             return self._lines.heading(tag - H1 + 1, markdown)
         if self._boxes:

@@ -40,13 +40,13 @@ def test_paths_of_containers_are_forgotten_before_they_are_too_many() -> None:
 
 
 def test_names_are_told_by_their_words_as_by_a_search_in_the_whole() -> None:
-    whole = re.compile("|".join(f"({hint})" for hint in hints.HINTS))
+    whole = re.compile("|".join(f"({hint})" for hint in hints.PART_NAMES))
     parts = ("ad", "ads", "tag", "tags", "more-", "col-", "cross", "sell", "comments", "-", "_", "7", "date", "é", "x")
     for name in map("".join, product(parts, repeat=3)):
         wanted = 0
         for match in whole.finditer(name):
             wanted |= 1 << ((match.lastindex or 1) - 1)
-        assert hints.hint_bits(f' class="{name}"') == wanted, name
+        assert hints.part_bits(f' class="{name}"') == wanted, name
 
 
 @pytest.mark.parametrize(
