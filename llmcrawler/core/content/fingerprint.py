@@ -120,17 +120,17 @@ def _classes(source: str) -> str:
 
 
 def _names_in(tag: str, source: str) -> list[str]:
-    found, hints = attributes(source), []
+    given, found = attributes(source), []
     if tag == "form":
-        hints.append("form:" + (found.get("method") or "get").lower()[:8])
-    elif tag in _FIELD_TAGS and (name := found.get("name")):
-        kind = (found.get("type") or "").lower()[:16]
-        hints.append(f"field:{_DIGITS.sub('0', name[:_MAX_TOKEN_CHARS])}:{kind}")
-    if item_type := found.get("itemtype"):
-        hints.append("itemtype:" + item_type.rstrip("/").rsplit("/", 1)[-1][:_MAX_TOKEN_CHARS])
-    if item_property := found.get("itemprop"):
-        hints.append("itemprop:" + item_property[:_MAX_TOKEN_CHARS])
-    return hints
+        found.append("form:" + (given.get("method") or "get").lower()[:8])
+    elif tag in _FIELD_TAGS and (name := given.get("name")):
+        kind = (given.get("type") or "").lower()[:16]
+        found.append(f"field:{_DIGITS.sub('0', name[:_MAX_TOKEN_CHARS])}:{kind}")
+    if item_type := given.get("itemtype"):
+        found.append("itemtype:" + item_type.rstrip("/").rsplit("/", 1)[-1][:_MAX_TOKEN_CHARS])
+    if item_property := given.get("itemprop"):
+        found.append("itemprop:" + item_property[:_MAX_TOKEN_CHARS])
+    return found
 
 
 @lru_cache(maxsize=16384)

@@ -75,6 +75,7 @@ def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, fl
     """
     words = sum([block.words for block in page.blocks])
     linked = sum([block.link_words for block in page.blocks])
+    is_comment = [bits & PART_BITS["comment"] != 0 for bits in page.part_bits]
     inputs = [source for tag, source in page.controls if tag == "input"]
     cues = {
         "link_count": float(link_count),
@@ -84,9 +85,7 @@ def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, fl
         "search_inputs": float(sum('type="search"' in source or 'name="q"' in source for source in inputs)),
         "price_count": float(price_count),
         "add_to_cart": float(sum(_CART.search(source.lower()) is not None for _, source in page.controls)),
-        "comment_blocks": float(
-            sum([page.part_bits[block.container] & PART_BITS["comment"] != 0 for block in page.blocks])
-        ),
+        "comment_blocks": float(sum([is_comment[block.container] for block in page.blocks])),
     }
     for name, tags in _COUNTED:
         cues[name] = float(sum(page.counts.get(tag, 0) for tag in tags))

@@ -9,8 +9,8 @@ from typing import Final
 from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.markup import TAG_IDS
 
-# Names that authors give to the parts of a page (class, id, role, itemprop): a pattern by the part, and a bit for each, in
-# this order. No words of single sites.
+# Patterns of the names that authors give to the parts of a page (class, id, role, itemprop). Each has a bit, in this
+# order. No words of single sites.
 PART_NAMES: Final[dict[str, str]] = {
     "nav": r"nav|menu|breadcrumb|sitemap|skip|pager|paginat",
     "foot": r"foot|copyright|legal",
@@ -40,8 +40,8 @@ _REMARKS: Final = frozenset(
 
 
 def _by_first_letter() -> tuple[re.Pattern[str], list[int]]:
-    """Return a pattern that finds what `(PATTERN)|(PATTERN)|...` finds but tries the words of one letter only at each place,
-    and the bit of PART_NAMES for the number of each of its groups.
+    """Return a pattern that finds what `(PATTERN)|(PATTERN)|...` finds, but at each place tries the words of one letter
+    only; and the bit of PART_NAMES for the number of each of its groups.
     """
     letters: dict[str, list[str]] = {}
     bits: dict[str, list[int]] = {}
@@ -54,7 +54,7 @@ def _by_first_letter() -> tuple[re.Pattern[str], list[int]]:
     return re.compile(by_letter), [0, *(bit for letter in letters for bit in bits[letter])]
 
 
-# Of what a pattern matches nothing but this goes on behind a hyphen, and nothing has other signs: so words are looked up
+# Of what patterns match nothing but this goes on behind a hyphen, and nothing has other signs: so words are looked up
 # one by one, as names are put together of the same ones.
 _ACROSS: Final = "cross-sell"
 _WORD: Final = re.compile("[a-z]+-?")

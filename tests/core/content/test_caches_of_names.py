@@ -7,15 +7,16 @@ from itertools import product
 
 import pytest
 
-from llmcrawler.core.content import block_markdown, fingerprint, hints, layout, metadata, page, scoring
+from llmcrawler.core.content import block_markdown, fingerprint, layout, metadata, page, part_names, scoring
+from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.scoring import WordValues
 
 _OF_WORDS = vars(WordValues({}))
 _CACHES = [
-    hints._word_bits, hints._name_bits, hints._cached_part, layout._name, fingerprint.fold_class, fingerprint._label,
-    fingerprint._kept_pair,
-    metadata._place, page._cached_prices, page._cached_hash, scoring._cached_numbers,
-    scoring._cached_places, *map(_OF_WORDS.__getitem__, ("_of_text", "_of_names", "_of_part")),
+    part_names._word_bits, part_names._name_bits, part_names.part_of, layout._name, fingerprint.fold_class,
+    fingerprint._label, fingerprint._pair, metadata._place, page._prices, page._key, scoring._text_numbers,
+    block_markdown.folded, block_markdown.folded_markdown,
+    *map(_OF_WORDS.__getitem__, ("_of_text", "_of_names", "_of_part")),
 ]  # fmt: skip
 
 
@@ -24,12 +25,18 @@ def test_caches_are_bounded(cache: object) -> None:
     assert 0 < cache.cache_parameters()["maxsize"] <= 16384  # type: ignore[attr-defined]
 
 
-def test_texts_are_forgotten_before_they_are_too_many() -> None:
-    for number in range(20_000):
-        assert block_markdown.folded(f" word  {number}") == (f"word {number}", 2)
-    assert len(block_markdown._folded) <= 8192
-    assert block_markdown.folded(" one\n " + "long " * 100) == ("one" + " long" * 100, 101)
-    assert max(map(len, block_markdown._folded)) <= block_markdown.KEPT_CHARS
+def test_texts_are_cached_only_where_they_are_short() -> None:
+    asked = []
+
+    @cached_if_short(4, size=2)
+    def upper(sign: str, text: str) -> str:
+        asked.append(text)
+        return f"{sign}{text.upper()}"
+
+    assert [upper("-", text) for text in ("a", "a", "longer", "longer", "b", "c", "a")] == [
+        "-A", "-A", "-LONGER", "-LONGER", "-B", "-C", "-A",
+    ]  # fmt: skip
+    assert asked == ["a", "longer", "longer", "b", "c", "a"]
 
 
 def test_paths_of_containers_are_forgotten_before_they_are_too_many() -> None:
@@ -40,13 +47,13 @@ def test_paths_of_containers_are_forgotten_before_they_are_too_many() -> None:
 
 
 def test_names_are_told_by_their_words_as_by_a_search_in_the_whole() -> None:
-    whole = re.compile("|".join(f"({hint})" for hint in hints.PART_NAMES))
+    whole = re.compile("|".join(f"({hint})" for hint in part_names.PART_NAMES.values()))
     parts = ("ad", "ads", "tag", "tags", "more-", "col-", "cross", "sell", "comments", "-", "_", "7", "date", "é", "x")
     for name in map("".join, product(parts, repeat=3)):
         wanted = 0
         for match in whole.finditer(name):
             wanted |= 1 << ((match.lastindex or 1) - 1)
-        assert hints.part_bits(f' class="{name}"') == wanted, name
+        assert part_names.part_bits(f' class="{name}"') == wanted, name
 
 
 @pytest.mark.parametrize(
