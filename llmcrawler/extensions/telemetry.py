@@ -195,8 +195,6 @@ class TracingExtension:
             download_failed=download_failed,
         )
 
-    # -- what has ended -----------------------------------------------------------------------------------------------
-
     def response_downloaded(self, response: Response, request: Request) -> None:
         error = f"http_{response.status}" if response.status >= 400 else None
         self._fetched(request, error, {"http.response.status_code": response.status})
@@ -253,8 +251,6 @@ class TracingExtension:
         self._crawl.end()
         self._provider.shutdown()
         self._provider = None
-
-    # -- spans --------------------------------------------------------------------------------------------------------
 
     def _fetched(self, request: Request, error: str | None, attributes: dict[str, Any]) -> None:
         context = context_of(request)

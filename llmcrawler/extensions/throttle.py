@@ -160,8 +160,6 @@ class AdaptiveThrottle:
         """Return the policies by host and port, without those that were idle for longest."""
         return self._policies.by_host
 
-    # -- signals ------------------------------------------------------------------------------------------------------
-
     def spider_opened(self) -> None:
         self._ticks = create_looping_call(self._tick)
         self._ticks.start(_TICK_SECONDS, now=False)
@@ -218,8 +216,6 @@ class AdaptiveThrottle:
         policy = self._policies.take(key, self._rules)
         self._apply(key, policy, self._downloader.slots.get(key), policy.robots_failed(reason))
 
-    # -- other workers on the same crawl ------------------------------------------------------------------------------
-
     def host_states(self) -> dict[str, dict[str, float]]:
         """Return what the next worker that asks a host is to know, by host."""
         return {host: policy.state() for host, policy in self._policies.by_host.items()}
@@ -234,8 +230,6 @@ class AdaptiveThrottle:
         for key, slot in self._downloader.slots.items():
             if site_of(key) == site and isinstance(slot, PoliteSlot):
                 self._take_slot(key, slot)
-
-    # -- slots --------------------------------------------------------------------------------------------------------
 
     def _take_slot(self, key: str, slot: PoliteSlot) -> None:
         rules = self._rules

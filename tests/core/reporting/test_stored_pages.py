@@ -49,9 +49,6 @@ def fields_of(view, template):
     return {one["name"]: one for one in fields}
 
 
-# -- records --
-
-
 def test_records_stand_by_page_type_with_the_fields_of_all():
     rows = RecordRows()
     rows.add(0, "product", {"name": "Lamp", "price": 10.5})
@@ -108,9 +105,6 @@ def test_records_beyond_a_bound_are_left_out_and_counted():
 )
 def test_values_are_shown_short_and_without_controls(value, shown):
     assert shown_value(value) == shown
-
-
-# -- stored pages --
 
 
 def test_a_page_shows_where_each_value_of_its_record_stands(tmp_path):
@@ -201,9 +195,6 @@ def test_the_report_of_a_hostile_job_has_no_markup_of_its_pages(tmp_path):
     assert "<img" not in html
     (data,) = re.findall(r'id="data">(.*?)</script>', html)
     assert bad in json.loads(data)["records"]["product"]["fields"]
-
-
-# -- the template that a page has now --
 
 
 def test_pages_have_the_template_that_theirs_was_merged_into(tmp_path):
