@@ -19,6 +19,9 @@ from pathlib import Path
 import pyte
 import pytest
 
+from llmcrawler.core.reporting.timeline import Timeline
+from llmcrawler.core.storage.job_file import read_runs
+from llmcrawler.core.storage.job_status import open_snapshot
 from tests.e2e.crawling import ROOT, command, environment, explore
 
 COLUMNS, LINES = 200, 40
@@ -216,9 +219,15 @@ def test_without_a_terminal_there_are_log_lines_and_the_summary(site: Site, tmp_
     assert "\x1b" not in outcome.log
 
 
-def test_progress_off_shows_nothing(site: Site, tmp_path: Path) -> None:
-    outcome = explore(tmp_path, site.url("/"), {"PROGRESS": "off", "PROGRESS_LOG_SECONDS": 0.1})
-    assert "extensions.progress]" not in outcome.log
+def test_progress_off_shows_nothing_and_a_job_keeps_how_it_went(site: Site, tmp_path: Path) -> None:
+    settings = {"PROGRESS": "off", "PROGRESS_LOG_SECONDS": 0.1, "DOWNLOAD_DELAY": 0.3, "JOBDIR": tmp_path / "job"}
+    outcome = explore(tmp_path, site.url("/"), settings)
+    assert "extensions.progress_reports]" not in outcome.log
+    with open_snapshot(tmp_path / "job") as connection:
+        (run,) = read_runs(connection)
+    total = Timeline.of_json(run.timeline).total()
+    assert (run.reason, total.pages) == ("finished", len(outcome.pages))
+    assert total.samples > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("PROGRESS", "loud"), ("PROGRESS_LOG_SECONDS", "often")])
