@@ -19,12 +19,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, Self
 
-from llmcrawler.api.offline_extractor import OfflineExtractor
 from llmcrawler.core import content
 from llmcrawler.core.storage import TemplatesFile
 from llmcrawler.core.storage.feeds.parquet_file import arrow_table, arrow_type
 from llmcrawler.core.storage.feeds.tables import clean, columns_of, fitted
-from llmcrawler.core.understanding.page_extractor import LineRules, PageExtractor
+from llmcrawler.core.understanding.page_extractor import LineRules, OfflineExtractor, PageExtractor
 from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.errors import ConfigError, require
 from llmcrawler.items import Link, Page, PageError

@@ -13,7 +13,7 @@ from scrapy.http import TextResponse
 from llmcrawler.commands import WithLog, config_errors_as_usage
 
 if TYPE_CHECKING:
-    from llmcrawler.api.offline_extractor import OfflineExtractor
+    from llmcrawler.core.understanding.page_extractor import OfflineExtractor
 
 _HELP = """\
 [s] Learned templates ({path}):
@@ -36,7 +36,7 @@ class Command(WithLog, ShellCommand):
     _extractor: OfflineExtractor | None = None
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.api.offline_extractor import OfflineExtractor
+        from llmcrawler.core.understanding.page_extractor import OfflineExtractor
         from llmcrawler.crawl.configuration import JobSettings
 
         assert self.settings is not None

@@ -31,7 +31,7 @@ from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
 from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
-from llmcrawler.core.understanding.extraction import RecordRules, RecordTypes, TrainingRules
+from llmcrawler.core.understanding.extraction import RecordRules, RecordTypes, TrainingRules, tries_guesses
 from llmcrawler.core.understanding.site_reader import WorkerRules
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.setting_checks import default_of, hint
@@ -317,14 +317,16 @@ class RecordSettings(SettingsGroup):
     record_singletons: Flag
 
     def rules(self, options: ExploreOptions) -> RecordRules:
+        types = self.types(options)
         return RecordRules(
             min_pages=self.record_min_pages,
             learn_pages=self.record_learn_pages,
             max_relearned=self.record_max_relearned,
             training=TrainingRules(self.record_samples, self.record_max_samples, self.record_sample_tokens),
-            record_types=self.types(options),
+            record_types=types,
             requested=options.wanted,
             singletons=self.record_singletons,
+            tries_guesses=tries_guesses(options.wanted, types),
         )
 
     def types(self, options: ExploreOptions) -> RecordTypes:

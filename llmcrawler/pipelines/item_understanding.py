@@ -49,7 +49,7 @@ class ItemUnderstanding:
         self._stages = (
             ContentPipeline(rules, known.sites, known.reader),
             ClassifyPipeline(rules, known.sites, known.classifier),
-            RecordPipeline(rules, known.sites, known.classifier, known.records, crawl.record_types),
+            RecordPipeline(rules, known.sites, known.classifier, known.records),
         )
         self._under_way: set[str] = set()
         self._has_seen_a_page = False

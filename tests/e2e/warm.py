@@ -67,7 +67,7 @@ MODULES = (
     "llmcrawler.crawl.start_checks",
     "llmcrawler.engine.log_setup",
     "llmcrawler.core.reporting.planning.estimate",
-    "llmcrawler.api.offline_extractor",
+    "llmcrawler.core.understanding.page_extractor",
     "llmcrawler.core.reporting.html",
     "llmcrawler.core.reporting.account",
     "llmcrawler.core.reporting.terminal_tables",

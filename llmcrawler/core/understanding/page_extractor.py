@@ -1,8 +1,6 @@
-"""Makes the lines of pages by what crawls have learned of their sites, each from the page alone.
-
-The parts are those of a crawl, without a model and without what a crawl notes from page to page: the same page gives
-the same line in any order and any process. This module imports neither Scrapy nor Twisted, directly or through what it
-imports.
+"""One way from a page to its record, which crawls, `apply` and programs share; and pages read by what crawls have
+learned of their sites, without a model and without what a crawl notes from page to page: the same page gives the same
+line in any order and any process. Imports neither Scrapy nor Twisted, directly or through what it imports.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -27,18 +26,24 @@ from llmcrawler.core.understanding.classification import (
     Classifier,
     PageTypes,
     Question,
+    SiteVerdicts,
     load_page_types,
 )
 from llmcrawler.core.understanding.extraction import (
     ExtractionRunner,
+    Learner,
+    RecordAnswer,
     RecordQuestion,
     RecordRules,
     Records,
     RecordTypes,
     RequestedSchema,
+    described_selectors,
+    extract_best,
     load_schema,
     read_learners,
     requested_fields,
+    tries_guesses,
 )
 from llmcrawler.core.understanding.template_store import damaged, find_site, names_by_host
 from llmcrawler.core.understanding.templates import TemplateGrouper, words_of
@@ -68,6 +73,51 @@ class LineRules:
         types = load_page_types(Path(page_types)) if page_types else DEFAULT_PAGE_TYPES
         own = requested.page_types if requested is not None else ()
         return cls(types, requested, RecordTypes(False, own) if own else RecordTypes())
+
+
+def is_unsure(page: Page) -> bool:
+    """Tell whether a page's type is a guess that fields which somebody has asked for may correct."""
+    return page.decided_by in (CLASSIFIER, RULE) and NO_CUE < (page.confidence or 0.0) < UNSURE
+
+
+async def ask_for_record(page: Page, content: PageContent, html: str, site: str, records: Records) -> RecordAnswer:
+    """Ask for the record of a page that has its type and template. A page that fits another template of its site gets
+    that one, and its type.
+    """
+    assert page.page_type is not None
+    question = RecordQuestion(
+        url=page.final_url or page.url,
+        title=page.title or "",
+        lang=page.lang or "",
+        html=html,
+        features=content.features,
+        site=site,
+        template=page.template or "",
+        page_type=page.page_type,
+        id=page.id,
+        is_sure=page.decided_by != TEMPLATE,
+        is_guess=records.rules.tries_guesses and is_unsure(page),
+    )
+    answer = await records.record_of(question)
+    if answer.home is not None:
+        page.template, page.page_type = answer.home.template, answer.home.page_type
+    return answer
+
+
+class _OpenedSite(NamedTuple):
+    name: str
+    origin: str
+    templates: TemplateGrouper
+    learners: list[Learner]
+    verdicts: Mapping[str, Any] | None
+
+    @classmethod
+    def open(cls, stored: StoredSite, name: str, origin: str) -> Self:
+        """Raises ValueError or KeyError where what is stored is damaged."""
+        state = stored.state()
+        templates = TemplateGrouper.from_json(state["grouping"], origin)
+        learners = read_learners(name, state["records"]) if "records" in state else []
+        return cls(name, origin, templates, learners, state.get("verdicts"))
 
 
 class _SiteKnowledge(NamedTuple):
@@ -106,8 +156,8 @@ class PageExtractor:
         except ContentError as error:
             page.error = PageError("content", error.kind, str(error))
             return page
-        if page.page_type in self._rules.record_types or self._is_guess(page):
-            await self._take_record(page, html, content, site)
+        answer = await ask_for_record(page, content, html, site.name, site.records)
+        page.record, page.record_by, page.error = answer.record, answer.by, answer.error
         return page
 
     def close(self) -> None:
@@ -138,29 +188,6 @@ class PageExtractor:
         page.page_type, page.decided_by = verdict.page_type, verdict.decided_by
         page.confidence = round(verdict.confidence, 3)
 
-    async def _take_record(self, page: Page, html: str, content: PageContent, site: _SiteKnowledge) -> None:
-        assert page.page_type is not None
-        question = RecordQuestion(
-            url=page.url,
-            title=content.title,
-            lang=content.lang,
-            html=html,
-            features=content.features,
-            site=site.name,
-            template=page.template or "",
-            page_type=page.page_type,
-            is_sure=page.decided_by != TEMPLATE,
-            is_guess=self._is_guess(page),
-        )
-        answer = await site.records.record_of(question)
-        if answer.home is not None:
-            page.template, page.page_type = answer.home.template, answer.home.page_type
-        page.record, page.record_by, page.error = answer.record, answer.by, answer.error
-
-    def _is_guess(self, page: Page) -> bool:
-        requested = self._rules.requested
-        return requested is not None and not requested.page_types and is_unsure(page)
-
     def _site_of(self, url: str) -> _SiteKnowledge:
         name = site_name(url)
         if name in self._sites:
@@ -170,7 +197,11 @@ class PageExtractor:
         if stored is None:
             return self._unknown
         try:
-            known = self._restored(name, stored.state(), origin_of(url))
+            site = _OpenedSite.open(stored, name, origin_of(url))
+            known = self._knowledge(name, site.templates)
+            if site.verdicts is not None:
+                known.classifier.restore(name, site.verdicts, site.origin)
+            known.records.restore(site.learners)
         except (ValueError, KeyError) as error:
             raise damaged(self._file, name, error) from error
         self._sites[name] = known
@@ -178,20 +209,63 @@ class PageExtractor:
             self._sites.popitem(last=False)
         return known
 
-    def _restored(self, name: str, state: Mapping[str, Any], origin: str) -> _SiteKnowledge:
-        known = self._knowledge(name, TemplateGrouper.from_json(state["grouping"], origin))
-        if "verdicts" in state:
-            known.classifier.restore(name, state["verdicts"], origin)
-        if "records" in state:
-            known.records.restore(read_learners(name, state["records"]))
-        return known
-
     def _knowledge(self, name: str, grouper: TemplateGrouper) -> _SiteKnowledge:
-        rules = RecordRules(record_types=self._rules.record_types, requested=self._rules.requested)
-        records = Records(None, rules, self._runner)
-        return _SiteKnowledge(name, grouper, Classifier(self._rules.page_types, None), records)
+        types, requested = self._rules.record_types, self._rules.requested
+        rules = RecordRules(record_types=types, requested=requested, tries_guesses=tries_guesses(requested, types))
+        return _SiteKnowledge(
+            name, grouper, Classifier(self._rules.page_types, None), Records(None, rules, self._runner)
+        )
 
 
-def is_unsure(page: Page) -> bool:
-    """Tell whether a page's type is a guess that fields which somebody has asked for may correct."""
-    return page.decided_by in (CLASSIFIER, RULE) and NO_CUE < (page.confidence or 0.0) < UNSURE
+class OfflineExtractor:
+    """Reads a file of learned templates (TEMPLATES_FILE, or templates.json in a JOBDIR), for single pages of its sites.
+
+    Raises ConfigError for a file that is none; its methods do where the file has nothing of the page's site.
+    """
+
+    def __init__(self, file: TemplatesFile) -> None:
+        self._file = file
+        self._stored = file.load()
+        self._site = lru_cache(_MAX_SITES)(self._opened)
+        self._look = lru_cache(maxsize=1)(self._look_at)  # several things are asked of one page
+
+    def template(self, html: str, url: str) -> str | None:
+        """Return the template that the page would get in a crawl; None where it is unlike all that are known."""
+        return self._look(html, url)[1]
+
+    def record(self, html: str, url: str) -> dict[str, Any] | None:
+        """Return the page's record; None where its template has none, or the page has none of its fields."""
+        learner = self._learner(html, url)
+        return extract_best(learner.variants, html, url, self._look(html, url)[0].lang) if learner else None
+
+    def selectors(self, html: str, url: str) -> list[dict[str, Any]]:
+        """Return the selectors of the page's template, as the feed and `scrapy templates` show them."""
+        learner = self._learner(html, url)
+        return described_selectors(learner.extractors) if learner else []
+
+    def page_type(self, html: str, url: str) -> str | None:
+        """Return the page's type by the verdicts of earlier crawls; None where it is unlike all templates."""
+        template = self._look(html, url)[1]
+        return self._site(site_name(url), origin_of(url))[1].page_type(url, template) if template else None
+
+    def _learner(self, html: str, url: str) -> Learner | None:
+        template, page_type = self._look(html, url)[1], self.page_type(html, url)
+        learners = self._site(site_name(url), origin_of(url))[0].learners
+        known = [one for one in learners if one.key.template == template and one.variants]
+        return max(known, key=lambda one: one.key.page_type == page_type, default=None)
+
+    def _look_at(self, html: str, url: str) -> tuple[PageContent, str | None]:
+        site, content = self._site(site_name(url), origin_of(url))[0], read_names(html, url)
+        found = site.templates.find(url, content.features, words_of(content), title=content.title)
+        return content, None if found is None else found.template
+
+    def _opened(self, name: str, origin: str) -> tuple[_OpenedSite, SiteVerdicts]:
+        stored = find_site(self._stored, name)
+        if stored is None:
+            there = ", ".join(sorted(self._stored)) or "no site"
+            raise ConfigError(f"{self._file.path} has no templates of {name}; there are: {there}")
+        try:
+            site = _OpenedSite.open(stored, name, origin)
+            return site, SiteVerdicts.from_json(site.verdicts or {"answers": [], "groups": {}}, origin)
+        except (ValueError, KeyError) as error:
+            raise damaged(self._file, name, error) from error

@@ -9,7 +9,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.understanding.classification import LLM, TEMPLATE, Question, Verdict
-from llmcrawler.core.understanding.extraction import RecordAnswer, RecordQuestion, RecordTypes
+from llmcrawler.core.understanding.extraction import RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.core.understanding.sites import Site
 from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.items import Page, PageContent
@@ -66,6 +66,7 @@ class PartingRecords:
     """Records that hold a page until its group was parted; only listings have one."""
 
     def __init__(self, site: Site) -> None:
+        self.rules = RecordRules()
         self._site = site
         self.asked: list[str] = []
 
@@ -90,7 +91,6 @@ async def test_a_page_whose_template_is_parted_while_it_is_held_is_judged_again(
     sites: Any = Sites(site)
     classifier: Any = Parting(site, decided_by)
     records: Any = PartingRecords(site)
-    types = RecordTypes.of("all")
-    await RecordPipeline(rules, sites, classifier, records, types).process_item(page)
+    await RecordPipeline(rules, sites, classifier, records).process_item(page)
     assert records.asked == asked
     assert (page.page_type, page.confidence, page.record) == expected

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.core.understanding.extraction import RecordQuestion, RecordTypes
-from llmcrawler.core.understanding.extraction.records import RecordAnswer
+from llmcrawler.core.understanding.extraction import RecordRules, Records
 from llmcrawler.core.understanding.sites import Site
 from llmcrawler.core.understanding.templates import TemplateGrouper
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.stages import RecordPipeline, StageRules
 from tests.adapters.stubs import stub
 
-
-class NotedRecords:
-    """Takes questions, and has a record for each."""
-
-    def __init__(self) -> None:
-        self.asked: list[RecordQuestion] = []
-
-    async def record_of(self, question: RecordQuestion) -> RecordAnswer:
-        self.asked.append(question)
-        return RecordAnswer({"title": "A lamp"})
+URL = "http://shop.test/lamp/"
+LAMP = f'<script type="application/ld+json">{{"@type": "Product", "name": "A lamp", "url": "{URL}"}}</script>'
 
 
 @pytest.mark.parametrize(
-    ("page_type", "decided_by", "confidence", "tries_guesses", "is_asked"),
+    ("page_type", "decided_by", "confidence", "tries_guesses", "has_record"),
     [
         ("product", "rule", 0.2, False, True),
         ("listing", "rule", 0.6, False, False),
@@ -40,14 +29,12 @@ class NotedRecords:
     ],
 )
 async def test_fields_that_were_asked_for_are_tried_on_pages_whose_type_is_a_guess(
-    page_type: str, decided_by: str, confidence: float, tries_guesses: bool, is_asked: bool
+    page_type: str, decided_by: str, confidence: float, tries_guesses: bool, has_record: bool
 ) -> None:
-    records: Any = NotedRecords()
     site = Site("shop.test", "http://shop.test/", TemplateGrouper())
     rules, sites = StageRules(MemoryStatsCollector(get_crawler())), stub(of=lambda _url: site)
-    stage = RecordPipeline(rules, sites, stub(), records, RecordTypes(), tries_guesses)
-    page = Page("http://shop.test/lamp/", page_type=page_type, decided_by=decided_by, confidence=confidence)
-    page.content, page.html, page.template = PageContent(), "<p>A lamp</p>", "t1"
+    stage = RecordPipeline(rules, sites, stub(), Records(None, RecordRules(tries_guesses=tries_guesses)))
+    page = Page(URL, page_type=page_type, decided_by=decided_by, confidence=confidence)
+    page.content, page.html, page.template = PageContent(), LAMP, "t1"
     await stage.process_item(page)
-    assert len(records.asked) == is_asked
-    assert (page.record is not None) == is_asked
+    assert (page.record is not None) == has_record

@@ -29,6 +29,7 @@ from llmcrawler.core.understanding.extraction.record_schema import (
     RequestedSchema,
     load_schema,
     requested_fields,
+    tries_guesses,
 )
 from llmcrawler.core.understanding.extraction.records import (
     BY_STRUCTURED_DATA,

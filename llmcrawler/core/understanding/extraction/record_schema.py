@@ -517,3 +517,10 @@ class RecordTypes:
             words = {word.lower() for word in _WORDS.findall(page_type.replace("_", " "))}
             return not words & _WITHOUT_RECORD
         return page_type in self.names or "all" in self.names
+
+
+def tries_guesses(requested: RequestedSchema | None, types: RecordTypes) -> bool:
+    """Tell whether fields that somebody has asked for are looked for on pages whose type is unsure too: they tell a
+    template more surely than rules do.
+    """
+    return requested is not None and not requested.page_types and types.auto

@@ -73,7 +73,8 @@ BY_MODEL: Final = "llm"
 class RecordRules:
     """The rules for records of a crawl. A template is learned from `learn_pages` pages on, or from `min_pages` when no
     more are to come, and at most `max_relearned` times anew. `record_types` are the page types that have a record at
-    all, `requested` are the user's fields; with `singletons` the model is asked about each page that is left over.
+    all, `requested` are the user's fields; with `singletons` the model is asked about each page that is left over, and
+    `tries_guesses` where the types of pages that unsure rules take for something else are not trusted.
     """
 
     min_pages: int = 5
@@ -83,6 +84,7 @@ class RecordRules:
     record_types: Container[str] = field(default_factory=RecordTypes)
     requested: RequestedSchema | None = None
     singletons: bool = False
+    tries_guesses: bool = False
 
 
 @dataclass(frozen=True, slots=True)

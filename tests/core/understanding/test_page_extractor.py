@@ -11,5 +11,6 @@ pytestmark = pytest.mark.server
 
 
 def test_it_imports_neither_scrapy_nor_twisted() -> None:
-    code = "import sys, llmcrawler.api.offline_extractor; print(sorted({'scrapy', 'twisted'} & set(sys.modules)))"
+    module = "llmcrawler.core.understanding.page_extractor"
+    code = f"import sys, {module}; print(sorted({{'scrapy', 'twisted'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
