@@ -210,8 +210,13 @@ def _requested_or_named(
     named = _named(given, dropped)
     if requested is not None:
         answered = {snake_case(one.name): one for one in named}
-        fields = tuple(_typed_by(one, answered.get(snake_case(one.name))) for one in requested.fields)
-        return fields, _keys(fields, {})
+        asked = [
+            replace(one, type=said.type, many=one.many or said.many)
+            if one.type is None and (said := answered.get(snake_case(one.name))) is not None
+            else one
+            for one in requested.fields
+        ]
+        return tuple(asked), _keys(asked, {})
     names = {one.name for one in named}
     by_singular = {_singular(name): name for name in sorted(known)}
     renamed = {name: by_singular.get(_singular(name), name) for name in names.difference(known)}
@@ -221,12 +226,6 @@ def _requested_or_named(
     kept = tuple(one for one in fields if one.group or one.name not in groups)
     dropped["field_is_group"] += len(fields) - len(kept)
     return kept, _keys(kept, renamed)
-
-
-def _typed_by(requested: Field, answered: Field | None) -> Field:
-    if answered is None or requested.type is not None:
-        return requested
-    return replace(requested, type=answered.type, many=requested.many or answered.many)
 
 
 def _keys(fields: Sequence[Field], renamed: Mapping[str, str]) -> dict[str, str]:
@@ -337,11 +336,14 @@ def _typechecked(
     """
     types = {one.key: one.type for one in fields}
     fits = cache(value_fits)  # an answer may point at a block as often as it likes
-    fitting = {
-        (page, one): _fitting(fits, one, types[one.field], shown[page])
-        for page, pointed in values.items()
-        for one in pointed
-    }
+    fitting: dict[tuple[str, Pointed], Pointed | None] = {}
+    for page, pointed in values.items():
+        for one in pointed:
+            if one.quote:
+                fitting[page, one] = one if fits(one.quote, types[one.field]) else None
+            else:
+                blocks = tuple(n for n in one.blocks if fits(shown[page][n], types[one.field]))
+                fitting[page, one] = replace(one, blocks=blocks) if blocks else None
     counts = Counter(one.field for _, one in fitting)
     bad = Counter(one.field for (_, one), kept in fitting.items() if kept is None)
     wrong = {key for key, count in bad.items() if count == counts[key] and count > 1} - fixed
@@ -353,15 +355,6 @@ def _typechecked(
         tuple(replace(one, type="string") if one.key in wrong else one for one in fields),
         {page: tuple(one for one in pointed if one is not None) for page, pointed in checked.items()},
     )
-
-
-def _fitting(
-    fits: Callable[[str, FieldType | None], bool], pointed: Pointed, kind: FieldType | None, texts: Mapping[int, str]
-) -> Pointed | None:
-    if pointed.quote:
-        return pointed if fits(pointed.quote, kind) else None
-    blocks = tuple(n for n in pointed.blocks if fits(texts[n], kind))
-    return replace(pointed, blocks=blocks) if blocks else None
 
 
 def _list(value: Any) -> list[Any]:

@@ -154,23 +154,30 @@ class PageBlocks:
             line = islice(line_up(element), _INLINE_LEVELS)
             holder = next((node for node in line if node.tag not in INLINE_TAGS), element)
             own = known.get(block_key(str(holder.tag), block.text)) if known else None
-            if own is None:
-                own = of_elements.get(element, of_elements.get(parent, score))
-            of_elements[element] = score = own
-            yield own
+            of_elements[element] = score = (
+                of_elements.get(element, of_elements.get(parent, score)) if own is None else own
+            )
+            yield score
 
     def _pieces(self, work: Work) -> Iterator[tuple[str, str, Spot]]:
         head = self.root.find("head")
         waiting = [node for node in reversed(self.root) if node is not head]
         while waiting:
             element = waiting.pop()
-            if not isinstance(element.tag, str) or element.tag in SILENT_TAGS:
-                continue
-            yield from _element_pieces(element, work)
-            waiting.extend(reversed(element))
+            if isinstance(element.tag, str) and element.tag not in SILENT_TAGS:
+                yield from _element_pieces(element, work)
+                waiting.extend(reversed(element))
         # Behind the body: what a visitor sees is pointed at before what was written for machines.
-        if head is not None:
-            yield from _head_pieces(head)
+        for element in head.iter("title", "meta") if head is not None else ():
+            if element.tag == "title":
+                name, content, spot = "", fold(element.text or ""), Spot(element)
+            else:
+                name = element.get("property") or element.get("name") or element.get("itemprop") or ""
+                content, spot = fold(element.get("content") or ""), Spot(element, "content")
+                if not 0 < len(name) <= _MAX_HINT_CHARS or any(noise in name.lower() for noise in _META_NOISE):
+                    continue
+            if content:
+                yield content, f"meta {name}" if name else "title", spot
         for path, value in json_leaves(self.source.json_ld):
             yield value, f"json-ld {path}", Spot(None, json_path=path)
 
@@ -187,44 +194,27 @@ def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
     return names[element]
 
 
-def _head_pieces(head: etree._Element) -> Iterator[tuple[str, str, Spot]]:
-    for element in head.iter("title", "meta"):
-        if element.tag == "title":
-            text = fold(element.text or "")
-            if text:
-                yield text, "title", Spot(element)
-            continue
-        name = element.get("property") or element.get("name") or element.get("itemprop") or ""
-        content = fold(element.get("content") or "")
-        if 0 < len(name) <= _MAX_HINT_CHARS and content and not any(noise in name.lower() for noise in _META_NOISE):
-            yield content, f"meta {name}", Spot(element, "content")
-
-
 def _element_pieces(element: etree._Element, work: Work) -> Iterator[tuple[str, str, Spot]]:
     for attribute in (*_DATA_ATTRIBUTES.get(str(element.tag), ()), *_DATA_ATTRIBUTES[""]):
         value = fold(element.get(attribute) or "")
         if value and not value.startswith(("#", "javascript:", "data:")):
             yield value, f"{_name(element) or element.tag}@{attribute}", Spot(element, attribute)
-    own = own_texts(element)
+    # Its non-blank text nodes, as XPath's `text()[normalize-space()]` counts them.
+    nodes = (element.text, *(child.tail for child in element))
+    own = [text for text in (fold(node or "") for node in nodes) if text]
     children = [child for child in element if isinstance(child.tag, str) and child.tag not in ("br", "wbr")]
     if not own and not (len(children) > 1 and _is_inline(element, work)):
         return
     whole = text_of(element, work)
-    if not whole or not _says_something(whole):
+    if not any(map(str.isalnum, whole)):
         return
     mixed = any(text_of(child, work) for child in children)
     if not mixed or _is_inline(element, work) or len(whole) <= _SMALL_WHOLE_CHARS:
         yield whole, _name(element), Spot(element)
     if mixed or (len(own) > 1 and len(whole) <= _SMALL_WHOLE_CHARS):
         for index, text in enumerate(own, 1):
-            if text != whole and len(text) <= _TEXT_NODE_CHARS and _says_something(text):
+            if text != whole and len(text) <= _TEXT_NODE_CHARS and any(map(str.isalnum, text)):
                 yield text, "", Spot(element, text_index=index)
-
-
-def own_texts(element: etree._Element) -> list[str]:
-    """Return the element's non-blank text nodes, folded, as XPath's `text()[normalize-space()]` counts them."""
-    nodes = (element.text, *(child.tail for child in element))
-    return [text for text in (fold(node or "") for node in nodes) if text]
 
 
 def _is_inline(element: etree._Element, work: Work) -> bool:
@@ -233,10 +223,6 @@ def _is_inline(element: etree._Element, work: Work) -> bool:
         if isinstance(node.tag, str) and node.tag not in INLINE_TAGS and node.tag not in ("br", "img"):
             return False
     return True
-
-
-def _says_something(text: str) -> bool:
-    return any(character.isalnum() for character in text)
 
 
 def _name(element: etree._Element) -> str:
@@ -338,7 +324,7 @@ def _parted(page: BlockList, repeated: Collection[str]) -> tuple[list[Block], li
 
 def _most_telling(page: BlockList, blocks: Sequence[Block], room: int) -> list[Block]:
     """Return the blocks of most worth that fit together, long ones shortened, in the order of the document."""
-    worth = dict(zip((block.n for block in blocks), _worths(page, blocks), strict=True))
+    worth = _worths(page, blocks)
     shortened = [_shortened(block) for block in blocks]
     chosen: set[int] = set()
     for block in sorted(shortened, key=lambda block: -worth[block.n]):
@@ -349,14 +335,14 @@ def _most_telling(page: BlockList, blocks: Sequence[Block], room: int) -> list[B
     return [block for block in shortened if block.n in chosen]
 
 
-def _worths(page: BlockList, blocks: Sequence[Block]) -> Iterator[float]:
-    """Yield how much it helps to show each block. What is main counts most, then what looks like a value."""
+def _worths(page: BlockList, blocks: Sequence[Block]) -> dict[int, float]:
+    """Return how much it helps to show each block. What is main counts most, then what looks like a value."""
+    worths: dict[int, float] = {}
     before: Counter[tuple[str, str]] = Counter()
     told = {block.text for block in blocks if _for_machines(block) and _NAMED.search(block.hint)}
     label = ""
     for block in blocks:
-        way, score = page.ways[block.n - 1], page.scores[block.n - 1]
-        worth = score
+        worth = page.scores[block.n - 1]
         if len(block.text) <= _SHORT_CHARS:
             worth += _VALUE_WORTH * (_VALUE.search(block.text) is not None)
             worth += _NAMED_WORTH * (_NAMED.search(block.hint) is not None)
@@ -367,10 +353,13 @@ def _worths(page: BlockList, blocks: Sequence[Block]) -> Iterator[float]:
         worth += _HEADING_WORTH * (_TITLE.match(block.hint) is not None)
         if block.n in page.links:
             worth += _LINK_WORTH
-        place = (way, block.hint)
-        yield worth * max(_LEAST_REPEATED, _REPEATED_WORTH ** before[place]) if worth > 0 else worth
+        place = (page.ways[block.n - 1], block.hint)
+        if worth > 0:
+            worth *= max(_LEAST_REPEATED, _REPEATED_WORTH ** before[place])
+        worths[block.n] = worth
         before[place] += 1
         label = block.text if len(block.text) <= _LABEL_CHARS else ""
+    return worths
 
 
 def _for_machines(block: Block) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
@@ -52,17 +53,13 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
         return None
     builders = (_constant_around, *_PIECES, _words_beside, _word_and_number, _number)
     options = dict.fromkeys(build(text, value) for build in builders for text, value in within[:_MAX_BUILDERS])
-    fits = {one: _fits(one, pairs) for one in options if one is not None}
-    best = max(fits, key=lambda one: fits[one], default=None)
-    whole = sum(text == value for text, value in pairs)
-    return best if best is not None and fits[best] > whole else None
-
-
-def _fits(pattern: str, pairs: Sequence[tuple[str, str]]) -> int:
-    try:
-        return sum(take(pattern, text) == value for text, value in pairs)
-    except TooCostly:
-        return -1
+    best, most = None, sum(text == value for text, value in pairs)
+    for pattern in options:
+        with suppress(TooCostly):
+            fitting = 0 if pattern is None else sum(take(pattern, text) == value for text, value in pairs)
+            if fitting > most:
+                best, most = pattern, fitting
+    return best
 
 
 def take(pattern: str, text: str) -> str | None:
@@ -151,9 +148,9 @@ def _words_beside(text: str, value: str) -> str | None:
 
 
 def _word_and_number(text: str, value: str) -> str | None:
-    before, after = _cut(text, value)
     if not re.fullmatch(_NUMBER, value):
         return None
+    before, after = _cut(text, value)
     left, right = re.search(r"[^\W\d]+\W*$", before[-_MAX_WORD_CHARS:]), re.match(r"\W*[^\W\d]+", after)
     if left:
         return f"{_escape(left[0])}({_NUMBER})"

@@ -69,8 +69,16 @@ def schema_of(fields: Sequence[Field], title: str = "") -> dict[str, Any]:
             *parents, last = one.group.split(".")
             rows = {"type": ["array", "null"], "items": _object()}
             inner = _within(properties, parents).setdefault(last, rows)["items"]["properties"]
+        shape: dict[str, Any] = {}  # without a type the model will say
+        if one.type is not None:
+            plain = "string" if one.type in ("date", "url") else one.type
+            shape = {"type": plain if one.many else [plain, "null"], **_TYPE_DETAILS.get(one.type, {})}
+        if one.many:
+            shape = {"type": ["array", "null"], "items": shape}
+        if one.description:
+            shape["description"] = one.description
         *parents, last = one.name.split(".")
-        _within(inner, parents)[last] = _property(one)
+        _within(inner, parents)[last] = shape
     schema = {"$schema": _DIALECT, **_object(properties)}
     return {**schema, "title": title} if title else schema
 
@@ -80,22 +88,10 @@ def _object(properties: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def _within(properties: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """The properties of the object at a path, which is made where there is none."""
+    """Return the properties of the object at a path, which is made where there is none."""
     for part in path:
         properties = properties.setdefault(part, _object())["properties"]
     return properties
-
-
-def _property(one: Field) -> dict[str, Any]:
-    shape = {} if one.type is None else _scalar(one.type, nullable=not one.many)  # None: the model will say
-    if one.many:
-        shape = {"type": ["array", "null"], "items": shape}
-    return {**shape, "description": one.description} if one.description else shape
-
-
-def _scalar(kind: FieldType, *, nullable: bool) -> dict[str, Any]:
-    plain = "string" if kind in ("date", "url") else kind
-    return {"type": [plain, "null"] if nullable else plain, **_TYPE_DETAILS.get(kind, {})}
 
 
 def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,9 +117,17 @@ def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, An
 
 def completed(fields: Sequence[Field], record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record with exactly these fields: null where it has none, also in the objects of its lists."""
+
+    def filled(shape: Any, value: Any) -> Any:
+        if isinstance(shape, dict):
+            inner = value if isinstance(value, Mapping) else {}
+            return {name: filled(part, inner.get(name)) for name, part in shape.items()}
+        if isinstance(shape, list):
+            return [filled(shape[0], one) for one in value] if isinstance(value, list) and value else None
+        return value
+
     shape = assemble(fields, {one.group: [{}] for one in fields if one.group})
-    filled: dict[str, Any] = _filled(shape, record)
-    return filled
+    return {name: filled(part, record.get(name)) for name, part in shape.items()}
 
 
 def filled_up(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,15 +140,6 @@ def filled_up(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
         elif known is None:
             filled[name] = value
     return filled
-
-
-def _filled(shape: Any, value: Any) -> Any:
-    if isinstance(shape, dict):
-        inner = value if isinstance(value, Mapping) else {}
-        return {name: _filled(part, inner.get(name)) for name, part in shape.items()}
-    if isinstance(shape, list):
-        return [_filled(shape[0], one) for one in value] if isinstance(value, list) and value else None
-    return value
 
 
 def _put(record: dict[str, Any], path: str, value: Any) -> None:
@@ -162,18 +157,11 @@ def reconcile(known: Sequence[Field], more: Sequence[Field]) -> tuple[Field, ...
     merged = {one.key: one for one in known}
     for one in more:
         old = merged.get(one.key, one)
-        kind = wider_type(old.type, one.type)
+        kind = old.type or one.type  # None says nothing of it
+        if one.type not in (None, kind):
+            kind = "number" if {kind, one.type} == {"integer", "number"} else "string"
         merged[one.key] = Field(old.name, kind, old.many or one.many, old.description or one.description, old.group)
     return tuple(merged.values())
-
-
-def wider_type(one: FieldType | None, other: FieldType | None) -> FieldType | None:
-    """Return the type that holds the values of both. None says nothing of it, so the other's holds."""
-    if one == other or other is None:
-        return one
-    if one is None:
-        return other
-    return "number" if {one, other} == {"integer", "number"} else "string"
 
 
 _KNOWN_DIALECT: Final = re.compile(r"https?://json-schema\.org/(?:draft-0[467]|draft/(?:2019-09|2020-12))/schema#?")
@@ -224,7 +212,10 @@ class RecordValidator:
             if not problems:
                 return record, found
             for path, message in problems:
-                if not _cut_to_day(record, path, message):
+                value = _at(record, path)
+                if message.endswith('is not a "date"') and _is_time(value):
+                    _at(record, path[:-1])[path[-1]] = value[:10]
+                else:
                     found.append(f"{'.'.join(map(str, path))}: {message}")
                     _drop(record, path)
         return (None if self.problems(record) else record), found
@@ -237,8 +228,8 @@ def nullable(schema: Any) -> Any:
     copy: dict[str, Any] = dict(schema)
     for key, value in schema.items():
         if key in _NAMED_SCHEMAS and isinstance(value, Mapping):
-            inner = {name: nullable(one) for name, one in value.items()}
-            copy[key] = {name: _or_null(one) for name, one in inner.items()} if key == "properties" else inner
+            allow = _or_null if key == "properties" else nullable
+            copy[key] = {name: allow(one) for name, one in value.items()}
         elif key in _SCHEMAS and isinstance(value, list):
             copy[key] = [nullable(one) for one in value]
         elif key in _SCHEMA:
@@ -246,37 +237,29 @@ def nullable(schema: Any) -> Any:
     return copy
 
 
-def _or_null(schema: Any) -> Any:
+def _or_null(given: Any) -> Any:
+    schema = nullable(given)
     if not isinstance(schema, dict) or _COMPOUND & schema.keys():
         return {"anyOf": [schema, {"type": "null"}]}
     # Rather than alternatives, for the messages' sake.
-    copy = dict(schema)
     if "type" in schema:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        copy["type"] = kinds if "null" in kinds else [*kinds, "null"]
+        schema["type"] = kinds if "null" in kinds else [*kinds, "null"]
     if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
-        copy["enum"] = [*schema["enum"], None]
-    return copy
+        schema["enum"] = [*schema["enum"], None]
+    return schema
 
 
 def _is_iso(text: str) -> bool:
     return _ISO.fullmatch(text) is not None
 
 
+def _is_time(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > 10 and _is_iso(value)
+
+
 def _refuse(address: str) -> NoReturn:
     raise ValueError(f"{address} is not in the file; write it into $defs")
-
-
-def _cut_to_day(record: Any, path: Sequence[str | int], message: str) -> bool:
-    """Cut off the time of day behind a date where that is the problem, and tell whether it was."""
-    holder = _at(record, path[:-1])
-    if holder is None or not path or not message.endswith('is not a "date"'):
-        return False
-    value = holder[path[-1]]
-    if not isinstance(value, str) or not _is_iso(value) or len(value) == 10:
-        return False
-    holder[path[-1]] = value[:10]
-    return True
 
 
 def _drop(record: Any, path: Sequence[str | int]) -> None:
