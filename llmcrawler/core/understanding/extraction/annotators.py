@@ -68,7 +68,6 @@ class LLMAnnotator:
         self.calls_done = 0
 
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
-        """Raises LLMUnavailable, LLMFailed or BadAnswer."""
         most = self._pages_a_call
         calls = [pages[start : start + most] for start in range(0, len(pages), most)]
         answers: list[Induced] = []
@@ -112,7 +111,6 @@ class LLMAnnotator:
         return induced
 
     async def _parsed(self, document: dict[str, Any], answer: Any) -> Induced:
-        """Check an answer, in a thread: each text that the model takes for a date is read as one."""
         read = self._prompt.read
         return await asyncio.to_thread(lambda: parse_answer(document, read(document, answer), self._requested))
 
@@ -239,7 +237,6 @@ def _keys(fields: Sequence[Field], renamed: Mapping[str, str]) -> dict[str, str]
 
 
 def _key_of(name: Any, keys: Mapping[str, str]) -> str | None:
-    """Return the key of the field that an answer calls so."""
     if not isinstance(name, str):
         return None
     return keys.get(name) or keys.get(_plain(name)) or keys.get(snake_case(name))
@@ -313,7 +310,6 @@ def _pointed(given: Any, keys: Mapping[str, str], texts: Mapping[int, str], drop
 def _quoted(
     key: str, blocks: tuple[int, ...], quote: str, texts: Mapping[int, str], dropped: Counter[str]
 ) -> Pointed | None:
-    """Return the blocks that have the quote; all of them, where only together they do."""
     # The part of a long text that was cut off is no part of the value.
     having = tuple(n for n in blocks if quote in texts[n] and (quote == texts[n] or not quote.endswith("…")))
     if having:

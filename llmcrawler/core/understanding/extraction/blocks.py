@@ -183,7 +183,6 @@ class PageBlocks:
 
 
 def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
-    """Return the way from the root to an element; `names` remembers those of the elements on it."""
     line = list(takewhile(lambda node: node not in names, line_up(element)))
     for node in reversed(line):
         parent = node.getparent()
@@ -226,7 +225,6 @@ def _is_inline(element: etree._Element, work: Work) -> bool:
 
 
 def _name(element: etree._Element) -> str:
-    """Return a short name of the element where it has one that helps: itemprop, id, classes, a heading's tag."""
     tag = str(element.tag)
     if element.get("itemprop"):
         return f"{tag}[itemprop={element.get('itemprop')}]"[:40]
@@ -294,7 +292,6 @@ def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int)
 
 
 def is_crowded(page: BlockList, repeated: Collection[str], budget_tokens: int) -> bool:
-    """Tell whether more than the frame is left out: then the page's scores matter."""
     return _chars(_parted(page, repeated)[0]) > budget_tokens * _CHARS_PER_TOKEN
 
 
@@ -308,12 +305,10 @@ def listed_to_show(html: str, url: str, budget_tokens: int) -> BlockList:
 
 
 def main_scores(html: str, url: str) -> dict[int, float]:
-    """Return how surely the texts of a page are its main content, by `block_key`."""
     return {block.key: block.score for block in read_page(html, url).blocks}
 
 
 def _parted(page: BlockList, repeated: Collection[str]) -> tuple[list[Block], list[Block]]:
-    """Return the page's own blocks with the two before each, which may be labels, and the texts of its frame."""
     own = {block.n for block in page.blocks if block.text not in repeated}
     beside = {n - 1 for n in own} | {n - 2 for n in own}
     kept = [block for block in page.blocks if block.n in own or block.n in beside]
@@ -323,7 +318,6 @@ def _parted(page: BlockList, repeated: Collection[str]) -> tuple[list[Block], li
 
 
 def _most_telling(page: BlockList, blocks: Sequence[Block], room: int) -> list[Block]:
-    """Return the blocks of most worth that fit together, long ones shortened, in the order of the document."""
     worth = _worths(page, blocks)
     shortened = [_shortened(block) for block in blocks]
     chosen: set[int] = set()

@@ -60,7 +60,6 @@ class Feature:
 
 
 def features_of(element: etree._Element) -> Iterator[Feature]:
-    """Yield the features of an element that mark it, the best first."""
     tag = str(element.tag)
     for attribute in (*_PROPERTY_ATTRIBUTES, *_OWN_PROPERTY_ATTRIBUTES.get(tag, ())):
         value = element.get(attribute) or ""
@@ -85,7 +84,6 @@ def features_of(element: etree._Element) -> Iterator[Feature]:
 
 
 def best_features(element: etree._Element) -> list[Feature]:
-    """Return the best three features of an element."""
     return list(features_of(element))[:3]
 
 
@@ -111,7 +109,6 @@ def joined(anchor: Feature, feature: Feature) -> tuple[str, float]:
 
 
 def tag_feature(element: etree._Element) -> Feature:
-    """Return the tag of an element as a weak feature."""
     return Feature(str(element.tag), str(element.tag), PATH, 0.3)
 
 
@@ -149,7 +146,6 @@ def label_queries(element: etree._Element, text_index: int | None) -> Iterator[t
 
 
 def is_mostly(holder: etree._Element, elements: Sequence[etree._Element]) -> bool:
-    """Tell whether an element holds little besides these elements."""
     return _text_chars(holder) <= 2 * sum(map(_text_chars, elements)) + _MAX_LABEL_CHARS
 
 
@@ -175,7 +171,6 @@ def _text_chars(element: etree._Element) -> int:
 
 
 def _before(node: etree._Element) -> etree._Element | str | None:
-    """Return the text or the element just before a node, within its parent."""
     for previous in node.itersiblings(preceding=True):
         text = fold(previous.tail or "")
         if text:
@@ -199,7 +194,6 @@ def _label(element: etree._Element) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as an XPath 1.0 literal, which knows no escapes."""
     if '"' not in text:
         return f'"{text}"'
     if "'" not in text:
@@ -236,7 +230,6 @@ def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
 
 
 def best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return each selector once, with the highest prior that it has."""
     found: dict[tuple[str, str | None], Candidate] = {}
     for one in candidates:
         key = (one.selector.query, one.selector.attribute)
@@ -321,7 +314,6 @@ def _for_one(spot: Spot) -> Iterator[Candidate]:
 
 
 def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
-    """Yield selectors that give each of the spots: what they have in common, below what holds them all."""
     elements = [spot.element for spot in spots if spot.element is not None]
     if not elements or len({(spot.attribute, spot.element.tag) for spot in spots if spot.element is not None}) > 1:
         return
@@ -335,7 +327,6 @@ def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
 
 
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
-    """Yield selectors for a list, as (CSS or "", XPath, evidence, prior)."""
     others = [{feature.css for feature in features_of(element)} for element in elements[1:]]
     common = [feature for feature in features_of(elements[0]) if all(feature.css in found for found in others)]
     for feature in common:

@@ -195,7 +195,6 @@ def compile_extractor(extractor: TemplateExtractor) -> CompiledExtractor:
 
 
 def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> Scalar | list[Scalar] | None:
-    """Return the typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
     for selector in rule.selectors:
         values = _values(selector, rule, page, row)
         if values:
@@ -226,7 +225,6 @@ def _results(
 
 
 def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
-    """Return the objects of a group by the first of its selectors that gives any."""
     for selector in rows:
         objects = []
         for row in _rows(selector, rules, page):
@@ -238,7 +236,6 @@ def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) 
 
 
 def _rows(selector: Selector, rules: Sequence[FieldRule], page: _Page) -> list[etree._Element]:
-    """Return the elements that hold one object each."""
     work = page.source.work
     rows = [one for one in nodes_at(page.source.root, selector, work) if isinstance(one, etree._Element)]
     if len(outermost(rows, work)) < len(rows):
@@ -279,7 +276,6 @@ class ExtractionRunner:
     async def extractions(
         self, extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, site: str
     ) -> list[Extraction]:
-        """Return what each extractor gives on a page. Raises TooCostly where they take too long for any page."""
         if self._is_inline(html):
             try:
                 if all(compile_extractor(one).is_bounded for one in extractors):

@@ -37,8 +37,6 @@ _NOT_READ: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of a page, white space folded, and where it stands."""
-
     text: str
     spot: Spot
 
@@ -92,7 +90,6 @@ class TrainingSet:
         self._texts.clear()
 
     def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
-        """Return all texts that a selector gives on a page, its pattern left aside."""
         key = (id(page), selector.query, selector.attribute)
         if key not in self._texts:
             plain = selector if selector.pattern is None else replace(selector, pattern=None)
@@ -164,12 +161,10 @@ class CandidateScore:
 
     @property
     def is_quiet(self) -> bool:
-        """Tell whether the candidate is right wherever it gives a value on the annotated pages."""
         return not self.wrong and not self.ghosts
 
     @property
     def score(self) -> float:
-        """The weighted sum of the evidence for the candidate."""
         agreement = 0.5 if self.agreement is None else self.agreement
         seen = 1.5 * self.coverage - 0.6 * self.several + 0.3 * self.distinct
         return 4 * self.support + self.candidate.prior + agreement + seen
@@ -232,7 +227,6 @@ def compare(scores: Sequence[CandidateScore]) -> None:
 
 
 def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
-    """Return the share of the other pages on which two candidates give the same texts."""
     return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
 
 
@@ -413,7 +407,6 @@ def _judged(
 
 
 def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
-    """Return the reason why more annotated pages would help; "" where they would not."""
     has_many = best.judged >= _MANY_PAGES
     if explained < 2:
         return "it is on one sample only"
@@ -506,15 +499,12 @@ class LearnedGroup:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """An element that holds one object, and the values of its fields."""
-
     element: etree._Element
     values: Mapping[str, Value]
     work: Work
 
 
 def learn_group(name: str, fields: Sequence[Field], pages: TrainingSet) -> LearnedGroup:
-    """Learn the rows of a group, and the rules of its fields relative to a row."""
     keys = [field.key for field in fields]
     found = [rows for one in pages.annotated if (rows := _rows(one, keys))]
     if not found:
@@ -591,7 +581,6 @@ def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Select
 
 
 def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
-    """Return the best selector of a field within the rows."""
     candidates: dict[tuple[str, str | None], Candidate] = {}
     for row in rows:
         value = row.values.get(field.key)

@@ -69,8 +69,6 @@ MAX_VALUES_A_PAGE: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """The part of a page that the model sees."""
-
     id: str
     url: str
     title: str
@@ -80,7 +78,6 @@ class ShownPage:
 def induce_document(
     page_type: str, requested: RequestedSchema | None, pages: Sequence[ShownPage], known_fields: Sequence[Field] = ()
 ) -> dict[str, Any]:
-    """Return the user message."""
     document: dict[str, Any] = {
         "task": TASK,
         "schema": None if requested is None else dict(requested.schema),
@@ -105,7 +102,6 @@ def induce_document(
 
 
 def _known(one: Field) -> dict[str, Any]:
-    """Return a known field: its name, and what is not usual in it."""
     kind = one.type if one.type != "string" else None
     rest = {"type": kind, "many": one.many, "group": one.group}
     return {"name": one.name} | {name: value for name, value in rest.items() if value}
@@ -137,7 +133,6 @@ def answer_schema(most_pages: int, requested: RequestedSchema | None) -> dict[st
 
 
 def list_of(items: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return the schema of a list of at most so many items."""
     return {"type": "array", "items": items, "maxItems": most}
 
 
@@ -210,7 +205,6 @@ def _document(
 
 
 def _few(blocks: Sequence[Block], *, has_urls: bool) -> tuple[Block, ...]:
-    """Return the first blocks, each text once, long ones cut: what a page is about stands before what else there is."""
     kept: dict[str, Block] = {}
     for block in blocks:
         if has_urls or not block.hint.endswith(("@href", "@src")):

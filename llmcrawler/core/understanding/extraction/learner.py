@@ -55,7 +55,6 @@ class Variant:
 
     @property
     def core(self) -> frozenset[str]:
-        """The fields that nearly all of its pages have."""
         return frozenset(key for key, share in self.coverage.items() if share >= _CORE_COVERAGE)
 
     def fit(self, extraction: Extraction) -> float:
@@ -83,8 +82,6 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class VariantMatch:
-    """A page's record by the variant that fits it best."""
-
     variant: Variant
     extraction: Extraction
 
@@ -176,12 +173,10 @@ class Learner:
 
     @property
     def extractors(self) -> list[TemplateExtractor]:
-        """The extractors of its variants, the oldest first."""
         return [variant.extractor for variant in self.variants]
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields of all variants, each key once."""
         return tuple({one.key: one for variant in self.variants for one in variant.extractor.fields}.values())
 
     def add_variant(self, variant: Variant | None) -> bool:
@@ -212,7 +207,6 @@ class Learner:
 
 
 def waiting_by_type(learners: Iterable[Learner]) -> Counter[str]:
-    """Count the pages that wait for their template, by page type."""
     counted: Counter[str] = Counter()
     for one in learners:
         counted[one.key.page_type] += len(one.waiting)
@@ -220,14 +214,12 @@ def waiting_by_type(learners: Iterable[Learner]) -> Counter[str]:
 
 
 def successor_of(template: str, aliases: Mapping[str, str]) -> str:
-    """Return the template that this one has become."""
     while template in aliases:
         template = aliases[template]
     return template
 
 
 def extract_all(extractor: TemplateExtractor, pages: Sequence[TrainingPage]) -> list[Extraction]:
-    """Return what an extractor gives on each of the pages."""
     compiled = compile_extractor(extractor)
     taken_apart = ((page, page.blocks().source) for page in pages)
     return [

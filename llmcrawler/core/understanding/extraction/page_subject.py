@@ -88,7 +88,6 @@ def family_of_type(kind: str) -> str:
 
 
 def types_of(one: Object) -> list[str]:
-    """Return the names of an object's types, without their vocabulary."""
     declared = one.get("@type")
     names = declared if isinstance(declared, list) else [declared]
     parts = [
@@ -126,7 +125,6 @@ def find_subject(objects: Sequence[Object], page: PageNames, family: str) -> Sub
 
 
 def _candidates(objects: Sequence[Object]) -> Iterator[Object]:
-    """Yield objects, and those that pages and reviews are about."""
     waiting = [(one, 0) for one in reversed(objects)]
     for _ in range(_MAX_CANDIDATES):
         if not waiting:
@@ -157,7 +155,6 @@ def _is_host(one: Object, kind: str, page: PageNames, family: str) -> bool:
 
 
 def _closeness(one: Object, page: PageNames) -> int:
-    """Return how surely an object is what the page is about: 0 where nothing says so."""
     name, score = _name(one), 0
     if name:
         if name in page.titles:

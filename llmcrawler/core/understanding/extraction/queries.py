@@ -110,7 +110,6 @@ def _cut(text: str, value: str) -> tuple[str, str]:
 
 
 def _constant_around(text: str, value: str) -> str | None:
-    """Return the pattern of the texts around a value, whatever numbers are in them."""
     before, after = _cut(text, value)
     if max(len(before), len(after)) > _MAX_CONTEXT_CHARS:
         return None
@@ -118,7 +117,6 @@ def _constant_around(text: str, value: str) -> str | None:
 
 
 def _piece(separator: str, text: str, value: str, *, from_end: bool) -> str | None:
-    """Return the n-th piece of a text that a separator cuts; pieces are counted from its start or from its end."""
     pieces = text.split(separator)
     if value not in pieces or len(pieces) > _MAX_PIECES:
         return None
@@ -203,7 +201,6 @@ class PageSource:
 
 @lru_cache(maxsize=4096)
 def compile_query(query: str, language: Language) -> etree.XPath:
-    """Compile a selector for libxml2. Raises ValueError for a query that is no CSS or XPath."""
     try:
         xpath = _TRANSLATOR.css_to_xpath(query) if language == "css" else query
         return etree.XPath(xpath, smart_strings=False)

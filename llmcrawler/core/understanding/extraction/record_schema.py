@@ -88,7 +88,6 @@ def _object(properties: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def _within(properties: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Return the properties of the object at a path, which is made where there is none."""
     for part in path:
         properties = properties.setdefault(part, _object())["properties"]
     return properties

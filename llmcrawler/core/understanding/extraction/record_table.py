@@ -69,7 +69,6 @@ class _ColumnValues:
         return "number" if isinstance(value, float) else "json"
 
     def kind(self, name: str) -> Kind:
-        """Return the kind of column that holds all of the values as they are."""
         if "json" in self.kinds:
             return "json"
         if self.kinds == {"flag"}:
@@ -110,7 +109,6 @@ class RecordTable:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of all rows so far."""
         found = (
             self._given.get(name) or Column(name, seen.kind(name), many=seen.is_list)
             for name, seen in self._seen.items()

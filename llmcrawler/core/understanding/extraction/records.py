@@ -238,7 +238,6 @@ class Records:
 
     @property
     def waiting_count(self) -> int:
-        """The number of pages that wait for their template."""
         return sum(len(learner.waiting) for learner in self._learners.values())
 
     @property
@@ -252,7 +251,6 @@ class Records:
         return max(known, key=lambda one: one.key.page_type == page_type, default=None)
 
     def learners(self, site: str | None = None) -> list[Learner]:
-        """Return the learners that know something, of one site or of all."""
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
@@ -277,7 +275,6 @@ class Records:
             learner.waiting.clear()
 
     async def close(self) -> None:
-        """Stop learning, and let all waiting pages go."""
         tasks = [task for task in (self._poll, *(one.task for one in self.all_learners)) if task is not None]
         for task in tasks:
             task.cancel()
@@ -351,7 +348,6 @@ class Records:
         return replace(answer, record=record, by=BY_STRUCTURED_DATA)
 
     async def _by_model(self, annotator: Annotator, question: RecordQuestion) -> RecordAnswer:
-        """Ask the model about this page alone."""
         page, budget = question.to_learn_from(), self.rules.training.budget_tokens
         train = partial(self._runner.train, site=question.site)
         blocks = shown_blocks(await train(listed_to_show, page.html, page.url, budget), (), budget)
@@ -535,13 +531,11 @@ class RecordSerializer:
         self._requested = None if requested is None else [dict(requested.schema), list(requested.page_types)]
 
     def to_json(self, site: str) -> dict[str, Any]:
-        """Return what the next crawl of a site should know."""
         learners = self._records.to_keep(site)
         learners.sort(key=lambda one: (len(one.key.template), one.key.template, one.key.page_type))
         return {"wanted": self._requested, "templates": [learner.to_json() for learner in learners]}
 
     def restore(self, site: str, value: Any, origin: str) -> None:
-        """Go on with what `to_json` gave. Raises ValueError for anything else."""
         learners = read_learners(site, value, origin)
         if value["wanted"] != self._requested:
             logger.warning("Other fields are wanted of %s than those learned before: they are learned anew", site)

@@ -55,8 +55,6 @@ class Selector:
 
 @dataclass(slots=True)
 class StepsTaken:
-    """The nodes that the steps so far lead to, and what each further step leads to from there."""
-
     nodes: Sequence[Any]
     then: dict[PathStep, StepsTaken] = field(default_factory=dict)
 
@@ -78,13 +76,11 @@ class SelectorMemory:
         return self._begun.setdefault(start, StepsTaken([top]))
 
     def note(self, taken: StepsTaken, step: PathStep, nodes: Sequence[Any]) -> StepsTaken:
-        """Note the nodes that one more step leads to."""
         taken.then[step] = further = StepsTaken(nodes)
         self._held += 1 + len(nodes)
         return further
 
     def text_of(self, element: etree._Element, work: Work) -> str:
-        """Return what `tree.text_of` returns."""
         text = self._texts.get(element)
         if text is None:
             text = text_of(element, work)
@@ -323,7 +319,6 @@ class _Run:
         self._work = work
 
     def first(self, start: str) -> list[Node]:
-        """Return the nodes that the step gives from where the selector starts."""
         if self._step.axis == "descendant":
             return self._descendants([self._top], with_self=start != "element")
         if start == "element":
@@ -331,7 +326,6 @@ class _Run:
         return self._chosen([iter([self._top] if self._step.tag in (ANY, self._top.tag) else [])])
 
     def after(self, nodes: Sequence[Node]) -> list[Node]:
-        """Return the nodes that the step gives from those that the step before gave."""
         if self._step.axis == "following-sibling":
             return self._siblings(nodes)
         elements = [node for node in nodes if isinstance(node, etree._Element)]
@@ -373,7 +367,6 @@ class _Run:
         return self._in_order(found) if len(found) > 1 and len(by_parent) > 1 else found
 
     def _behind(self, parent: etree._Element, node: Node) -> Iterator[Node]:
-        """Return the siblings behind a node."""
         tag = self._step.tag
         child = node.behind if isinstance(node, TextNode) else node
         if tag != TEXT:
@@ -426,7 +419,6 @@ class _Run:
         return [[node for node in group[::-1] if texts.fit(node)][::-1] for group in kept[::-1]][::-1]
 
     def _marked(self, nodes: list[Node]) -> list[Node]:
-        """Return the nodes that have the attributes and classes."""
         self._work.charge(1 + len(nodes))
         for name, value in self._step.attributes:
             nodes = [node for node in nodes if (has := node.get(name)) is not None and value in (None, has)]  # type: ignore[union-attr]
@@ -439,7 +431,6 @@ class _Run:
         return nodes
 
     def _in_order(self, nodes: Sequence[Node]) -> list[Node]:
-        """Return the nodes in document order."""
         self._work.charge(len(nodes))
         if not isinstance(nodes[0], TextNode):
             some = set(nodes)
@@ -467,7 +458,6 @@ class _Texts:
         self._known: dict[etree._Element, str] = {}
 
     def fit(self, node: Node) -> bool:
-        """Tell whether a node passes the tests of its text."""
         if isinstance(node, TextNode):
             text = self._joined("", str(node))
         else:
@@ -479,7 +469,6 @@ class _Texts:
         return (not step.is_not_blank or bool(text)) and (step.prefix is None or text.startswith(step.prefix))
 
     def _start_of(self, element: etree._Element) -> str:
-        """Return the start of all text in an element, runs of white space as one blank."""
         text = self._joined("", element.text)
         around: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
         visited = 1

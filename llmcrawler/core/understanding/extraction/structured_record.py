@@ -151,7 +151,6 @@ def _options(name: str, leaves: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _by_name(record: Any) -> dict[str, Any]:
-    """Return what an object holds by folded paths; with a slash before the last name, also by that."""
     found: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", record)]
     for path, value in waiting:
@@ -169,7 +168,6 @@ def _by_name(record: Any) -> dict[str, Any]:
 
 
 def _rows(value: Any) -> list[Object]:
-    """Return the objects of a list; a text in it is the name of one."""
     if isinstance(value, dict):
         value = value.get("offers", [value])
     rows = value if isinstance(value, list) else []
@@ -304,7 +302,6 @@ _OG_TYPES: Final = {
 
 
 def _object(metas: Mapping[str, list[str]], table: Mapping[str, str]) -> Object:
-    """Return what meta elements say of a page, by the names of a table's properties."""
     found: Object = {}
     for name, sources in table.items():
         given = next((metas[source] for source in sources.split() if source in metas), [])
@@ -454,7 +451,6 @@ class _PageStatements:
 
 
 def _complete(record: Object, more: Mapping[str, Any]) -> None:
-    """Add what a record lacks, also within the objects that both have."""
     for name, value in more.items():
         known = record.get(name)
         if known is None:
@@ -464,7 +460,6 @@ def _complete(record: Object, more: Mapping[str, Any]) -> None:
 
 
 def _metas(tree: LexborHTMLParser) -> dict[str, list[str]]:
-    """Return the contents of the meta elements that say something of a thing, by lower-case name."""
     found: dict[str, list[str]] = {}
     for node in tree.css("meta[content]")[:_MAX_METAS]:
         attributes = node.attributes

@@ -94,7 +94,6 @@ def in_one(offers: Sequence[Object]) -> Object | None:
 
 
 def _taken_apart(offer: Object) -> list[Object]:
-    """Return the offers that an AggregateOffer lists; it itself where it lists none, or says more of them."""
     inner = offer.get("offers")
     if not isinstance(inner, dict):
         return [offer] if offer else []
@@ -157,7 +156,6 @@ def currency_code(text: str) -> str | None:
 
 
 def gtin(text: str) -> str | None:
-    """Return the digits of a global trade item number whose check digit is right."""
     digits = re.sub(r"[\s-]", "", text[:60])
     if not (digits.isascii() and digits.isdigit()) or len(digits) not in _GTIN_LENGTHS or not digits.strip("0"):
         return None
@@ -391,14 +389,12 @@ class StructuredValues:
         return list(found)
 
     def _listed(self, value: Any, *, is_line: bool) -> list[str]:
-        """Return texts; of a single one those between its commas, or its lines."""
         texts = [self.text(one) for one in self._items(value)]
         if len(texts) == 1:
             texts = texts[0].splitlines() if is_line else _SEPARATOR.split(texts[0])
         return list(dict.fromkeys(text for text in map(fold, texts) if text))[:_MAX_LIST]
 
     def _steps(self, value: Any) -> list[str]:
-        """Return the texts of a recipe's steps, sections taken apart."""
         found: list[str] = []
         waiting = list(self._items(value))[::-1]
         for _ in range(5 * _MAX_LIST):
@@ -432,7 +428,6 @@ class StructuredValues:
 
 
 def _one_or_all(values: list[Any]) -> Any:
-    """Return the only value as it is, and several as a list without repeats."""
     seen = {json.dumps(one, sort_keys=True, default=str): one for one in values}
     return next(iter(seen.values()), None) if len(seen) < 2 else list(seen.values())
 

@@ -145,7 +145,6 @@ class TrainingRun:
         repeated: frozenset[str],
         places: Sequence[int],
     ) -> list[int]:
-        """Ask the annotator about some pages; return the pages that were answered."""
         budget = self._rules.budget_tokens
         blocks = {at: listed[at] for at in places}
         crowded = [at for at in places if is_crowded(listed[at], repeated, budget)]
@@ -203,7 +202,6 @@ class TrainingRun:
         return TrainingResult(extractor, pages_shown, self._dropped, abstained)
 
     def _why_not(self, one: Field) -> str:
-        """Say why there is no selector for a field."""
         plain, groups = self._learned
         shown, refused = len(self._pointed), self._refused[one.key]
         pointed = sum(any(value.field == one.key for value in values) for values in self._pointed.values())
@@ -218,7 +216,6 @@ class TrainingRun:
 
 
 def blocks_of(pages: Sequence[TrainingPage], with_scores: bool = False) -> list[BlockList]:
-    """Return the blocks of each page; for their scores it is read as a crawl reads it."""
     return [page.blocks().listed(main_scores(page.html, page.url) if with_scores else None) for page in pages]
 
 

@@ -51,7 +51,6 @@ class Work:
             raise TooCostly(f"the page's record takes more than {self.limit:,} steps")
 
     def charge_text(self, chars: int) -> None:
-        """Count the reading of a text. Raises TooCostly as `charge` does."""
         self.charge(1 + chars // _CHARS_A_STEP)
 
 
@@ -64,7 +63,6 @@ def parse_tree(html: str) -> etree._Element:
 
 
 def fold(text: str) -> str:
-    """Return a text with its white space folded to single spaces."""
     return " ".join(text.split())
 
 
@@ -103,7 +101,6 @@ def text_of(element: etree._Element, work: Work | None = None) -> str:
 
 
 def line_up(element: etree._Element) -> Iterator[etree._Element]:
-    """Yield an element and all that it stands in, up to the root."""
     yield element
     yield from element.iterancestors()
 
@@ -122,12 +119,10 @@ def steps_down(ancestor: etree._Element, element: etree._Element) -> tuple[str, 
 
 
 def tags_down(ancestor: etree._Element, element: etree._Element) -> list[str]:
-    """Return the tags on the way from an ancestor (without it) down to an element."""
     return [str(node.tag) for node in takewhile(lambda node: node is not ancestor, line_up(element))][::-1]
 
 
 def absolute_path(element: etree._Element) -> str:
-    """Return the XPath of an element from the root of its page."""
     root = element.getroottree().getroot()
     _, xpath = steps_down(root, element)
     return f"/{root.tag}/{xpath}" if xpath else f"/{root.tag}"

@@ -189,7 +189,6 @@ _moments: dict[tuple[str, str], datetime | None] = {}
 
 
 def _moment(text: str, lang: str, work: Work | None) -> datetime | None:
-    """Return the date that dateparser reads, which is remembered for the next time."""
     key = text, lang
     if key not in _moments:
         if work is not None:
