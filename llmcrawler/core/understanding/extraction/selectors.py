@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice
@@ -65,20 +65,15 @@ class SelectorMemory:
     def __init__(self) -> None:
         self._begun: dict[str, StepsTaken] = {}
         self._texts: dict[etree._Element, str] = {}
-        self._held = 0  # nodes and texts
+        self.held = 0  # nodes and texts
 
     def begun(self, start: str, top: etree._Element) -> StepsTaken:
         """Return what is known of selectors that start so ("document", "within") at the page's root."""
-        if self._held > _MAX_NODES:
+        if self.held > _MAX_NODES:
             self._begun.clear()
             self._texts.clear()
-            self._held = 0
+            self.held = 0
         return self._begun.setdefault(start, StepsTaken([top]))
-
-    def note(self, taken: StepsTaken, step: PathStep, nodes: Sequence[Any]) -> StepsTaken:
-        taken.then[step] = further = StepsTaken(nodes)
-        self._held += 1 + len(nodes)
-        return further
 
     def text_of(self, element: etree._Element, work: Work) -> str:
         text = self._texts.get(element)
@@ -86,7 +81,7 @@ class SelectorMemory:
             text = text_of(element, work)
             if len(text) <= _MAX_TEXT_CHARS:
                 self._texts[element] = text
-                self._held += 1
+                self.held += 1
         return text
 
 
@@ -145,13 +140,11 @@ _COMBINATOR: Final = re.compile(r"[ \t\r\n\f]*>[ \t\r\n\f]*|[ \t\r\n\f]+")
 
 def _css(query: str) -> Path | None:
     steps: list[PathStep] = []
-    at, axis = 0, "descendant"
+    at = 0
+    axis: Axis = "descendant"
     query = query.strip(" \t\r\n\f")
-    while True:
-        compound = _COMPOUND.match(query, at)
-        if compound is None or not compound[0]:
-            return None
-        step = _css_step("child" if axis == "child" else "descendant", compound)
+    while compound := _COMPOUND.match(query, at):
+        step = _css_step(axis, compound) if compound[0] else None
         if step is None:
             return None
         steps.append(step)
@@ -162,6 +155,7 @@ def _css(query: str) -> Path | None:
         if combinator is None:
             return None
         at, axis = combinator.end(), "child" if ">" in combinator[0] else "descendant"
+    return None
 
 
 def _css_step(axis: Axis, compound: re.Match[str]) -> PathStep | None:
@@ -174,12 +168,12 @@ def _css_step(axis: Axis, compound: re.Match[str]) -> PathStep | None:
             attributes.append(("id", simple["id"]))
         elif simple["class"]:
             classes.append(simple["class"])
-        elif simple["nth"]:
-            if nth is not None or tag == ANY or axis != "child":
-                return None
-            nth = int(simple["nth"])
-        else:
+        elif simple["attribute"]:
             attributes.append((simple["attribute"].lower(), simple["value"] and simple["value"].strip("\"'")))
+        elif nth is not None or tag == ANY or axis != "child":
+            return None
+        else:
+            nth = int(simple["nth"])
     return PathStep(axis, tag, tuple(attributes), tuple(classes), nth)
 
 
@@ -222,7 +216,7 @@ def _xpath_step(match: re.Match[str], *, is_first: bool) -> PathStep | None:
         if axis == "descendant" or is_first:
             return None
         axis = "following-sibling"
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     attributes: list[tuple[str, str | None]] = []
     for test in _TEST.finditer(match["tests"]):
         if "nth" in found:
@@ -230,29 +224,27 @@ def _xpath_step(match: re.Match[str], *, is_first: bool) -> PathStep | None:
         if test["attribute"]:
             attributes.append((test["attribute"], test["value"] and test["value"][1:-1]))
             continue
-        name, value = _test(test)
+        name = next((name for name in ("nth", "classes", "prefix", "equal") if test[name]), "is_not_blank")
         if name in found:
             return None
-        found[name] = value
+        found[name] = _TEST_VALUES[name](test[name] if name != "is_not_blank" else "")
     # `//p[2]` counts among the children of each parent, which no learned selector asks for.
     if ("nth" in found and axis == "descendant") or (match["tag"] == TEXT and (attributes or "classes" in found)):
         return None
-    return PathStep(axis, match["tag"], tuple(attributes), **found)  # type: ignore[arg-type]
-
-
-def _test(test: re.Match[str]) -> tuple[str, object]:
-    if test["nth"]:
-        return "nth", int(test["nth"])
-    if test["classes"]:
-        return "classes", tuple(_CLASS_NAME.findall(test["classes"]))
-    if test["prefix"]:
-        return "prefix", _text(test["prefix"])
-    return ("equal", _text(test["equal"])) if test["equal"] else ("is_not_blank", True)
+    return PathStep(axis, match["tag"], tuple(attributes), **found)
 
 
 def _text(literal: str) -> str:
     return "".join(piece[1:-1] for piece in _PIECE.findall(literal))
 
+
+_TEST_VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
+    "nth": int,
+    "classes": lambda test: tuple(_CLASS_NAME.findall(test)),
+    "prefix": _text,
+    "equal": _text,
+    "is_not_blank": lambda _: True,
+}
 
 # XPath's white space. Python's has more of it, such as the no-break space.
 _SPACE: Final = " \t\r\n"
@@ -288,7 +280,10 @@ def evaluate(path: Path, element: etree._Element, work: Work, memory: SelectorMe
         else:
             run = _Run(step, top, work)
             nodes = run.first(path.start) if at == 0 else run.after(nodes)
-            taken = None if memory is None or taken is None else memory.note(taken, step, nodes)
+            if memory is not None and taken is not None:
+                further = taken.then[step] = StepsTaken(nodes)
+                taken = further
+                memory.held += 1 + len(nodes)
         if not nodes:
             break
     return nodes
@@ -331,18 +326,16 @@ class _Run:
         elements = [node for node in nodes if isinstance(node, etree._Element)]
         if self._step.axis == "descendant":
             return self._descendants(elements, with_self=False)
-        found = self._chosen(map(self._children, elements))
+        tag, nth = self._step.tag, self._step.nth_of_type
+        if tag == TEXT:
+            found = self._chosen(_texts_in(element, self._work) for element in elements)
+        else:
+            first, last = (None, None) if nth is None else (nth - 1, nth)
+            found = self._chosen(islice(element.iterchildren(tag), first, last) for element in elements)
         is_nested = len(found) > 1 and len(outermost(elements, self._work)) < len(elements)
         return self._in_order(found) if is_nested else found
 
     # -- axes --
-
-    def _children(self, element: etree._Element) -> Iterator[Node]:
-        step = self._step
-        if step.tag == TEXT:
-            return _texts_in(element, self._work)
-        children = element.iterchildren(step.tag)
-        return children if step.nth_of_type is None else islice(children, step.nth_of_type - 1, step.nth_of_type)
 
     def _descendants(self, elements: Sequence[etree._Element], *, with_self: bool) -> list[Node]:
         tag, tops = self._step.tag, outermost(elements, self._work)
