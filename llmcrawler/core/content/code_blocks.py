@@ -169,13 +169,11 @@ def read_code(page: list[Token], position: int) -> CodeBlock:  # noqa: C901, PLR
                     lines.begin()
                 elif tag == "a":
                     link = (source, len(lines.pieces))
-        if text and not skipped and not (text.isspace() and _is_between_cells(slash, tag)):
-            lines.add(plain(text) if "&" in text else text)
+        if text and not skipped:
+            is_between_cells = tag in _BETWEEN_CELLS or (slash and tag in {"td", "th"})
+            if not (is_between_cells and text.isspace()):
+                lines.add(plain(text))
     return CodeBlock(lines.text(), language_in(_sources(page, position)), links)
-
-
-def _is_between_cells(slash: str, tag: str) -> bool:
-    return tag in _BETWEEN_CELLS or (slash != "" and tag in {"td", "th"})
 
 
 class _Lines:

@@ -181,7 +181,8 @@ class Table:
             width = 0  # blanks would be far more than what the table says
         found: list[tuple[int, str]] = []
         first = shown[0]
-        if len(shown) > 1 and rows[shown[1]].is_header() and _is_title(rows[first], width):
+        is_title = len(rows[first].cells) == 1 and rows[first].cells[0].columns >= max(2, width)
+        if is_title and len(shown) > 1 and rows[shown[1]].is_header():
             found.append((rows[first].block, next(text for text in places[first] if text)))
             shown = shown[1:]
         head = rows[shown[0]]
@@ -195,10 +196,6 @@ class Table:
                 line = f"{line}\n{rule}" if is_headed else f"{_line([], width or len(places[index]))}\n{rule}\n{line}"
             found.append((rows[index].block, line))
         return found
-
-
-def _is_title(row: Row, width: int) -> bool:
-    return len(row.cells) == 1 and row.cells[0].columns > 1 and row.cells[0].columns >= width
 
 
 def _line(texts: list[str], width: int) -> str:

@@ -67,10 +67,14 @@ def encoding_of(body: bytes, content_type: str | None = None) -> str:
     shown = shown_encoding(body)
     if shown is not None:
         return shown
-    named = _of_header(content_type or "")
+    header = _HEADER_CHARSET.search(content_type or "")
+    named = _of_label(header[1]) if header else None
     if named == "utf-8" and _is_utf_8(body, MAX_BYTES):  # most pages
         return named
-    declared = _declared_encoding(body)
+    head = body[:_PRESCAN_BYTES].lower()
+    declared = (_of_meta(head) if b"charset" in head else None) or _of_xml(head)
+    if declared in _UTF_16:  # cannot be true, as the declaration was read as ASCII
+        declared = "utf-8"
     if named is None:
         return declared or ("utf-8" if _is_utf_8(body, MAX_BYTES) else "cp1252")
     if declared is None or declared == named:
@@ -97,13 +101,6 @@ def shown_encoding(body: bytes) -> str | None:
     return marked or _unmarked_utf_16(body[:_HEAD_BYTES])
 
 
-def _declared_encoding(body: bytes) -> str | None:
-    """Return what an HTML or XML file declares. UTF-16 cannot be true, as the declaration was read as ASCII."""
-    head = body[:_PRESCAN_BYTES].lower()
-    declared = (_of_meta(head) if b"charset" in head else None) or _of_xml(head)
-    return "utf-8" if declared in _UTF_16 else declared
-
-
 def _of_label(label: str) -> str | None:
     """Return the Python codec for one of the standard's labels; None for any other, and for those (`replacement`) that
     browsers refuse to show: such pages are read as if they had no label, which is harmless here.
@@ -115,11 +112,6 @@ def _of_label(label: str) -> str | None:
     if found is None or found.name == "replacement":
         return None
     return _CODECS.get(found.name) or str(found.codec_info.name)
-
-
-def _of_header(content_type: str) -> str | None:
-    match = _HEADER_CHARSET.search(content_type)
-    return _of_label(match[1]) if match else None
 
 
 def _of_xml(head: bytes) -> str | None:

@@ -63,12 +63,9 @@ def formula_of_image(source: str) -> str:
 
 def dollars(text: str) -> str:
     r"""Put dollars where a text has TeX between \( and \) or \[ and \]."""
-    return _IN_TEXT.sub(_dollars, text)
-
-
-def _dollars(match: re.Match[str]) -> str:
-    inline, display = match[1], match[2]
-    return formula(inline or display or "", is_display=display is not None) or match[0]
+    return _IN_TEXT.sub(
+        lambda match: formula(match[1] or match[2] or "", is_display=match[2] is not None) or match[0], text
+    )
 
 
 def read_math(page: list[Token], position: int) -> str:  # noqa: C901 - one flat loop

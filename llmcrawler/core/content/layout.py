@@ -185,18 +185,13 @@ class Regions:
             self.count += 1
             path = outer.path
             if len(path) < _MAX_DEPTH:
-                path = (*path, _inside(path[-1] if path else 0, _name(signature), column))
+                text = f"{path[-1] if path else 0} {_name(signature)} {column}".encode("utf-8", "replace")
+                path = (*path, int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
             found = outer.inner[signature, column] = _Region(path)
         return found
 
 
 _REGIONS: Final = Regions()
-
-
-def _inside(region: int, name: str, column: int) -> int:
-    """Return the number of a container within a region."""
-    text = f"{region} {name} {column}".encode("utf-8", "replace")
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
 def _columns(layout: Layout) -> dict[int, int]:

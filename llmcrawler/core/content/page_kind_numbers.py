@@ -85,41 +85,23 @@ class KindEvidence:
         return BlockNumbers(self.page, self.layout, self.scores, self.prices)
 
 
-ADDRESS_WORDS: Final[dict[str, frozenset[str]]] = {
-    kind: frozenset(words.split())
-    for kind, words in {
-        "article": "blog news article articles story stories post posts insights magazine opinion resources press "
-        "learn tips",
-        "product": "product products p dp item itm pd prod",
-        "shelf": "collection collections category categories shop c browse catalog store sale women men b cat "
-        "department departments",
-        "list": "tag tags archive archives topics topic category list directory search index best latest all section "
-        "page events jobs videos explore",
-        "docs": "docs doc documentation guide guides manual tutorial tutorials help reference api wiki kb hc en-us "
-        "latest stable learn library support man section",
-        "forum": "forum forums thread threads t viewtopic showthread discussion discussions community questions topic "
-        "r comments boards showtopic q answers",
-        "service": "services service solutions solution treatments about industries platform features pricing "
-        "practice-areas what-we-do locations products",
-    }.items()
-}
-HOST_WORDS: Final[dict[str, frozenset[str]]] = {
-    "docs": frozenset("docs doc developer developers help support wiki kb api dev learn documentation".split()),
-    "forum": frozenset("forum forums community discuss discussion board boards talk answers ask".split()),
-    "blog": frozenset("blog blogs news magazine journal".split()),
-    "shop": frozenset("shop store outlet".split()),
-}
-# Names of sites have them within a word.
-HOST_PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "forum": ("forum", "community", "discuss", "board", "talk", "stackexchange", "answers"),
-    "blog": ("blog", "news", "times", "post", "magazine", "journal"),
-    "shop": ("shop", "store", "outlet"),
-}
-# The kinds that a word of an address stands for.
-KINDS_OF_WORD: Final[dict[str, tuple[str, ...]]] = {
-    word: tuple(kind for kind, words in ADDRESS_WORDS.items() if word in words)
-    for word in frozenset().union(*ADDRESS_WORDS.values())
-}
+@lru_cache(maxsize=1)
+def address_words() -> dict[str, dict[str, frozenset[str]]]:
+    """Return words by what they stand for: as a segment of a path, as a label of a host, and within a host's name."""
+    text = files(__package__).joinpath("address_words.json").read_text(encoding="utf-8")
+    return {
+        where: {kind: frozenset(words.split()) for kind, words in kinds.items()}
+        for where, kinds in json.loads(text).items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _kinds_of_words() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for kind, words in address_words()["path"].items():
+        for word in words:
+            found.setdefault(word, []).append(kind)
+    return found
 
 
 _SUFFIX: Final = re.compile(r"\.\w{2,5}$")
@@ -182,11 +164,11 @@ def address_numbers(url: str, title: str) -> dict[str, float]:
         "host technical": host.endswith((".io", ".dev", ".ai")),
     }
     labels = set(_HOST_LABEL.split(host))
-    for kind, words in HOST_WORDS.items():
+    for kind, words in address_words()["host"].items():
         found[f"host word {kind}"] = not words.isdisjoint(labels)
-    for kind, parts in HOST_PARTS.items():
+    for kind, parts in address_words()["within host"].items():
         found[f"host part {kind}"] = any(part in host for part in parts)
-    for kind, words in ADDRESS_WORDS.items():
+    for kind, words in address_words()["path"].items():
         found[f"url words {kind}"] = sum(name in words for name in stems)
         found[f"url last {kind}"] = stem in words
         found[f"url first {kind}"] = bool(stems) and stems[0] in words
@@ -433,13 +415,13 @@ _MAX_LINKS_READ: Final = 1500
 
 def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[str, float]:
     """Return shares and counts of the links of each sort; of very many links the first ones are looked at."""
-    links = links[:_MAX_LINKS_READ]
+    links, kinds_of_words = links[:_MAX_LINKS_READ], _kinds_of_words()
     address = read_address(url)
     host, path = address.host.removeprefix("www."), address.path.rstrip("/")
     parent = path.rpartition("/")[0]
     external = below = beside = users = queries = unnamed = long_texts = 0
     folders: list[str] = []
-    by_kind = dict.fromkeys(ADDRESS_WORDS, 0)
+    by_kind = dict.fromkeys(address_words()["path"], 0)
     for link in links:
         unnamed += not link.text
         long_texts += link.text.count(" ") >= _LONG_TEXT_SPACES
@@ -447,8 +429,8 @@ def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[
         target, asked, _ = f"/{rest}".lower().partition("?")
         queries += bool(asked)
         parts = target.split("/")
-        if known := [name for name in parts if name in KINDS_OF_WORD]:
-            for kind in {kind for name in known for kind in KINDS_OF_WORD[name]}:
+        if known := [name for name in parts if name in kinds_of_words]:
+            for kind in {kind for name in known for kind in kinds_of_words[name]}:
                 by_kind[kind] += 1
         users += "profile" in target or "member" in target or not _USERS.isdisjoint(parts[:-1])
         if site.removeprefix("www.") != host:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 MAX_CHARS: Final = 200_000  # marks stand in the head and in the first elements
 _GENERATOR: Final = re.compile(
@@ -56,19 +56,7 @@ _MARKS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
 )
 
 
-class _Marks(NamedTuple):
-    platform: str
-    generator: str
-    body_class: str
-    texts: tuple[str, ...]
-    names: tuple[str, ...]
-
-
-_READ: Final = tuple(
-    _Marks(platform, generator, body, tuple(one.replace("|", " ") for one in texts.split()), tuple(names.split()))
-    for platform, generator, body, texts, names in _MARKS
-)
-PLATFORMS: Final = tuple(marks.platform for marks in _READ)
+PLATFORMS: Final = tuple(marks[0] for marks in _MARKS)
 
 
 def platform_of(html: str, names: Iterable[str] = ()) -> str:
@@ -80,12 +68,13 @@ def platform_of(html: str, names: Iterable[str] = ()) -> str:
     generator = named[1].strip() if named is not None else ""
     classes = body[1].split() if body is not None else []
     given = tuple(names)
-    for marks in _READ:
+    for platform, of_generator, of_body, texts, of_names in _MARKS:
+        starts = tuple(of_names.split())
         if (
-            generator.startswith(marks.generator)
-            or marks.body_class in classes
-            or any(text in head for text in marks.texts)
-            or (marks.names and any(name.startswith(marks.names) for name in given))
+            generator.startswith(of_generator)
+            or of_body in classes
+            or any(text.replace("|", " ") in head for text in texts.split())
+            or any(name.startswith(starts) for name in given)
         ):
-            return marks.platform
+            return platform
     return ""

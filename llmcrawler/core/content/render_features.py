@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from llmcrawler.core.content.layout import ABOVE, Layout
+from llmcrawler.core.content.layout import ABOVE
 from llmcrawler.core.content.markup import parse
 from llmcrawler.core.content.page import read_with_evidence
 from llmcrawler.core.content.page_kind_numbers import KindEvidence
@@ -124,18 +123,12 @@ def _own_words(evidence: KindEvidence) -> int:
         if container >= behind and "role=" in attributes and _AROUND_ROLE.search(attributes) is not None:
             behind = int(layout.behind[container])
             is_around[container:behind] = True
-    is_own = layout.once(_outside) & ~is_around.take(layout.containers)
+    is_own = ~(layout.block_above[:, _AROUND_TAGS].any(1) | is_around.take(layout.containers))
     return sum([block.words for block, is_counted in zip(page.blocks, is_own.tolist(), strict=True) if is_counted])
 
 
-def _outside(layout: Layout) -> NDArray[np.bool_]:
-    """Tell which blocks stand in no element that is around the content by its tag."""
-    around: NDArray[np.bool_] = np.any(layout.block_above[:, _AROUND_TAGS], 1)
-    return ~around
-
-
 def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:
-    asks = _asks(tree)
+    asks = any(_ASKS.search(node.text()) for node in tree.css("noscript"))
     tree.strip_tags(_NEVER_SEEN)
     body = tree.body
     if body is None:
@@ -157,10 +150,6 @@ def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:
         asks=asks,
         waits=_WAITS.match(" ".join(own[:10])) is not None,
     )
-
-
-def _asks(tree: LexborHTMLParser) -> bool:
-    return any(_ASKS.search(node.text()) for node in tree.css("noscript"))
 
 
 def _scripts(tree: LexborHTMLParser) -> list[str]:

@@ -386,7 +386,9 @@ def joined(blocks: Sequence[TextBlock]) -> str:
         if not part:
             continue
         if before:
-            is_tight = (unit and unit == block.unit and _is_next_line(before, part)) or (
+            # A row of a table and a definition go on right below what is before them.
+            is_next_line = (_ROW.match(before) and _ROW.match(part)) or _DEFINITION.match(part)
+            is_tight = (unit and unit == block.unit and is_next_line) or (
                 _LIST_ITEM.match(before) and _LIST_ITEM.match(part)
             )
             is_quoted = part.startswith("> ") and before.startswith("> ")
@@ -395,11 +397,6 @@ def joined(blocks: Sequence[TextBlock]) -> str:
         text.append(part)
         before, unit = part, block.unit
     return "".join(text)
-
-
-def _is_next_line(before: str, part: str) -> bool:
-    """Tell whether a block of a unit goes on right below the one before it: a row of a table, a definition."""
-    return (_ROW.match(before) and _ROW.match(part)) is not None or _DEFINITION.match(part) is not None
 
 
 def content_hash(text: str) -> str:

@@ -22,6 +22,7 @@ _CONTAINER: Final = re.compile(
 _CALL: Final = re.compile(r'\$R([CRS])\("([^"\\]{1,200}+)","([^"\\]{1,200}+)"')
 # What is counted to find where containers and boundaries end; of comments and scripts only how they begin.
 _MARK: Final = re.compile(r"<(?:!--|(/?)(?:div|table|svg|math)\b|(script|style)\b|template id=)", re.IGNORECASE)
+_NUMBERED: Final = re.compile(r"[BP]:(?=[0-9a-f]++\Z)")
 _RAW_END: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style")}
 _WAITING: Final = frozenset({"$?", "$~"})
 _BOUNDARY_STARTS: Final = _WAITING | {"$", "$!", "&"}
@@ -79,7 +80,8 @@ class _Scan:
                 if self._open is not None and self._open[2] == self._depth:
                     self._close(html, start, html.find(">", start) + 1 or len(html))
             elif html[start + 1] in "tT" and html.startswith("<template", start):
-                self._place(html, start)
+                if place := _PLACE.match(html, start):
+                    self._note(place)
             else:
                 self._element(html, start)
 
@@ -99,11 +101,6 @@ class _Scan:
             depth, begun = self._boundaries.pop()
             if begun is not None and depth == self._depth:
                 begun.end = start - len("<!--")
-
-    def _place(self, html: str, start: int) -> None:
-        match = _PLACE.match(html, start)
-        if match:
-            self._note(match)
 
     def _note(self, match: re.Match[str]) -> _Slot:
         return self.places.setdefault(match[1], _Slot(match[1], *match.span()))
@@ -140,7 +137,8 @@ def with_streamed_parts(html: str) -> str:
     scan.read(html)
     moved: dict[str, _Slot] = {}
     for place in scan.places.values():
-        name = scan.calls.get(place.id, "") if scan.calls else _same_number(place.id)
+        # Where the page's scripts are lost, mostly B:2 or P:2 stands for S:2.
+        name = scan.calls.get(place.id, "") if scan.calls else _NUMBERED.sub("S:", place.id)
         if name in scan.parts and scan.parts[name].end >= 0:
             moved.setdefault(name, place)
     if not moved:
@@ -148,11 +146,6 @@ def with_streamed_parts(html: str) -> str:
     cuts = [(place.start, place.end, name) for name, place in moved.items()]
     cuts += [(scan.parts[name].start, scan.parts[name].end, "") for name in moved]
     return _put_together(html, sorted(cuts), scan.parts)
-
-
-def _same_number(place: str) -> str:
-    """Return the part of a place where the page's scripts are lost: mostly B:2 or P:2 stands for S:2."""
-    return re.sub(r"[BP]:(?=[0-9a-f]++\Z)", "S:", place)
 
 
 def _put_together(html: str, cuts: list[tuple[int, int, str]], parts: dict[str, _Part]) -> str:

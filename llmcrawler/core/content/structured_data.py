@@ -160,10 +160,6 @@ class _Syntax:
     name_of: Callable[[str], str]
 
 
-def _microdata_name(name: str) -> str:
-    return _VOCABULARY.sub("", name, count=1)
-
-
 def _rdfa_name(name: str) -> str:
     """Return a property without schema.org's prefix; "" for that of another vocabulary."""
     name = _TERMS.get(name.lower().replace("dcterms:", "dc:"), name)
@@ -171,7 +167,9 @@ def _rdfa_name(name: str) -> str:
     return "" if ":" in name else name
 
 
-_MICRODATA: Final = _Syntax("itemscope", "itemtype", "itemprop", "itemid", _microdata_name)
+_MICRODATA: Final = _Syntax(
+    "itemscope", "itemtype", "itemprop", "itemid", lambda name: _VOCABULARY.sub("", name, count=1)
+)
 _RDFA: Final = _Syntax("typeof", "typeof", "property", "resource", _rdfa_name)
 
 

@@ -16,17 +16,17 @@ _QUOTES_A_VALUE = 4  # of a key and of the value
 _MAX_DIGITS = 20
 
 
-def _whole(digits: str) -> int | None:
-    return int(digits) if len(digits) <= _MAX_DIGITS else None
-
-
 def _fraction(digits: str) -> float | None:
     number = float(digits) if len(digits) <= _MAX_DIGITS else math.inf
     return number if math.isfinite(number) else None
 
 
 # Numbers that are no JSON (NaN, Infinity), or too long or too large to be meant, read as null.
-_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=lambda _: None)
+_DECODER = json.JSONDecoder(
+    parse_int=lambda digits: int(digits) if len(digits) <= _MAX_DIGITS else None,
+    parse_float=_fraction,
+    parse_constant=lambda _: None,
+)
 
 
 def is_too_much(text: str, max_values: int = MAX_VALUES) -> bool:

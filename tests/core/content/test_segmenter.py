@@ -81,26 +81,16 @@ def markdown(html: str) -> str:
             '````php\necho "```";\n````',
             id="SyntaxHighlighter, with a fence in it",
         ),
-        pytest.param(
-            '<pre class="sourceCode haskell"><code>f\xa0x</code></pre>',
-            "```haskell\nf x\n```",
-            id="pandoc",
-        ),
+        pytest.param('<pre class="sourceCode haskell"><code>f\xa0x</code></pre>', "```haskell\nf x\n```", id="pandoc"),
         pytest.param(
             '<div class="mw-highlight mw-highlight-lang-python3 mw-content-ltr"><pre>p</pre></div>',
             "```python\np\n```",
             id="MediaWiki",
         ),
         pytest.param(
-            '<pre class="wp-block-code large"><code>p</code></pre>',
-            "```\np\n```",
-            id="a class that is no language",
+            '<pre class="wp-block-code large"><code>p</code></pre>', "```\np\n```", id="a class that is no language"
         ),
-        pytest.param(
-            '<pre><code class="language-plaintext">p</code></pre>',
-            "```text\np\n```",
-            id="plain text",
-        ),
+        pytest.param('<pre><code class="language-plaintext">p</code></pre>', "```text\np\n```", id="plain text"),
         pytest.param(
             '<div class="highlight-default notranslate"><div class="highlight"><pre>p</pre></div></div>',
             "```\np\n```",
@@ -140,11 +130,7 @@ def test_code_is_fenced_with_its_language_and_lines(html: str, expected: str) ->
             "m $E=c^{2}$ n",
             id="MediaWiki",
         ),
-        pytest.param(
-            '<p><math alttext="x_{1}" display="block"><mi>x</mi></math></p>',
-            "$$x_{1}$$",
-            id="LaTeXML",
-        ),
+        pytest.param('<p><math alttext="x_{1}" display="block"><mi>x</mi></math></p>', "$$x_{1}$$", id="LaTeXML"),
         pytest.param(
             '<p>so <img src="https://s0.wp.com/latex.php?latex=x" alt="x^2" class="latex"> is</p>',
             "so $x^2$ is",
@@ -190,9 +176,7 @@ def test_formulas_are_tex_and_stand_once(html: str, expected: str) -> None:
             id="headers of rows",
         ),
         pytest.param(
-            "<table><tr><td>one</td><td>row</td></tr></table>",
-            "|  |  |\n| --- | --- |\n| one | row |",
-            id="one row",
+            "<table><tr><td>one</td><td>row</td></tr></table>", "|  |  |\n| --- | --- |\n| one | row |", id="one row"
         ),
         pytest.param(
             "<table><tr><td><b>A</b></td><td><b>B</b></td></tr><tr><td>1</td><td>2</td></tr></table>",
@@ -230,20 +214,14 @@ def test_formulas_are_tex_and_stand_once(html: str, expected: str) -> None:
             id="of layout, with a heading",
         ),
         pytest.param(
-            '<table role="presentation"><tr><td>a</td><td>b</td></tr></table>',
-            "a\n\nb",
-            id="of layout, as it says",
+            '<table role="presentation"><tr><td>a</td><td>b</td></tr></table>', "a\n\nb", id="of layout, as it says"
         ),
         pytest.param(
             "<table><tr><td>menu</td><td><table><tr><th>A<th>B<tr><td>1<td>2</table></td></tr></table>",
             "menu\n\n| A | B |\n| --- | --- |\n| 1 | 2 |",
             id="of layout, around others",
         ),
-        pytest.param(
-            "<table><tr><td>single</td></tr></table>",
-            "single",
-            id="of layout, one cell",
-        ),
+        pytest.param("<table><tr><td>single</td></tr></table>", "single", id="of layout, one cell"),
     ],
 )
 def test_tables_have_all_rows(html: str, expected: str) -> None:
@@ -273,20 +251,14 @@ def test_tables_have_all_rows(html: str, expected: str) -> None:
             "3. a\n\n   b\n\n   ```\n   c\n   d\n   ```\n\n   - n\n\n     > q\n\n   after\n\n4. z",
             id="several blocks in items",
         ),
-        pytest.param(
-            "<ul><li>a</li><ul><li>b</li></ul></ul>",
-            "- a\n  - b",
-            id="a list in a list",
-        ),
+        pytest.param("<ul><li>a</li><ul><li>b</li></ul></ul>", "- a\n  - b", id="a list in a list"),
         pytest.param(
             "<blockquote><p>a</p><blockquote>b</blockquote><ul><li>c</li></ul></blockquote>",
             "> a\n>\n> > b\n>\n> - c",
             id="quotes",
         ),
         pytest.param(
-            "<ul><li><h3>Card</h3><p>text</p></li><li>plain</li></ul>",
-            "### Card\n\ntext\n\n- plain",
-            id="a card",
+            "<ul><li><h3>Card</h3><p>text</p></li><li>plain</li></ul>", "### Card\n\ntext\n\n- plain", id="a card"
         ),
         pytest.param(
             '<p>Text<sup id="fnref:1"><a class="footnote-ref" href="#fn:1">1</a></sup> more.</p><div class="footnote"><hr><ol><li id="fn:1"><p>The note.&#160;<a class="footnote-backref" href="#fnref:1">&#8617;</a></p></li></ol></div>',
@@ -373,20 +345,10 @@ def test_lists_notes_and_remarks_keep_their_form(html: str, expected: str) -> No
             id="powers and what is set high besides",
         ),
         pytest.param(
-            "<p>A street 1<br>B town<br><br>C land</p>",
-            "A street 1  \nB town\n\nC land",
-            id="lines of an address",
+            "<p>A street 1<br>B town<br><br>C land</p>", "A street 1  \nB town\n\nC land", id="lines of an address"
         ),
-        pytest.param(
-            "<p># no heading</p>",
-            "\\# no heading",
-            id="a text like a heading",
-        ),
-        pytest.param(
-            "<pre>[a](b)</pre>",
-            "```\n[a](b)\n```",
-            id="a link in code is none",
-        ),
+        pytest.param("<p># no heading</p>", "\\# no heading", id="a text like a heading"),
+        pytest.param("<pre>[a](b)</pre>", "```\n[a](b)\n```", id="a link in code is none"),
     ],
 )
 def test_what_stands_in_a_line_keeps_its_meaning(html: str, expected: str) -> None:
