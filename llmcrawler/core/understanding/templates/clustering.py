@@ -322,8 +322,8 @@ class Matcher:
         measure = metric or SimilarityMetric()
         self.threshold = measure.threshold
         self._url_share = measure.url_share
-        self._dom = _Index(measure.weights, measure.unknown_weight)
-        self._url = _Index(measure.weights, measure.unknown_url_weight)
+        self._dom = _Index(measure.weights, measure.unknown_weight, keeps_sets=True)
+        self._url = _Index(measure.weights, measure.unknown_url_weight, keeps_sets=False)
         self._samples: list[PageSample] = []
         self._group: list[int] = []  # number of each sample's group
         self._numbers: dict[str, int] = {}  # group -> 0, 1, ... in the order in which they came
@@ -365,24 +365,32 @@ class Matcher:
         return self._numbers.setdefault(template, len(self._numbers))
 
 
+_LookedUp = tuple[NDArray[np.intp], NDArray[np.float64], float]
+
+
 class _Index:
     """Computes the weighted Jaccard similarity of one set to each of many known sets: an inverted index (name -> known
-    sets that have it) makes it one small matrix product.
+    sets that have it) makes it one small matrix product. `keeps_sets`: most of these come more than once.
     """
 
-    def __init__(self, weights: Mapping[str, float], unknown: float) -> None:
+    def __init__(self, weights: Mapping[str, float], unknown: float, *, keeps_sets: bool) -> None:
         self._weights = weights
         self._unknown = unknown
         self._rows: dict[str, int] = {}
         self._matrix: NDArray[np.uint8] = np.zeros((_ROWS, _ROWS), dtype=np.uint8)
         self._count = 0
         self._sizes: NDArray[np.float64] = np.zeros(_ROWS)
-        self._found: dict[Names, NDArray[np.float64]] = {}  # most pages of a site share their features
+        self._keeps_sets = keeps_sets
+        self._added: dict[Names, _LookedUp] = {}
+        self._found: dict[Names, NDArray[np.float64]] = {}
 
     def add(self, names: Names) -> None:
-        for name in sorted(names):
-            self._rows.setdefault(name, len(self._rows))
-        rows, _, size = self._looked_up(names)
+        if names not in self._added:
+            for name in sorted(names):
+                self._rows.setdefault(name, len(self._rows))
+        rows, _, size = looked_up = self._added.get(names) or self._looked_up(names)
+        if self._keeps_sets:
+            self._added[names] = looked_up
         have_rows, columns = self._matrix.shape
         if self._count >= columns or len(self._rows) > have_rows:
             more_rows = 2 * len(self._rows) - have_rows if len(self._rows) > have_rows else 0
@@ -397,7 +405,7 @@ class _Index:
     def similarity(self, names: Names) -> NDArray[np.float64]:
         found = self._found.get(names)
         if found is None:
-            rows, weights, size = self._looked_up(names)
+            rows, weights, size = self._added.get(names) or self._looked_up(names)
             common = weights @ self._matrix[rows, : self._count]
             union = self._sizes[: self._count] + size - common
             found = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0)
@@ -406,7 +414,7 @@ class _Index:
             self._found[names] = found
         return found
 
-    def _looked_up(self, names: Names) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
+    def _looked_up(self, names: Names) -> _LookedUp:
         """Return the rows and weights of the names that have a row, and the weight of all: sorted, as a sum in the
         order of a set differs in its last bits from process to process.
         """
