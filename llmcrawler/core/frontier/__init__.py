@@ -11,5 +11,4 @@ from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
 from llmcrawler.core.frontier.link_scorer import LinkScorer
 from llmcrawler.core.frontier.memory import MemoryFrontier
 from llmcrawler.core.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
-from llmcrawler.core.frontier.site_views import SiteViews
 from llmcrawler.core.frontier.sqlite import SqliteFrontier

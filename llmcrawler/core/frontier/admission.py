@@ -35,11 +35,7 @@ _SLOTS_PER_HASH = 2
 
 
 class RecentStrings:
-    """Holds at least the last `most` strings that were added, and at most twice as many, as hashes.
-
-    Two generations of open-addressed tables, of which the older one is dropped as a whole: 32 bytes a string, where a
-    Python set takes three times that.
-    """
+    """Holds at least the last `most` strings, at most twice as many, as hashes: 32 bytes each, a third of a set."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -78,11 +74,10 @@ _MAY_CHANGE = frozenset({UrlRefusalKind.TOO_DEEP, UrlRefusalKind.PRIVATE_HOST})
 
 
 class Admission:
-    """Normalises links, filters them and gives them priorities. Refused ones are counted by reason in `refused`.
-    `views` groups urls where a crawl has no goal.
+    """Normalises and filters links, and gives them priorities. `refused` counts the others by reason.
 
-    The n-th url of a family gets the priority bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... Lower ones go out first,
-    so a new family's first url comes before the hundredth of a known one, however many of those were found earlier.
+    The n-th url of a family gets the priority bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... A new family's first url
+    comes before the hundredth of a known one. `views` groups urls where a crawl has no goal.
     """
 
     def __init__(self, scope: Scope, traps: TrapGuard, addresses: AddressGuard | None = None) -> None:
@@ -97,9 +92,7 @@ class Admission:
     def admit(
         self, links: Iterable[str], depth: int, referer: str | None, group_of: GroupOf | None = None
     ) -> list[UrlTask]:
-        """Return the links worth fetching, in document order. Strings that were met lately are skipped. `group_of` gets
-        the link as it was given and its normalised url.
-        """
+        """Return the links worth fetching, in document order, but for strings that were met lately."""
         tasks = []
         home = "" if referer is None else f"{origin_of(referer)}/"
         for link in links:
@@ -202,8 +195,8 @@ class MapAdmission(Admission):
         return None
 
     def of_list(self, entries: Iterable[Listed], source: str, address: str) -> list[UrlTask]:
-        """Return tasks for the entries of a list at `address`. As the site vouches for them, they are not checked for
-        traps, and files that are no pages are listed too. Those of an index of archives (CDX) are not asked for.
+        """Return tasks for the entries of a list at `address`, without a check for traps: the site vouches for them.
+        Files that are no pages are listed too. Those of an index of archives (CDX) are not asked for.
         """
         tasks = []
         led_from = None if source == CDX else address
@@ -253,8 +246,8 @@ class MapAdmission(Admission):
             self._barren += 1
 
     async def add(self, tasks: Sequence[UrlTask], add: Add) -> int:
-        """Queue tasks with `add`, up to `max_urls` of those that match, and return how many of these were new. They go
-        in portions, which hold the event loop for some milliseconds each.
+        """Queue up to `max_urls` that match, in portions, as each holds the event loop. Return how many of these were
+        new.
         """
         count = 0
         async with self._adding:

@@ -35,10 +35,8 @@ class _PageUnderWay:
 
 
 class FocusedCrawl:
-    """Follows every url that is leased, read, judged and ended.
-
-    The crawl ends when `max_records` pages of wanted types had their record. A page of a type that is not among
-    `record_types` counts as its own record.
+    """Follows every url that is leased, read, judged and ended, up to `max_records` pages of wanted types with a
+    record. A page of a type that is not among `record_types` is its own record.
     """
 
     def __init__(
@@ -121,9 +119,7 @@ _FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
 
 
 def restore_link_scorer(connection: JobConnection, focused_crawl: FocusedCrawl) -> None:
-    """Train the link scorer on the pages of earlier runs in the order in which they ended, and count their records.
-    Pages that run again are left out: they will be counted then.
-    """
+    """Train the link scorer on the pages of earlier runs, and count their records, without pages that run again."""
     scorer = focused_crawl.scorer
     for (name,) in connection.execute("SELECT name FROM groups ORDER BY id"):
         scorer.restore(name)

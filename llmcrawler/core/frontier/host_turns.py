@@ -58,9 +58,7 @@ class HostTurns(Generic[Host, Group]):
                 self._push(host, group, self._heads[host][group])
 
     def look(self, room: Callable[[Host], int], worst: int | None) -> None:
-        """Begin to hand out urls, none of a worse priority than `worst`; `room` tells how many of a host there may be
-        at all in this look.
-        """
+        """Begin to hand out urls, none worse than `worst`; `room` says how many of a host there may be in this look."""
         self._room, self._worst, self._left = room, worst, {}
         for host in [host for host in self._aside if room(host) > 0]:
             self._aside.discard(host)

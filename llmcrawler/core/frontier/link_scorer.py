@@ -127,8 +127,8 @@ _ALL: Final = "all"
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts of pages. `judged` and `wanted` count verdicts and stay; `read`, `found` (links by group) and `novel`
-    (pages with a link of a new group) fade.
+    """Counts of pages. `judged` and `wanted` stay; `read`, `found` (links by group) and `novel` (with a new group)
+    fade.
     """
 
     judged: int = 0
@@ -147,9 +147,7 @@ class _Tally:
 
 
 class LinkScorer:
-    """Scores groups of links by how well they lead to pages of the wanted types. There are some hundred groups at most;
-    past that, all new ones of a region are one group.
-    """
+    """Scores some hundred groups of links by how well they lead to pages of the wanted types."""
 
     def __init__(self, page_types: Collection[str]) -> None:
         self.page_types = frozenset(page_types)
@@ -162,9 +160,7 @@ class LinkScorer:
         self._due = 1
 
     def group_of(self, url: str, link: Link) -> str:
-        """Return the frontier's group for a link to `url`, which is normalised. A text that many links have is a stock
-        phrase ("next").
-        """
+        """Return the group for a link to a normalised url. A text that many links have is a stock phrase ("next")."""
         phrase = _NUMBERS.sub("0", _clean(link.text).lower())
         if len(phrase) > _MAX_TEXT_CHARS:
             phrase = ""

@@ -122,9 +122,7 @@ class Frontier(Protocol):
         ...
 
     async def set_priorities(self, priorities: Mapping[str, int]) -> None:
-        """Set the priorities of groups, for the urls that are queued and those to come. A group that was never named
-        has the priority 0, like the group "".
-        """
+        """Set the priorities of groups, for queued urls and those to come. Other groups have the priority 0."""
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         """Hand out up to `limit` urls, so that no host gets more than `per_host` with those `held` (urls by host).
@@ -144,9 +142,7 @@ class Frontier(Protocol):
         """Extend the leases of these urls."""
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
-        """Finish a url, or make it a dead letter; a backend with a ledger writes the outcome in the same transaction.
-        Returns False when it was not leased.
-        """
+        """Finish a url and write its outcome, in one transaction where there is a ledger. False: it was not leased."""
         ...
 
     async def release(self, url: str) -> bool:
@@ -154,8 +150,8 @@ class Frontier(Protocol):
         ...
 
     async def reserve_target(self, url: str, by: str) -> bool:
-        """Reserve a redirect's target: mark it as seen without queueing it, as `by` is redirected to it. Returns False
-        when it has a line of its own, or is the target of another url.
+        """Mark a redirect's target as seen, without queueing it. Returns False when it has a line of its own, or is the
+        target of another url than `by`.
         """
         ...
 

@@ -63,10 +63,7 @@ BlockFacts = tuple[int, int, bool, bool]
 
 
 class SiteViews:
-    """Puts urls into groups by their families, and tells the groups' priorities after what was read.
-
-    Past some hundred families all others are the group without a name, which comes with the things.
-    """
+    """Groups urls by their families, some hundred at most, and ranks the groups after what was read."""
 
     def __init__(self) -> None:
         self.ranks = False  # whether any group was told apart from the others
@@ -149,9 +146,7 @@ class SiteViews:
 
 
 def block_facts(url: str, blocks: Sequence[TextBlock]) -> list[BlockFacts]:
-    """Return of each block its key, the number of its words, whether it is a list of links, and whether it stands under
-    a heading that leads elsewhere. `url` is the page's.
-    """
+    """Return of each block key, words, whether it is a list of links, and whether a heading above leads elsewhere."""
     found: list[BlockFacts] = []
     teaser = 0  # the level of the heading that leads elsewhere
     for block in blocks[:_MAX_BLOCKS]:

@@ -61,10 +61,8 @@ _HELD = (
 
 
 class SqliteFrontier:
-    """Keeps a job's urls in its file; in memory only the place of the first url of each host and group.
-
-    One process at a time has the file (see job.py), so what was leased when it was opened is free again.
-    `lease_seconds` and `max_leases` as in Frontier.
+    """Keeps a job's urls in its file; in memory only the place of the first url of each host and group. One process at
+    a time has the file, so what was leased when it was opened is free again.
     """
 
     def __init__(

@@ -31,5 +31,5 @@ from llmcrawler.core.storage.ledger import (
     write_value,
 )
 from llmcrawler.core.storage.rights_marks import RightsCounts, marks_of
-from llmcrawler.core.storage.shared_file import SharedFile, replace_file
+from llmcrawler.core.storage.shared_file import replace_file
 from llmcrawler.core.storage.templates_file import SiteState, StoredSite, TemplatesFile

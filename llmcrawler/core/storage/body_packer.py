@@ -38,10 +38,7 @@ _MAX_WATCHED = 2_000  # sites whose first pages are being counted
 
 
 class BodyPacker:
-    """Packs and unpacks the bodies of one job, on its connection, which one thread at a time uses.
-
-    A body names its dictionary by a number. Bodies are packed without one until their site has sent enough pages.
-    """
+    """Packs the bodies of one job, on its connection. The first of a site are packed without a dictionary."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -59,9 +56,7 @@ class BodyPacker:
         return zstd.compress(body, options=_OPTIONS, zstd_dict=dictionary.as_digested_dict)
 
     def unpack(self, packed: bytes) -> bytes | None:
-        """Unpack a body; None where its dictionary is lost or damaged. Raises PackingError where the body is
-        damaged itself.
-        """
+        """Unpack a body; None where its dictionary is lost. Raises PackingError where it is damaged itself."""
         number = number_of_dictionary(packed)
         if not number:
             return zstd.decompress(packed)
@@ -107,10 +102,7 @@ class BodyPacker:
 
 
 def drop_unreadable(connection: sqlite3.Connection) -> int:
-    """Delete the dictionaries that are damaged and the bodies that were packed with them; return how many bodies.
-
-    Their pages are fetched again where a stage needs them.
-    """
+    """Delete damaged dictionaries and their bodies, whose pages are fetched again; return how many bodies."""
     rows = connection.execute("SELECT id, content, digest FROM dictionaries")
     dropped = 0
     for number in [number for number, *row in rows if _checked(*row) is None]:

@@ -90,9 +90,7 @@ class Database:
             self._put(_Task(work))
 
     def post_and_wait(self, work: Work[object]) -> None:
-        """As `post`, and hold the event loop until it is committed: for what must be written down before the next line
-        of code runs. Everything that was queued before is done first.
-        """
+        """As `post`, but hold the event loop until it is committed, with all that was queued before."""
         if self.failure is None and not self._is_closed:
             done = Event()
             self._put(_Task(work, done=done))

@@ -122,9 +122,7 @@ def url_key(url: str) -> int:
 
 
 class UrlKeys:
-    """The keys of one connection, used by its thread alone. New keys are gathered in memory; after a crash they are
-    made again from `urls`, where their numbers follow the last one in `keys`.
-    """
+    """The keys of one connection, for its thread alone. New ones wait in memory, and are made again after a crash."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -251,9 +249,7 @@ def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = F
 
 
 def open_job_file(path: Path) -> JobConnection:
-    """Open or create a job's file; any one thread at a time may use the connection. Raises ConfigError as
-    `check_job_file` does, and where the file cannot be made.
-    """
+    """Open or create a job's file, for one thread at a time. Raises ConfigError, as `check_job_file` does."""
     check_job_file(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -284,9 +280,7 @@ def holds_job(path: Path) -> bool:
 
 
 def read_job_file(path: Path) -> JobConnection:
-    """Open a job's file for reading, also while a crawl is running. Raises ConfigError where there is none; damage
-    within the file shows when it is read.
-    """
+    """Open a job's file for reading, also while a crawl is running. Raises ConfigError where there is none."""
     if not holds_job(path):
         raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
     return _connect_to_read(path)
@@ -345,9 +339,8 @@ _MAX_KEPT = 60  # runs: two months of nights, some 3 MB at most
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Figures of one run. `number` counts the job's runs from 1; moments are seconds since 1970; `reason` is Scrapy's
-    finish_reason, None for a run that has not said how it ended. `figures` are stats by name; `timeline` is
-    Timeline.as_json.
+    """Figures of one run, the `number`-th of its job. Moments are seconds since 1970; `reason` is Scrapy's
+    finish_reason, None where no end was noted; `figures` are stats by name; `timeline` is Timeline.as_json.
     """
 
     number: int

@@ -23,9 +23,7 @@ class JobRules:
 
 @dataclass(frozen=True, slots=True)
 class SessionRules:
-    """Settings of a crawl in Redis that several workers share. A worker that is not heard of for `lease_seconds` is
-    gone, and its sites are others'.
-    """
+    """Settings of a crawl in Redis. A worker that is silent for `lease_seconds` loses its sites to others."""
 
     url: str
     crawl_id: str

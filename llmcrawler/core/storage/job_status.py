@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _LATELY_SECONDS = 60.0
 _MAX_HOSTS = 100
+_COUNTED = ("queued", "leased", "done", "dead")
 
 # Hosts, most urls first; the states are numbers as in State. Queued urls, which may be all but a few, are counted by
 # the queue's own index.
@@ -88,9 +89,7 @@ class ErrorCount:
 
 @dataclass(frozen=True, slots=True)
 class CrawlRate:
-    """Pages, seconds and pages a minute of the latest run, up to its last page when it is over; `lately` is its last
-    minute.
-    """
+    """Pages, seconds and pages a minute of the latest run up to its last page, and of its last minute."""
 
     pages: int
     seconds: float
@@ -177,13 +176,7 @@ def job_status(folder: Path, now: float) -> JobStatus:
             first_line=first_line,
             last_line=last_line,
             synced=values["synced"],
-            urls={
-                "queued": sum(host.queued for host in hosts),
-                "leased": sum(host.leased for host in hosts),
-                "done": sum(host.done for host in hosts),
-                "dead": sum(host.dead for host in hosts),
-                "seen": seen,
-            },
+            urls={**{name: sum(getattr(host, name) for host in hosts) for name in _COUNTED}, "seen": seen},
             stages=_stages(connection),
             errors=tuple(ErrorCount(*row) for row in connection.execute(_ERRORS)),
             page_types=dict(connection.execute(_TYPES, (DUPLICATE,))),
@@ -232,9 +225,7 @@ def _rate(connection: JobConnection, start: float, end: float, last_seq: int) ->
 
 
 def _ended_after(connection: JobConnection, moment: float, last_seq: int) -> int:
-    """Count the pages that ended after a moment. They end in the order of `seq`, so the first is found by halving:
-    `finished` stands behind the long lines, and reading it for all pages is slow.
-    """
+    """Count the pages that ended after a moment: by halving, as reading `finished` behind all lines is slow."""
     low, high = 0, last_seq
     while low < high:
         middle = (low + high + 1) // 2
@@ -320,8 +311,5 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
 
 
 def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
-    """Return what `scrapy status JOBDIR --json` prints: the fields of JobStatus as plain values.
-
-    Raises llmcrawler.errors.ConfigError where there is no job.
-    """
+    """Return what `scrapy status JOBDIR --json` prints. Raises llmcrawler.errors.ConfigError where there is no job."""
     return job_status(Path(jobdir), time.time()).as_dict()

@@ -55,9 +55,7 @@ class StoredPage:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a page. `line` is its feed item, None for a page that a pipeline dropped; `is_dead`: it could not be
-    fetched.
-    """
+    """The end of a page. `line` is None for a page that a pipeline dropped; `is_dead`: it could not be fetched."""
 
     line: Mapping[str, Any] | None
     stages: Mapping[str, StageRun]
@@ -69,18 +67,14 @@ class Outcome:
 
 
 class Ledger:
-    """Writes and reads the pages of one crawl. Bodies are kept for stages that run again; without `keep_bodies` only
-    until the page's place among the templates is saved.
-    """
+    """Reads and writes the pages of a crawl. `keep_bodies`: also after what was learned of them is saved."""
 
     def __init__(self, database: Database, *, keep_bodies: bool = True) -> None:
         self._database = database
         self._keep_bodies = keep_bodies
 
     def keep_body(self, url: str, body: StoredBody, fetch: StageRun | None = None) -> None:
-        """Store a response and its fetch, without waiting. From the next work that is awaited on, as `Frontier.start`,
-        the page need not be fetched again.
-        """
+        """Store a response and its fetch, without waiting: safe from the next work on that is awaited."""
 
         def keep(connection: JobConnection) -> None:
             if (url_id := id_of(connection, url)) is None:
@@ -238,9 +232,7 @@ def id_of(connection: JobConnection, url: str) -> int | None:
 
 
 def return_to_queue(connection: JobConnection, url_ids: Sequence[int], forget_stages: Iterable[str] = ()) -> None:
-    """Queue pages that are done or dead once more, before all other urls. Their lines and bodies are kept until then;
-    `forget_stages` run again.
-    """
+    """Queue ended pages once more, before all others. Their lines and bodies stay; `forget_stages` run again."""
     rows = [(number,) for number in url_ids]
     back = f"UPDATE urls SET attempts = 0, rank = {REQUEUED_RANK}, state = {State.QUEUED:d} WHERE id = ?"  # noqa: S608 - numbers of ours
     connection.executemany(back, rows)

@@ -53,11 +53,9 @@ class RequeueChoice:
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """Counts of the pages that are to be fetched again, and of those that run again from their stored bodies.
-
-    Of the urls that were named `waiting` were queued anyway, `unfit` did not fit (nothing of them failed, or not what
-    was chosen, or they redirect), and `unknown` lists those that the job does not have. `spider` and `arguments` are
-    those of the crawl that has to be run next.
+    """Counts of the pages to fetch again, and of those that run again from their stored bodies. Of the named urls
+    `waiting` were queued anyway, `unfit` did not fit the choice, and the job has none of `unknown`. `spider` and
+    `arguments` are those of the crawl that has to be run next.
     """
 
     fetched: int
@@ -70,9 +68,8 @@ class Requeued:
 
 
 def requeue(folder: Path, choice: RequeueChoice) -> Requeued:
-    """Requeue the chosen pages of a job.
-
-    Raises ConfigError where there is no job, a crawl is running in it, nothing is chosen, or a stage is unknown.
+    """Requeue the chosen pages of a job. Raises ConfigError where there is no job, a crawl is running in it, nothing is
+    chosen, or a stage is unknown.
     """
     if not choice:
         raise ConfigError("nothing is chosen: name urls, or --dead, --failed, --kind, --stage")

@@ -39,9 +39,7 @@ class RightsCounts:
 
 
 def marks_of(line: Mapping[str, Any]) -> list[str]:
-    """Return what the line of a page is counted for: "verdicts/forbidden", "uses/ai-train: no", "signals/tdmrep",
-    "conflicts", "noindex". Nobody else's names are among them, so stats and metrics have few of them.
-    """
+    """Return what a line counts for: "verdicts/forbidden", "uses/ai-train: no", "noindex": a small, known set."""
     rights, uses, robots = said_in(line), uses_of(line), line.get("robots")
     named = [one.get("name") for one in signals_of(line)]
     return [

@@ -110,9 +110,7 @@ def temporary_of(path: Path) -> Path:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file's content and keep its mode. Raises OSError and leaves it as it was where the disk does not take
-    all. Not for two calls at once, which would use one temporary file.
-    """
+    """Replace a file's content, not its mode; as a whole, or raise OSError. Not for two calls at once."""
     target, temporary = path.resolve(), temporary_of(path)
     try:
         with temporary.open("wb") as file:

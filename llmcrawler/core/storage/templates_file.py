@@ -60,9 +60,7 @@ class StoredSite:
 
 
 class TemplatesFile:
-    """A file that several crawls may use at the same time: each replaces its own sites. `setting` is named in
-    errors.
-    """
+    """A file that several crawls may use at the same time: each replaces its own sites."""
 
     def __init__(self, path: Path, setting: str = "TEMPLATES_FILE") -> None:
         self.path = path
@@ -106,9 +104,8 @@ class TemplatesFile:
             raise self.refusal(f"cannot be written ({_reason(error)})", "name a file in a folder of yours") from error
 
     def save(self, sites: Mapping[str, SiteState]) -> None:
-        """Put the sites into the file, beside those of other crawls. It is replaced as a whole or not at all.
-
-        Raises OSError where the disk does not let it, ConfigError where the file has become something else meanwhile.
+        """Replace these sites in the file, as a whole or not at all. Raises OSError where the disk does not let it,
+        ConfigError where the file has become something else meanwhile.
         """
         packed = {name: StoredSite(site.templates, _pack(site.state)) for name, site in sites.items()}
         with self._locked():

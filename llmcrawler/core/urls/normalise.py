@@ -88,9 +88,7 @@ def normalise(url: str, base: str | None = None) -> str | None:
 
 
 def with_plain_origin(url: str) -> str | None:
-    """Return an absolute url with its scheme, host and port as `normalise` spells them, without user and password, and
-    all else as it is: what a server sends a visitor to. None when it is no http(s) url of a possible host.
-    """
+    """Return an absolute url with its origin as `normalise` spells it, without login, and all else as it is."""
     match = _ABSOLUTE.fullmatch(url)
     if match is None:
         return None
@@ -183,9 +181,7 @@ def _normalise_host(host: str) -> str | None:
 
 
 def parse_ipv4(host: str) -> ipaddress.IPv4Address | None:
-    """Read a number as inet_aton, browsers and the WHATWG URL standard do: "127.1", "2130706433", "0x7f.0.0.1",
-    "0177.0.0.1". None when the host is no such number.
-    """
+    """Read a number as browsers and inet_aton do: "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1"; else None."""
     parts = host.split(".")
     if len(parts) > 4 or not all(_IPV4_PART.fullmatch(part) for part in parts):
         return None

@@ -88,9 +88,7 @@ class AddressGuard:
         return place if place in self._admitted else ""
 
     def reason_to_refuse(self, url: str, source: str | None = None) -> UrlRefusal | None:
-        """Judge a url by its host as it is written. `source` is the url of the page, list or redirect that leads there;
-        None: the user does.
-        """
+        """Judge a url by its host as written. `source` is the url that leads there; None: the user does."""
         place = place_of(url)
         if not is_private_host(_host_and_port(url)[0]):
             return None
@@ -107,8 +105,8 @@ class AddressGuard:
         return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, f"{place} is a start, and open to its own pages only")
 
     def admits_robots_txt(self, url: str, source: str) -> bool:
-        """Return whether the robots.txt of `source` may lead to `url`, though that is private: from a start on this
-        machine to another robots.txt on it, of which there is little to be had. Such a host is open for nothing else.
+        """Return whether the robots.txt of a private start may lead to another one on this machine. Such a host is open
+        for nothing else.
         """
         host = _fold(_host_and_port(url)[0])
         for one in (host, _fold(_host_and_port(source)[0])):
@@ -166,9 +164,7 @@ _THREADS: Final = 8  # of its own: name servers that do not answer must not hold
 
 
 class NameLookup:
-    """Looks up names, and keeps the answers for half a minute: what was judged should be what is used. `resolve` has
-    the signature of socket.getaddrinfo and may block.
-    """
+    """Looks up names, and keeps the answers for half a minute: what was judged should be what is used."""
 
     def __init__(
         self,

@@ -67,9 +67,7 @@ class Scope:
         max_url_length: int = MAX_URL_LENGTH,
         subdomains: bool = False,
     ) -> None:
-        """Search `allow` and `deny` (regular expressions) in the whole url. Raises ConfigError for a bad one.
-        `subdomains`: those of the start urls' hosts are in scope too.
-        """
+        """Search `allow` and `deny`, regular expressions, in the whole url. Raises ConfigError for a bad one."""
         if max_depth is not None and max_depth < 0:
             raise ConfigError(f"depth: {max_depth} is negative; 0 fetches the given urls alone")
         self._allow = _compile("allow", allow)

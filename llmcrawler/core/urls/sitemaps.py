@@ -23,9 +23,7 @@ _PACKED_URLS = 250  # together: some of 4,000 characters are unpacked in a few m
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An address as the file gives it: not normalised, and perhaps of another site. What the file does not say is "".
-    `lastmod` of a feed is ISO 8601, of a sitemap what stands there.
-    """
+    """An address as the file gives it. What is not said is "". `lastmod` of a feed is ISO 8601."""
 
     url: str
     lastmod: str = ""
@@ -53,9 +51,7 @@ class PackedUrls(Collection[Listed]):
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """The urls of a file, and `sitemaps`, further files to read. `fault`: what is wrong with the file; there may be
-    urls all the same.
-    """
+    """The urls of a file, and further files to read. `fault`: what is wrong; there may be urls all the same."""
 
     urls: Collection[Listed] = ()
     sitemaps: tuple[str, ...] = ()
@@ -159,9 +155,8 @@ _MAX_IDLE_ELEMENTS = 100_000  # between two entries; they stand in memory until 
 
 
 def parse_sitemap(body: bytes) -> Sitemap:
-    """Read a urlset, a sitemapindex, RSS, Atom, or one url a line; gzipped or not, cut short or malformed.
-
-    Never raises: what cannot be read is left out. Entities are not expanded, so a bomb of them stays small.
+    """Read a urlset, a sitemapindex, RSS, Atom, or one url a line; gzipped or not, cut short or malformed. Never
+    raises, and expands no entities.
     """
     found = _FoundUrls()
     if len(body) > MAX_BODY_BYTES:
@@ -219,9 +214,7 @@ class _Source:
 
 
 def _unpack(body: bytes) -> tuple[bytes, str]:
-    """Unzip, twice when a server zipped a zipped file; a stream that breaks off yields what came before. Return also
-    what is wrong with it.
-    """
+    """Unzip, twice where a zipped file was zipped, as far as it goes; return also what is wrong with it."""
     fault = ""
     for _ in range(2):
         if not body.startswith(_GZIP_MAGIC):

@@ -44,9 +44,7 @@ class _Place:
     shapes: set[str] = field(default_factory=set)
 
     def is_of_visits(self, head: str, *, is_named: bool) -> bool:
-        """Tell whether the ids are of visits. The less the address says so, the more of the site has to recur; an id
-        for every link is one of a visit.
-        """
+        """Tell whether the ids are of visits: the less the address says so, the more of the site has to recur."""
         if is_named:
             return self.tails >= 2
         if self.ids >= 30 and self.urls < 1.2 * self.ids:

@@ -124,9 +124,8 @@ def is_code(text: str) -> bool:
 def coarse_pattern(url: str) -> str:
     """Fold an absolute url to what kind of thing it names on its host: "blog.example/tag/*/" for each tag of a blog.
 
-    Below a section the last word of the path never counts. Of the query, routing parameters count, and the name of the
-    only other parameter; several others are one search, whichever they are. A page number in the path counts as a
-    parameter.
+    Of the query, routing parameters count, and the name of the only other one; several are one search. A page number in
+    the path counts as a parameter; below a section the last word of the path does not count.
     """
     start = url.find("/", url.find("://") + 3)
     address, _, query = url.partition("?")
@@ -172,9 +171,7 @@ def canonical_link(header: str, base: str) -> str | None:
 
 
 def variant_key(url: str) -> str:
-    """Return what the urls of all variants of a page have in common, from a normalised one: other scheme, with "www.",
-    index.html, for printing, AMP.
-    """
+    """Return what a normalised url shares with its variants: other scheme, "www.", index.html, print, AMP."""
     path, mark, query = relative_url(dedup_key(url.partition("#")[0])).partition("?")
     path = _INDEX.sub("/", _SUFFIX.sub("", _SEGMENT.sub("", path)))
     kept = [part for part in query.split("&") if not _PARAMETER.fullmatch(part)] if mark else []

@@ -22,9 +22,7 @@ from llmcrawler.errors import ConfigError
 
 
 def open_archive(file: str) -> BinaryIO:
-    """Open a file for reading anywhere in it, by its path or by a url that pyarrow knows: s3://, gs://, hdfs://.
-    Raises OSError.
-    """
+    """Open a file by its path or a url that pyarrow knows (s3://, gs://, hdfs://). Raises OSError."""
     if "://" not in file:
         return Path(file).open("rb")
     scheme, _, rest = file.partition("://")
@@ -320,9 +318,7 @@ def is_jobdir(archive: str) -> bool:
 
 
 def size_of_job(folder: str) -> int:
-    """Return a number that grows with each line of a job. Raises ConfigError where there is none, or it has no pages
-    to read.
-    """
+    """Return a number that grows with each line of a job. Raises ConfigError where it has no pages to read."""
     with open_snapshot(Path(folder)) as connection:
         seqs = connection.execute(f"{_SEQS} DESC LIMIT 1").fetchone()
     if seqs is None:

@@ -76,9 +76,7 @@ class ExchangeStore:
         database.post(lambda connection: connection.execute(_TABLE))
 
     def keep(self, url: str, exchanges: Sequence[Exchange]) -> None:
-        """Store what was asked and answered for a page, in place of what there was, without waiting. None of it: the
-        page's content is not to be taken.
-        """
+        """Store the exchanges of a page, without waiting. None of it: the page's content is not to be taken."""
         packed = pack(json.dumps([one.to_json() for one in exchanges]))
 
         def write(connection: JobConnection) -> None:

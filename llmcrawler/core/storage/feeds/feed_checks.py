@@ -41,9 +41,7 @@ def page_types_of_feed(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def with_archive_format(feed: str) -> str:
-    """Return a feed of the command line, URI or URI:FORMAT, with its format where its name is that of an archive: its
-    last ending alone says only how it is packed.
-    """
+    """Return a feed of the command line, URI or URI:FORMAT, with the format that the ending .warc.gz asks for."""
     return f"{feed}:{WARC}" if feed.lower().endswith((".warc", ".warc.gz")) else feed
 
 

@@ -99,9 +99,7 @@ def _quoted(text: str) -> str:
 
 
 def contents(lines: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """Return the index as Markdown, from its lines, which are read three times and not held in memory. A page that has
-    come again stands where it was last.
-    """
+    """Return the index as Markdown, from its lines, which are read three times. A page that came again stands once."""
 
     def entries(*, has_file: bool) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(lines()):

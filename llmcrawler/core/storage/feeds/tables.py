@@ -17,9 +17,7 @@ _MAX_NAME_CHARS = 200  # from which on a flat name gets no further parts
 
 
 def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Return the value as JSON can say it and UTF-8 can carry it: finite numbers, text without halves of surrogate
-    pairs, and nothing nested deeper than `depth`.
-    """
+    """Return the value as JSON in UTF-8 can say it: finite numbers, whole surrogate pairs, no deeper than `depth`."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -52,8 +50,8 @@ def as_json(value: Any) -> str:
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
-    """Flatten a clean value to one level of scalars: {"price": {"amount": 1}, "tags": ["a"]}, called "record", becomes
-    {"record.price.amount": 1, "record.tags": '["a"]'}. Where names would become too long, the rest is JSON.
+    """Flatten a clean value to scalars: {"price": {"amount": 1}}, called "record", becomes {"record.price.amount": 1}.
+    Lists, and what would get too long a name, become JSON.
     """
     flat: dict[str, Any] = {}
     _flatten(name, value, flat, Counter())
@@ -87,9 +85,7 @@ _NUMBER = re.compile(r"[+-]([0-9][0-9.,]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a table. `parts` are the columns of a struct; a json column holds JSON text. With `many` each cell is a
-    list of values of this kind.
-    """
+    """Column of a table. `parts` are those of a struct; json is JSON text. `many`: a cell is a list of such values."""
 
     name: str
     kind: Kind
@@ -146,9 +142,8 @@ def neutral(cell: Any) -> Any:
 
 
 class FlatTable:
-    """A flat table that gets its record columns as pages come. The columns of the item's class stand first, then those
-    of a record that was `asked` for, then other fields of records in the order they are met. Pages may make up names
-    without end: fields beyond `max_found`, and those with very long names, go as JSON into one column, `record`.
+    """A flat table of the columns of the item's class, those of a record that was `asked` for, and those of records as
+    they come. Fields beyond `max_found`, and those with very long names, go as JSON into the column `record`.
     """
 
     def __init__(

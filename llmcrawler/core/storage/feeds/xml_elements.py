@@ -13,9 +13,7 @@ _FORBIDDEN = [*map(chr, {*range(32)} - {9, 10, 13}), "\ufffe", "\uffff"]
 
 
 def element(name: str, value: Any, depth: int = 0, indent: int = 0) -> str:
-    """Return a clean value as an element. An object has an element for each of its names, and a list one called `value`
-    for each of its values; None is an empty element. `indent`: spaces for each level; 0: all on one line.
-    """
+    """Return a clean value as an element: of an object one for each name, of a list one `value` for each value."""
     start, end = tags(name)
     margin, line_end = " " * indent * depth, "\n" if indent else ""
     if not value or not isinstance(value, (dict, list)):
