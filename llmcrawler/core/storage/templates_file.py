@@ -109,7 +109,15 @@ class TemplatesFile:
         """
         packed = {name: StoredSite(site.templates, _pack(site.state)) for name, site in sites.items()}
         with self._locked():
-            data = _text_of({**self.load(), **packed}).encode("utf-8", "backslashreplace")
+            stored = dict(sorted({**self.load(), **packed}.items()))
+            value = {
+                "format": FORMAT,
+                "version": VERSION,
+                "sites": {name: site.templates for name, site in stored.items()},
+                "state": {name: site.packed for name, site in stored.items()},
+            }
+            text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+            data = f"{text}\n".encode("utf-8", "backslashreplace")
             if not self.path.exists() or self.path.read_bytes() != data:
                 # It may overwrite what a killed crawl has left beside it, as the lock is held.
                 replace_file(self.path, data)
@@ -147,18 +155,6 @@ class TemplatesFile:
 def _pack(state: Mapping[str, Any]) -> str:
     text = json.dumps(state, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
-
-
-def _text_of(sites: Mapping[str, StoredSite]) -> str:
-    people = {name: sites[name].templates for name in sorted(sites)}
-    machine = {name: sites[name].packed for name in sorted(sites)}
-    parts = {
-        "format": json.dumps(FORMAT),
-        "version": json.dumps(VERSION),
-        "sites": json.dumps(people, indent=1, ensure_ascii=False, allow_nan=False),
-        "state": json.dumps(machine, indent=1, ensure_ascii=False),
-    }
-    return "{\n" + ",\n".join(f'"{name}": {text}' for name, text in parts.items()) + "\n}\n"
 
 
 def _reason(error: OSError | Timeout) -> str:

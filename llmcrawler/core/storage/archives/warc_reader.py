@@ -100,7 +100,13 @@ class _FileBytes:
 
     @property
     def is_packed(self) -> bool:
-        return self.peek(len(_GZIP)) == _GZIP
+        start = self.read(len(_GZIP))
+        self.give_back(start)
+        return start == _GZIP
+
+    @property
+    def is_over(self) -> bool:
+        return self.position >= self.end
 
     def read(self, size: int = _PIECE) -> bytes:
         """Return up to `size` bytes, none at the end."""
@@ -114,13 +120,6 @@ class _FileBytes:
     def give_back(self, data: bytes) -> None:
         self._back = data + self._back
         self.position -= len(data)
-
-    def peek(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size and (more := self.read(size - len(data))):
-            data += more
-        self.give_back(data)
-        return data
 
     def skip(self, size: int) -> int:
         """Go on without reading; return how many bytes that were."""
@@ -152,10 +151,7 @@ class _GzipMember:
         self._source = source
         self._unpacker = zlib.decompressobj(31)
         self._back = b""
-        self._unpacked = 0
-
-    def begin_record(self) -> None:
-        self._unpacked = 0
+        self.unpacked = 0  # bytes of the present record
 
     @property
     def is_over(self) -> bool:
@@ -176,8 +172,8 @@ class _GzipMember:
                 raise WarcFault(f"its gzip is damaged: {error}") from error
             if unused := self._unpacker.unused_data:
                 self._source.give_back(unused)
-            self._unpacked += len(data)
-            if self._unpacked > _MAX_UNPACKED:
+            self.unpacked += len(data)
+            if self.unpacked > _MAX_UNPACKED:
                 raise WarcFault(f"it unpacks to more than {_MAX_UNPACKED // 2**20:,} MB")
             if data:
                 return data
@@ -199,7 +195,7 @@ def _records_from(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
 
 def _packed_records(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
     """Yield the records of gzip members; behind a fault, go on with the next member that begins as a record does."""
-    while source.peek(1):
+    while not source.is_over:
         offset, member = source.position, _GzipMember(source)
         try:
             found, is_first = _read_one(member, offset, most_bytes), True
@@ -220,7 +216,7 @@ def _packed_records(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]
 
 def _plain_records(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
     """Yield the records of a file that is not packed; behind a fault, go on with the next line that begins one."""
-    while source.peek(1):
+    while not source.is_over:
         offset = source.position
         try:
             found = _read_one(source, offset, most_bytes)
@@ -252,7 +248,7 @@ def _at_next_member(source: _FileBytes, position: int, end: int | None = None) -
 def _read_one(stream: _FileBytes | _GzipMember, offset: int, most_bytes: int) -> WarcRecord | None:
     """Read a record; None at the end. Raises WarcFault for what is none."""
     if isinstance(stream, _GzipMember):
-        stream.begin_record()
+        stream.unpacked = 0
     fields = _read_head(stream)
     if fields is None:
         return None
