@@ -183,17 +183,17 @@ class Ahead:
         return worst is None or self.goal.priority_of(group) <= worst
 
 
-def test_nothing_holds_a_crawl_back_that_has_nothing_on_its_way():
+@pytest.mark.parametrize("deed", ["its links come", "it takes too long"])
+def test_while_a_good_page_is_on_its_way_dull_ones_wait_for_its_links_for_some_time(deed):
     ahead = Ahead()
     assert ahead.reaches(ahead.dull)
-
-
-def test_while_a_good_page_is_on_its_way_dull_ones_wait_for_its_links():
-    ahead = Ahead()
     ahead.lease("1", ahead.product, read=False)
     assert not ahead.reaches(ahead.dull)
     assert ahead.reaches(ahead.product)
-    ahead.focused_crawl.note_links("1", [])
+    if deed == "its links come":
+        ahead.focused_crawl.note_links("1", [])
+    else:
+        ahead.now += 60
     assert ahead.reaches(ahead.dull)
 
 
@@ -205,13 +205,6 @@ def test_while_many_pages_are_to_be_judged_only_what_is_known_to_be_good_goes_ou
     assert not ahead.reaches(ahead.unseen)
     ahead.focused_crawl.note_verdict("3", "other")
     assert ahead.reaches(ahead.unseen)
-
-
-def test_a_page_that_takes_too_long_is_not_waited_for():
-    ahead = Ahead()
-    ahead.lease("1", ahead.product, read=False)
-    ahead.now += 60
-    assert ahead.reaches(ahead.dull)
 
 
 def test_a_page_that_failed_or_came_back_holds_nothing_up():

@@ -38,11 +38,6 @@ def seen_by_another_process(path: Path, name: str) -> object:
         return read_value(connection, name)
 
 
-async def test_what_was_awaited_is_committed(database, path):
-    await database.run(lambda connection: write_value(connection, "a", 1))
-    assert seen_by_another_process(path, "a") == 1
-
-
 async def test_work_is_done_in_the_order_in_which_it_was_asked_for(database):
     for n in range(300):
         database.post(lambda connection, n=n: write_value(connection, "n", [*read_value(connection, "n", []), n]))
@@ -50,6 +45,8 @@ async def test_work_is_done_in_the_order_in_which_it_was_asked_for(database):
 
 
 async def test_what_was_waited_for_is_committed_with_all_that_was_queued_before_it(database, path):
+    await database.run(lambda connection: write_value(connection, "awaited", 0))
+    assert seen_by_another_process(path, "awaited") == 0
     database.post(lambda connection: time.sleep(0.1))
     database.post(lambda connection: write_value(connection, "a", 1))
     database.post_and_wait(lambda connection: write_value(connection, "b", 2))
@@ -230,11 +227,15 @@ open_job_file(Path(sys.argv[1]))
 
 @pytest.mark.server
 def test_a_process_killed_while_it_makes_the_tables_leaves_a_file_that_the_next_one_opens(path):
+    path.parent.mkdir()
+    path.touch()  # an empty file becomes a job
     killed = subprocess.run([sys.executable, "-c", _KILLED_IN_BETWEEN, str(path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert not holds_job(path)
     open_job_file(path).close()
     assert holds_job(path)
+    with closing(read_job_file(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
 
 
 def test_a_file_is_gone_through_once_for_as_long_as_nobody_changes_it(tmp_path):
@@ -248,14 +249,6 @@ def test_a_file_is_gone_through_once_for_as_long_as_nobody_changes_it(tmp_path):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
     with pytest.raises(ConfigError, match="is damaged"):
         check_job_file(path)
-
-
-def test_an_empty_file_becomes_a_job(tmp_path):
-    path = tmp_path / "crawl.sqlite"
-    path.touch()
-    open_job_file(path).close()
-    with closing(read_job_file(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):

@@ -48,11 +48,6 @@ def test_headers_that_do_not_hold_for_an_unpacked_body_say_how_it_came():
     assert b"WARC-Target-URI: https://a.test/p?q=1\r\n" in head
 
 
-def test_a_body_that_is_packed_still_keeps_its_encoding():
-    answer, _ = blocks_of(replace(PAGE, is_encoded=True))
-    assert b"\r\nContent-Encoding: gzip\r\n" in answer
-
-
 def test_a_request_names_its_host_and_has_its_body():
     _, request = blocks_of(replace(PAGE, method="POST", request_body=b"a=1"))
     assert request.endswith(b"POST /p?q=1 HTTP/1.1\r\nHost: a.test\r\nUser-Agent: bot\r\n\r\na=1\r\n\r\n")
@@ -65,12 +60,10 @@ def test_no_header_begins_another_line(value):
     assert b"\nEvil" not in answer
 
 
-def test_an_answer_without_a_body_at_hand_has_no_record():
+def test_a_body_may_be_missing_cut_or_still_encoded():
     assert blocks_of(replace(PAGE, body=None)) == []
-
-
-def test_a_cut_body_says_so():
     assert b"WARC-Truncated: length\r\n" in blocks_of(replace(PAGE, is_cut=True))[0]
+    assert b"\r\nContent-Encoding: gzip\r\n" in blocks_of(replace(PAGE, is_encoded=True))[0]
 
 
 def test_each_record_is_a_gzip_member_of_its_own():

@@ -45,9 +45,11 @@ def test_a_urlset_is_read_however_it_comes(body):
     assert parse_sitemap(body).urls == URLS
 
 
-def test_an_index_names_more_sitemaps():
+def test_an_index_names_more_sitemaps_also_as_urls():
     body = b"<sitemapindex><sitemap><loc>http://h.example/1.xml</loc><lastmod>x</lastmod></sitemap></sitemapindex>"
     assert parse_sitemap(body) == Sitemap(sitemaps=("http://h.example/1.xml",))
+    body = b"<urlset><url><loc>http://h.example/sitemap-2.xml.gz</loc></url></urlset>"
+    assert parse_sitemap(body).sitemaps == ("http://h.example/sitemap-2.xml.gz",)
 
 
 def test_feeds_are_lists_of_pages():
@@ -129,11 +131,6 @@ def test_what_is_wrong_is_said(body, fault):
     found = parse_sitemap(body).fault
     assert fault in found
     assert bool(fault) == bool(found)
-
-
-def test_a_sitemap_that_lists_sitemaps_as_urls_is_an_index():
-    body = b"<urlset><url><loc>http://h.example/sitemap-2.xml.gz</loc></url></urlset>"
-    assert parse_sitemap(body).sitemaps == ("http://h.example/sitemap-2.xml.gz",)
 
 
 def test_news_have_titles():
