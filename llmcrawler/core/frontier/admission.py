@@ -31,7 +31,6 @@ from llmcrawler.core.urls import (
 from llmcrawler.items import CDX, UrlSource
 
 _BITS = 2**63 - 1
-_SLOTS_PER_HASH = 2
 
 
 class RecentStrings:
@@ -39,7 +38,7 @@ class RecentStrings:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._slots = 1 << (most * _SLOTS_PER_HASH - 1).bit_length()
+        self._slots = 1 << (2 * most - 1).bit_length()  # two for each hash
         self._recent = self._before = array("q", bytes(8))  # an empty one; the first page makes a real one
         self._count = most
 

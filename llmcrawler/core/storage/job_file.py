@@ -164,15 +164,13 @@ class JobConnection(sqlite3.Connection):
 JOB_FILE: Final = "crawl.sqlite"
 LOCK_FILE: Final = "crawl.lock"
 
-_PATIENCE_SECONDS = 0.3  # is_locked holds the lock for a moment
-
 
 def lock_folder(folder: Path, cure: str = "wait for its end, or name another") -> FileLock:
     """Lock the folder until the lock is released. Raises JobBusy where another crawl holds it."""
     lock = FileLock(folder / LOCK_FILE)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=_PATIENCE_SECONDS)
+        lock.acquire(timeout=0.3)  # is_locked holds the lock for a moment
     except Timeout:
         raise JobBusy(f"JOBDIR={folder}: another crawl is running in it; {cure}") from None
     except OSError as error:
@@ -193,7 +191,6 @@ def is_locked(folder: Path) -> bool | None:
         return None
 
 
-_CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
 _Stamp = tuple[tuple[int, ...], ...]
 _QUICK_CHECK_BYTES = 200 * 2**20  # a second or two; beyond that damage shows when the crawl comes across it
@@ -295,7 +292,8 @@ def count_duplicates(connection: JobConnection) -> int:
     return int(connection.execute(query, (DUPLICATE,)).fetchone()[0])
 
 
-def refusal(path: Path, what: str, cure: str = _CURE) -> ConfigError:
+def refusal(path: Path, what: str, cure: str = "") -> ConfigError:
+    cure = cure or "it is left as it is: name another JOBDIR, or remove the file to start anew"
     return ConfigError(f"JOBDIR: {path} {what}; {cure}")
 
 

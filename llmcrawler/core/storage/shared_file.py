@@ -17,7 +17,6 @@ from llmcrawler.errors import ConfigError, StorageFailed
 T = TypeVar("T")
 
 _BUSY_SECONDS: Final = 30.0
-_BUSY_PAUSE_SECONDS: Final = 0.02
 
 
 class SharedFile:
@@ -81,7 +80,7 @@ def connect_shared(path: Path, schema: str, busy_seconds: float, application: in
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(_BUSY_PAUSE_SECONDS)
+            time.sleep(0.02)
 
 
 def _connect(path: Path, schema: str, busy_seconds: float, application: int | None) -> sqlite3.Connection:

@@ -130,7 +130,6 @@ def in_turns(links: Iterable[_Link], length: Callable[[_Link], int]) -> Iterator
 MAX_BODY_BYTES = 50 * 1024 * 1024  # as sitemaps.org allows; a zip bomb ends here
 
 _BLANKS = "\x00 \t\r\n"
-_GZIP_MAGIC = b"\x1f\x8b"
 _URL = re.compile(r"https?://[^\s<>\"']+", re.IGNORECASE)
 # An address of a page, not of a picture or film, with its end. Each part gives nothing back (*+) or is bounded, so that
 # it takes linear time for any text.
@@ -217,7 +216,7 @@ def _unpack(body: bytes) -> tuple[bytes, str]:
     """Unzip, twice where a zipped file was zipped, as far as it goes; return also what is wrong with it."""
     fault = ""
     for _ in range(2):
-        if not body.startswith(_GZIP_MAGIC):
+        if not body.startswith(b"\x1f\x8b"):
             break
         unzip, unpacked = zlib.decompressobj(wbits=31), bytearray()
         try:

@@ -19,7 +19,6 @@ _RECURS = 4  # ids that a tail is met under
 _MANY_SHAPES = 8  # more than a thing has tabs
 _MAX_PLACES = 1000
 _MAX_IDS = 3  # of one path that are looked at
-_LEAST_CODE = 16  # characters
 # Signs that a path may hold an id: a long run without joints, few joints, a UUID, or a word for it. Most
 # paths are through with this.
 _MAY_HOLD_ID = re.compile(
@@ -58,7 +57,7 @@ def _ids_in(path: str) -> Iterator[tuple[str, str, str, bool]]:
     for segment in path.split("/"):
         end = at + len(segment)
         says_so = _SAYS_SO.fullmatch(segment) is not None
-        if says_so or (len(segment) >= _LEAST_CODE and is_code(segment)):
+        if says_so or (len(segment) >= 16 and is_code(segment)):
             yield path[:at].rstrip("/"), segment, path[end:], says_so or _BEFORE_ID.fullmatch(before) is not None
         at, before = end + 1, segment
 

@@ -36,7 +36,6 @@ _LEADING_NUMBER = re.compile(r"\d+([_-])(?=.*[^\W\d_])")
 _WORD_AND_NUMBER = re.compile(r"([A-Za-z]{1,8})(\d{2,})")
 _WORDS = re.compile(r"[A-Za-z]+\d?(?:[-_.][A-Za-z]+\d?){0,2}")
 _MIXED = re.compile(r"\d[A-Za-z]+\d|[A-Za-z]\d+[A-Za-z]")
-_LONGEST_LITERAL = 24
 PAGE_PATH = re.compile(r"/(?:page|seite|pagina|p)[/-]?\d+(?=/|$)", re.IGNORECASE)
 _END_NUMBER = re.compile(r"(?<=[A-Za-z])(?:\d+|\{n\})$")
 _MAX_PARAMETERS = 100  # that are looked at
@@ -98,7 +97,7 @@ def _segment(segment: str, is_last: bool = False) -> str:
         # In the last segment below a section a capital or a joint makes a title ("Albert_Einstein", "rye-bread"), in
         # others it is the site's own naming.
         is_title = is_last and (segment[0].isupper() or "_" in segment or "-" in segment)
-        is_name = _WORDS.fullmatch(segment) and len(segment) <= _LONGEST_LITERAL and not is_title
+        is_name = _WORDS.fullmatch(segment) and len(segment) <= 24 and not is_title
         shape = segment if is_name else "{slug}"
     return shape + extension
 

@@ -50,8 +50,6 @@ else:
 MAX_BODY_BYTES: Final = 20 * 2**20
 _MAX_BLOCK: Final = MAX_BODY_BYTES + 2**20
 _MAX_CODINGS: Final = 5
-_MAX_CHUNK_LINE: Final = 1_000
-_PAGE_KINDS: Final = ("text/html", "application/xhtml+xml")
 _OWN_HEADERS: Final = frozenset(("content-encoding", "transfer-encoding", "content-length"))
 
 
@@ -104,7 +102,7 @@ def page_at(place: RecordPlace) -> StoredBody:
 
 def may_be_page(status: int, content_type: str | None) -> bool:
     kind = (content_type or "").partition(";")[0].strip().lower()
-    return not 300 <= status < 400 and (not kind or kind in _PAGE_KINDS)
+    return not 300 <= status < 400 and (not kind or kind in ("text/html", "application/xhtml+xml"))
 
 
 def _url_of(record: WarcRecord) -> str | None:
@@ -189,7 +187,7 @@ def _joined(body: bytes) -> bytes:
     pieces: list[bytes] = []
     at = 0
     while at < len(body):
-        end = body.find(b"\r\n", at, at + _MAX_CHUNK_LINE)
+        end = body.find(b"\r\n", at, at + 1_000)
         try:
             size = int(body[at:end].partition(b";")[0], 16) if end > 0 else -1
         except ValueError:

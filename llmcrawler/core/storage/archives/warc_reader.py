@@ -20,7 +20,6 @@ _VERSION: Final = re.compile(rb"WARC/[01]\.\d+[ \t]*\r?\n")
 _NEXT_VERSION: Final = re.compile(rb"\nWARC/[01]\.\d+[ \t]*\r?\n")
 _MEMBER: Final = re.compile(re.escape(_GZIP))
 _MAX_VERSION: Final = 32
-_MAX_DIGITS: Final = 15
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _MAX_HEAD: Final = 64 * 2**10
 _MAX_UNPACKED: Final = 2**28  # a record that unpacks to more is a bomb, or a film
@@ -253,7 +252,7 @@ def _read_one(stream: _FileBytes | _GzipMember, offset: int, most_bytes: int) ->
     if fields is None:
         return None
     given = fields.get("content-length", "")
-    if not given.isascii() or not given.isdigit() or len(given) > _MAX_DIGITS:
+    if not given.isascii() or not given.isdigit() or len(given) > 15:
         raise WarcFault(f"its Content-Length is {given[:40]!r}")
     length = int(given)
     if isinstance(stream, _FileBytes) and length > stream.end - stream.position:

@@ -126,7 +126,6 @@ AS_IT_CAME: Final = "X-Crawler-"
 _FIELDS: Final = "application/warc-fields"
 _REQUEST: Final = "application/http; msgtype=request"
 _RESPONSE: Final = "application/http; msgtype=response"
-_LEVEL: Final = 6
 
 
 class WarcWriter:
@@ -198,7 +197,7 @@ class WarcWriter:
         head += [("Content-Type", kind), ("Content-Length", str(len(block)))]
         record = b"".join((b"WARC/1.1\r\n", _as_fields(head), b"\r\n", block, b"\r\n\r\n"))
         if self._is_packed:
-            packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)
+            packer = zlib.compressobj(6, zlib.DEFLATED, 31)
             record = packer.compress(record) + packer.flush()
         self._out.write(record)
         return record_id

@@ -8,8 +8,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 from llmcrawler.core.storage.feeds.tables import clean, clean_text, flatten
 
-_ELSEWHERE = ("url", "text", "kind")
-
 
 def document_of(line: Mapping[str, Any], fields: Collection[str] | None = None) -> dict[str, Any] | None:
     """Return the document of a page; None for a page without text, as services that embed text refuse empty ones.
@@ -23,7 +21,7 @@ def document_of(line: Mapping[str, Any], fields: Collection[str] | None = None) 
     source = clean_text(url)
     metadata: dict[str, Any] = {"source": source}
     for name, value in line.items():
-        if name not in _ELSEWHERE and (fields is None or name in fields):
+        if name not in ("url", "text", "kind") and (fields is None or name in fields):
             for key, one in flatten(name, clean(value)).items():
                 if one is not None:
                     metadata.setdefault(key, one)

@@ -23,8 +23,6 @@ from llmcrawler.errors import ConfigError
 INDEX = "index.jsonl"  # for programs: a line for each page
 CONTENTS = "index.md"  # for people
 
-_ELSEWHERE = ("text", "kind")
-_INDEXED = ("url", "title", "page_type", "template", "error")
 _SLUG_BYTES = 80  # file systems allow 255; paths as a whole have limits too
 # Characters that YAML reads as the end of a line, or does not allow, and that JSON lets stand.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -40,9 +38,9 @@ def markdown_file_of(
     facts = {
         name: clean(value)
         for name, value in line.items()
-        if value is not None and name not in _ELSEWHERE and (fields is None or name in fields or name == "url")
+        if value is not None and name not in ("text", "kind") and (fields is None or name in fields or name == "url")
     }
-    entry = {name: clean(line.get(name)) for name in _INDEXED}
+    entry = {name: clean(line.get(name)) for name in ("url", "title", "page_type", "template", "error")}
     text = clean(line.get("text"))
     if not isinstance(text, str) or not text.strip():
         return entry, None

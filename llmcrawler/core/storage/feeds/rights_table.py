@@ -15,9 +15,9 @@ from llmcrawler.core.storage.rights_marks import said_in, signals_of, uses_of
 
 RIGHTS: Final = "rights"
 _MAX_CHARS = 32_000  # of a cell: spreadsheets cut there, or go on in the next row
-_OF_PAGE = ("url", "final_url", "fetched_at", "status", "content_hash")
 RIGHTS_COLUMNS: Final = (
-    *("host", *_OF_PAGE, "error.kind", "error.message", "purpose", "verdict", "conflicts"),
+    *("host", "url", "final_url", "fetched_at", "status", "content_hash", "error.kind", "error.message"),
+    *("purpose", "verdict", "conflicts"),
     *(*USES, *SIGNALS, "robots", "duplicate_of"),
 )
 
