@@ -43,7 +43,7 @@ class _Family:
     pages: int = 0  # that were read
     own: float = 0.0  # sum of the pages' shares of words of their own
     brought: float = 0.0  # things that were new on its pages, the later ones counting more
-    told: int | None = None  # the priority that the frontier was told in this run
+    known: int | None = None  # the priority that the frontier has of it, in this run
 
     def priority(self) -> int:
         # A search or an order is a list sooner than a thing: as if one page of it had been read, and had been a list.
@@ -131,8 +131,8 @@ class SiteViews:
             self._has_news = False
             for name in self._groups:
                 family = self._families[name]
-                if (priority := family.priority()) != family.told:
-                    changed[name] = family.told = priority
+                if (priority := family.priority()) != family.known:
+                    changed[name] = family.known = priority
         return changed
 
     def _family(self, name: str, url: str) -> _Family | None:

@@ -204,9 +204,9 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         if self.failure is None:
-            self.failure = (
-                error if isinstance(error, StorageFailed) else StorageFailed(f"{self._path} cannot be written: {error}")
-            )
+            if not isinstance(error, StorageFailed):
+                error = StorageFailed(f"{self._path} cannot be written: {error}")
+            self.failure = error
             self._call(self._on_failure, self.failure)
         for task in tasks:
             task.error = self.failure

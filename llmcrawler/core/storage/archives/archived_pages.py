@@ -179,7 +179,7 @@ def _decoded(body: bytes, coding: str) -> bytes:
             import brotli  # noqa: PLC0415 - not all have it
 
             return bytes(brotli.Decompressor().process(body, output_buffer_limit=most))
-    raise WarcFault(f"the body is encoded as {coding[:40]!r}, which nobody here knows")
+    raise WarcFault(f"the body is encoded as {coding[:40]!r}, which is not known here")
 
 
 def _joined(body: bytes) -> bytes:

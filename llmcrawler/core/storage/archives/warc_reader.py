@@ -73,7 +73,7 @@ def part_starts(file: BinaryIO, part_bytes: int, *, reads_heads: bool = True) ->
     if (source := _FileBytes(file)).is_packed:
         return list(range(0, source.end, part_bytes))
     starts = [0]
-    with suppress(WarcFault):  # it is told of where the part is read
+    with suppress(WarcFault):  # reported where the part is read
         for record in read_records(file, 0) if reads_heads else ():
             if not record.fault and record.offset >= starts[-1] + part_bytes:
                 starts.append(record.offset)
