@@ -155,38 +155,33 @@ class LineMarks:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether any element with a mark is open."""
         return bool(self._next)
 
     def open_list(self, first: int) -> None:
         """Begin a list; `first` is the number of its first item, 0 if it has none."""
         indent = "  " if self._numbers and self._numbers[-1] != -1 else ""  # in a list, but in none of its items
-        self._open(indent, indent, first)
+        self.open(indent, indent, first)
 
     def open_item(self) -> None:
         mark = "- "
         if self._numbers and (number := self._numbers[-1]) > 0:
             self._numbers[-1] = number + 1
             mark = f"{number}. "
-        self._open(mark, " " * len(mark), -1)
-
-    def open(self, first: str, others: str) -> None:
-        """Begin an element whose first line has one mark and all others another."""
-        self._open(first, others, -1)
+        self.open(mark, " " * len(mark))
 
     def open_quote(self) -> None:
         """Begin a quote. The first block of one that stands by itself begins with an empty line, which keeps it apart
         from another quote before it.
         """
-        self._open("> " if self._next else "\n> ", "> ", -1)
+        self.open("> " if self._next else "\n> ", "> ")
 
-    def _open(self, first: str, others: str, number: int) -> None:
+    def open(self, first: str, others: str, number: int = -1) -> None:
+        """Begin an element whose first line has one mark and all others another; `number` is that of the next item."""
         self._next.append(first)
         self._others.append(others)
         self._numbers.append(number)
 
     def close(self) -> None:
-        """End the element that began last."""
         del self._next[-1:], self._others[-1:], self._numbers[-1:]
 
     def mark(self, markdown: str) -> str:

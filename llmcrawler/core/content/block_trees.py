@@ -53,15 +53,9 @@ class BlockTrees:
         gone = (above * self._cleared).reshape(NODES, -1, columns.shape[1])
         left = ~np.bitwise_or.reduce(gone, 0)
         leaf = _FIRST_BIT.take(left)
-        found: NDArray[np.float32] = self._value.take(self._starts + leaf)
-        return found
+        return np.asarray(self._value.take(self._starts + leaf))
 
 
-def _first_bits() -> NDArray[np.uint8]:
-    found = np.zeros(1 << LEAVES, np.uint8)
-    for bit in range(LEAVES - 1, -1, -1):
-        found[1 << bit :: 1 << (bit + 1)] = bit
-    return found
-
-
-_FIRST_BIT: Final = _first_bits()
+_FIRST_BIT: Final = np.zeros(1 << LEAVES, np.uint8)
+for _bit in range(LEAVES):
+    _FIRST_BIT[1 << _bit :: 1 << (_bit + 1)] = _bit

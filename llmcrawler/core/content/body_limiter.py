@@ -79,6 +79,9 @@ class BodyLimiter:
         return is_first or self._all_bytes <= self._limit_bytes
 
     def _wake(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
         for flow in [one for one in self._received if one in self._paused and self._may_go_on(one)]:
             self._paused.discard(flow)
             flow.resume()
@@ -91,8 +94,4 @@ class BodyLimiter:
     def _look_later(self) -> None:
         """Look again after a while: no event tells when a page is through."""
         if self._next_look is None and (self._paused or self._turns):
-            self._next_look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._looked)
-
-    def _looked(self) -> None:
-        self._next_look = None
-        self._wake()
+            self._next_look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._wake)

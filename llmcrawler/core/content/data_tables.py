@@ -260,7 +260,6 @@ class TableReader:
         return self._kinds[position]
 
     def open(self, kind: int) -> None:
-        """Begin a table of layout or data."""
         self._open.append(Table() if kind == DATA else None)
 
     def close(self) -> Table | None:
@@ -268,12 +267,11 @@ class TableReader:
         return self._open.pop() if self._open else None
 
     def set_head(self, *, is_in_head: bool) -> None:
-        """Begin or end the head of the table."""
         if self._open and (table := self._open[-1]) is not None:
             table.is_in_head = is_in_head
 
     def open_row(self) -> bool:
-        """Begin a row; tell whether it is one of data."""
+        """Tell whether the row is one of data."""
         self._cells = []
         return bool(self._open) and self._open[-1] is not None
 
@@ -294,7 +292,6 @@ class TableReader:
         return -1
 
     def close_in_row(self, tag: str) -> None:
-        """End an element within a row of data."""
         self._text.append(" ")
         if tag == "table":
             self._inner -= 1
@@ -309,7 +306,6 @@ class TableReader:
             self._cells[-1].image = attributes(source).get("alt", "")[:_MAX_IMAGE_CHARS]
 
     def read_cells(self) -> None:
-        """Take the texts of the row's cells."""
         source = "".join(self._markdown)
         texts = inline_markdown(dollars(source) if "\\" in source else source).split(CELL)
         for cell, text in zip(self._cells, texts, strict=False):

@@ -42,7 +42,6 @@ class KindsOnDemand(Mapping[str, float]):
         self._kinds: Mapping[str, float] = {}
 
     def forget(self) -> None:
-        """Let go of the page."""
         self._work_out = None
 
     def _known(self) -> Mapping[str, float]:
@@ -178,8 +177,7 @@ class TokenModel:
     def log_odds(self, tokens: Mapping[str, Sequence[str]]) -> Floats:
         """Return a sum per kind."""
         rows, weights = weigh_tokens(tokens, self._keys, self._rarity)
-        total: Floats = weights @ self._weights[rows] * self._scale + self._intercept
-        return total
+        return np.asarray(weights @ self._weights[rows] * self._scale + self._intercept)
 
 
 _LEAST: Final = 1e-4  # of a probability, before its logarithm is taken
@@ -209,8 +207,11 @@ class KindModel:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.kinds = tuple(arrays["kinds"].tolist())
         self._names = arrays["names"].tolist()
-        self._trees = BlockTrees(_part(arrays, TREES))
-        self._tokens = TokenModel(_part(arrays, TOKENS))
+        trees, tokens = (
+            {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+            for prefix in (TREES, TOKENS)
+        )
+        self._trees, self._tokens = BlockTrees(trees), TokenModel(tokens)
         self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
         self._bias = arrays["bias"].astype(np.float64)
 
@@ -222,10 +223,6 @@ class KindModel:
         linear = self._tokens.log_odds(kind_tokens(evidence))
         found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor, self._bias)
         return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
-
-
-def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
 
 
 @lru_cache(maxsize=1)

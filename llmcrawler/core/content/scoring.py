@@ -36,7 +36,6 @@ _NAMES: Final = re.compile(
     r" (?:class|id|role|item(?:prop|type)|aria-label|data-(?:test|component|section|type|block|module)[a-z-]*)"
     r'="([^"]*+)"'
 )
-_CLASS_ONLY: Final = ' class="'
 _NAME: Final = re.compile(r"[A-Z]?[a-z]{3,}")
 _ATTRIBUTES_CHARS: Final = 400
 _MAX_NAMES: Final = 10
@@ -57,13 +56,10 @@ def first_words(head: str) -> list[str]:
 def names_in(attributes: str) -> str:
     """Return the names that the attributes of a container give it."""
     attributes = attributes[:_ATTRIBUTES_CHARS]
-    if attributes.startswith(_CLASS_ONLY) and attributes.find('"', len(_CLASS_ONLY)) == len(attributes) - 1:
-        return attributes[len(_CLASS_ONLY) : -1]
     return " ".join(_NAMES.findall(attributes))
 
 
 def name_words(names: str) -> set[str]:
-    """Return the words in names."""
     return {f".{name.lower()}" for name in _NAME.findall(names)[:_MAX_NAMES]}
 
 
@@ -106,7 +102,7 @@ class WordValues:
 
 def word_columns(of_texts: Matrix, of_names: Matrix, layout: Layout, arrays: BlockArrays) -> Matrix:
     """Return a row per block."""
-    last, levels = arrays.last_heading, arrays.levels
+    last, levels = arrays.fixed.last_heading, arrays.fixed.levels
     above = of_texts.take(last, 0, mode="wrap")
     above[last < 0] = 0
     near = of_names.take(levels[:3], 0)
@@ -207,7 +203,10 @@ def fixed_columns(layout: Layout) -> FixedColumns:
     tags, index = tags_of.take(own), np.arange(count)
     headings = (tags >= H1) & (tags <= H6)
     last_heading = np.maximum.accumulate(np.where(headings, index, -1))
-    levels = container_levels(layout)
+    levels = np.empty((STEPS, count), np.int64)
+    levels[0] = own
+    for step in range(1, STEPS):
+        layout.parents.take(levels[step - 1], out=levels[step], mode="clip")
     repeats = layout.group_sizes.take(layout.groups).astype(np.float32)
     of_containers = rows_of([repeats, tags_of])
     repeats[0] = 1
@@ -233,30 +232,12 @@ class BlockArrays:
     def __init__(self, page: Segments, layout: Layout) -> None:
         blocks = page.blocks
         self.count = len(blocks)
-        self.fixed = fixed = layout.once(fixed_columns)
-        self.index, self.tags, self.headings = fixed.index, fixed.tags, fixed.headings
-        self.last_heading, self.levels = fixed.last_heading, fixed.levels
+        self.fixed = layout.once(fixed_columns)
         self.texts = texts = [block.text for block in blocks]
         numbers = b"".join(map(_text_numbers, texts))
         self.of_texts = np.frombuffer(numbers, np.float32).reshape(self.count, -1).T
-        self.words, self.links, self.emphasis = np.array(
-            [
-                [block.words for block in blocks],
-                [block.link_words for block in blocks],
-                [block.emphasis for block in blocks],
-            ],
-            np.float32,
-        )
-
-
-def container_levels(layout: Layout) -> NDArray[np.int64]:
-    """Return the containers of each block, nearest first: a row per level, 0 (the page) above the outermost."""
-    parents, own = layout.parents, layout.containers
-    levels = np.empty((STEPS, len(own)), np.int64)
-    levels[0] = own
-    for step in range(1, STEPS):
-        parents.take(levels[step - 1], out=levels[step], mode="clip")
-    return levels
+        counts = [(block.words, block.link_words, block.emphasis) for block in blocks]
+        self.words, self.links, self.emphasis = np.ascontiguousarray(np.array(counts, np.float32).T)
 
 
 def _top(parents: NDArray[np.int64], prose: NDArray[np.float64]) -> int:
@@ -278,9 +259,9 @@ def _beside_top(arrays: BlockArrays, parents: NDArray[np.int64], top: int) -> li
         if top:
             rank[top] = inside
         top = int(parents[top])
-    ranks = rank.take(arrays.levels)
+    ranks = rank.take(arrays.fixed.levels)
     first = (ranks > 0).argmax(0)
-    inside_top = ranks[first, arrays.index]
+    inside_top = ranks[first, arrays.fixed.index]
     return [inside_top, np.where(inside_top > 0, first, STEPS)]
 
 
@@ -316,7 +297,7 @@ def _in_title(title: str, texts: list[str]) -> list[bool]:
 def block_columns(page: Segments, layout: Layout, arrays: BlockArrays) -> Matrix:
     """Return a row per block of the page; the model was trained on this order of columns."""
     count, texts, counts, fixed = arrays.count, arrays.texts, page.counts, arrays.fixed
-    words, links, tags = arrays.words, arrays.links, arrays.tags
+    words, links, tags = arrays.words, arrays.links, arrays.fixed.tags
     of_words, of_more, chars, ends, *of_head = arrays.of_texts[:8]
     counted = Counter(texts)
     in_title, twice = np.array([_in_title(page.title, texts), list(map(counted.__getitem__, texts))], np.float32)
@@ -343,7 +324,7 @@ def block_columns(page: Segments, layout: Layout, arrays: BlockArrays) -> Matrix
             of_words, density, chars, ends, *of_head, np.minimum(arrays.emphasis, 5), tags, np.minimum(twice, 9),
             in_title,
             fixed.places, words.cumsum() / total, prose.cumsum() / total_prose, layout.depth.take(own),
-            of_container.take(arrays.levels[:LEVELS], 1).transpose(1, 0, 2),
+            of_container.take(arrays.fixed.levels[:LEVELS], 1).transpose(1, 0, 2),
             *_beside_top(arrays, parents, top), fixed.repeats,
             fixed.under_headings, in_title.cumsum(),
             *_neighbours(arrays, np.array([of_more, density, tags, ends]), np.array([prose, links, words])),
@@ -400,37 +381,24 @@ def repeat_columns(page: Segments, layout: Layout, arrays: BlockArrays, prices: 
     of_card = of_card.take(cards.groups, 1)
     of_card[:, cards.is_none] = 0
     prices_before = priced.cumsum()
+    seen: Counter[str] = Counter()
+    times_before = []
+    for text in arrays.texts:
+        times_before.append(seen[text])
+        seen[text] += 1
+    metas = (found for tag, found in page.metas if tag == "meta" and found.get("property") == "og:type")
+    page_type = next(metas, {}).get("content", "")
     whole = [
-        *_page_type(page), prices_before[-1], prices_before[-1] / count, dated.sum(), dated.mean(),
-        cards.many, len(page.links) / count,
+        *(float(name in page_type) for name in ("product", "article", "website")),
+        prices_before[-1], prices_before[-1] / count, dated.sum(), dated.mean(), cards.many, len(page.links) / count,
     ]  # fmt: skip
     return rows_of(
         [
-            np.array(_times_before(arrays.texts)), prices_of, dated, colons,
+            np.array(times_before), prices_of, dated, colons,
             prices_before, prices_before[-1] - prices_before, of_card[0], cards.nearest, of_card[1:],
             constant_rows(whole, count),
         ]
     ).T  # fmt: skip
-
-
-def _times_before(texts: list[str]) -> list[int]:
-    """Return how often each text stood there before."""
-    seen: dict[str, int] = {}
-    found = []
-    for text in texts:
-        times = seen.get(text, 0)
-        seen[text] = times + 1
-        found.append(times)
-    return found
-
-
-def _page_type(page: Segments) -> list[float]:
-    """Tell whether Open Graph says product, article or website."""
-    types = [
-        found.get("content", "") for tag, found in page.metas if tag == "meta" and found.get("property") == "og:type"
-    ]
-    said = types[0] if types else ""
-    return [float(name in said) for name in ("product", "article", "website")]
 
 
 Floats = NDArray[np.float64]
@@ -444,22 +412,24 @@ def _mean(sums: Floats) -> Floats:
     """Return the mean score of words, from the sum of their scores and their number; where there are hardly any it
     tends to .2.
     """
-    found: Floats = (sums[0] + 0.02) / (sums[1] + 0.1)
-    return found
+    return np.asarray((sums[0] + 0.02) / (sums[1] + 0.1))
 
 
 def context_columns(layout: Layout, arrays: BlockArrays, scores: Floats) -> Matrix:
     """Return a row per block."""
     words = arrays.words.astype(np.float64)
     both = np.array([scores * words, words])  # of each block its score, as often as it has words, and its words
+    last, section = arrays.fixed.last_heading, arrays.fixed.headings.cumsum()
+    of_sections = row_sums_by(section, int(section[-1]) + 1, both)
+    before = np.where(last >= 0, scores.take(last, mode="wrap"), _NO_BLOCK)
     return rows_of(
         [
             *_beside(arrays, scores, both),
             *_in_parts(layout, arrays, both),
-            *_under_headings(arrays, scores, both),
+            before, _mean(of_sections).take(section), of_sections[1].take(section),
             *_on_page(arrays, scores, both),
         ]
-    ).T
+    ).T  # fmt: skip
 
 
 def _beside(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[Any]]:
@@ -485,7 +455,7 @@ class _Kinds:
 
     of_containers: NDArray[np.int64]
     count: int
-    of_levels: NDArray[np.int64]  # as `BlockArrays.levels`
+    of_levels: NDArray[np.int64]  # as `FixedColumns.levels`
     groups_of_levels: NDArray[np.int64]
     blocks: NDArray[np.int64]  # per block, how many stand in containers of its kind
 
@@ -510,20 +480,13 @@ def _in_parts(layout: Layout, arrays: BlockArrays, both: Floats) -> list[NDArray
     of_groups = _mean(row_sums_by(layout.groups, len(layout.group_sizes), below))
     of_kinds = _mean(row_sums_by(kinds.of_containers, kinds.count, per))
     return [
-        _mean(below).take(arrays.levels[:6]), of_groups.take(kinds.groups_of_levels),
+        _mean(below).take(arrays.fixed.levels[:6]), of_groups.take(kinds.groups_of_levels),
         of_kinds.take(kinds.of_levels), kinds.blocks,
     ]  # fmt: skip
 
 
-def _under_headings(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[Any]]:
-    last, section = arrays.last_heading, arrays.headings.cumsum()
-    sums = row_sums_by(section, int(section[-1]) + 1, both)
-    before = np.where(last >= 0, scores.take(last, mode="wrap"), _NO_BLOCK)
-    return [before, _mean(sums).take(section), sums[1].take(section)]
-
-
 def _on_page(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[Any]]:
-    count, index, words = arrays.count, arrays.index, both[1]
+    count, index, words = arrays.count, arrays.fixed.index, both[1]
     order = (-scores).argsort(kind="stable")
     higher = np.empty(count)
     higher[order] = words.take(order).cumsum()
@@ -581,8 +544,7 @@ class MainTextModel:
 
 
 def _probabilities(log_odds: NDArray[np.float32]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = 1 / (1 + np.exp(-log_odds.astype(np.float64)))
-    return found
+    return np.asarray(1 / (1 + np.exp(-log_odds.astype(np.float64))))
 
 
 @lru_cache(maxsize=1)

@@ -527,7 +527,6 @@ class Segmenter:
         return False
 
     def _void(self, tag: str, source: str) -> None:  # noqa: C901 - one branch a tag
-        """Read an element without content."""
         if tag == "br":
             self._text.append("\n")
             self._markdown.append(BREAK)
@@ -550,7 +549,6 @@ class Segmenter:
                 self._markdown.append(self._image_markdown(source))
 
     def _flush(self) -> None:
-        """End the block that is being read."""
         if not self._text:
             self._markdown.clear()
             return

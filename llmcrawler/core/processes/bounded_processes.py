@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -45,14 +46,10 @@ def packed(seconds: float, function: Callable[..., Any], arguments: Sequence[Any
     """Pack a piece of work into the parts in which it is sent. Long arguments are not copied, but for text, which is
     encoded once as UTF-8.
     """
-    beside: list[Buffer] = []
-
-    def take(buffer: pickle.PickleBuffer) -> None:
-        beside.append(buffer.raw())
-
+    beside: list[pickle.PickleBuffer] = []
     apart = [_apart(one) for one in arguments]
-    head = pickle.dumps((seconds, function, apart), _PROTOCOL, buffer_callback=take)
-    return [bytes([len(beside)]) + head, *beside]
+    head = pickle.dumps((seconds, function, apart), _PROTOCOL, buffer_callback=beside.append)
+    return [bytes([len(beside)]) + head, *(one.raw() for one in beside)]
 
 
 class _Text:
@@ -104,7 +101,7 @@ def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
             beside = [connection.recv_bytes() for _ in range(work[0])]
         except (EOFError, OSError):
             return _LEAVES
-        answer = _answer(work, beside, result_bytes)
+        answer = answer_of(partial(_call, work, beside), result_bytes)
         del work, beside
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             connection.send_bytes(answer)
@@ -113,13 +110,10 @@ def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
             return _WORN
 
 
-def _answer(work: bytes, beside: list[bytes], result_bytes: int) -> bytes:
-    def call() -> Any:
-        seconds, function, arguments = pickle.loads(memoryview(work)[1:], buffers=beside)  # noqa: S301 - from the crawl
-        limit_time(seconds)
-        return function(*arguments)
-
-    return answer_of(call, result_bytes)
+def _call(work: bytes, beside: list[bytes]) -> Any:
+    seconds, function, arguments = pickle.loads(memoryview(work)[1:], buffers=beside)  # noqa: S301 - from the crawl
+    limit_time(seconds)
+    return function(*arguments)
 
 
 def answer_of(call: Callable[[], Any], result_bytes: int) -> bytes:
@@ -194,8 +188,6 @@ ENDING: Final = "the crawl was stopped before this was read"
 
 
 class _Process:
-    """A process of ours and the socket to it."""
-
     def __init__(self, modules: Sequence[str], memory_bytes: int, result_bytes: int) -> None:
         self.works = True
         self._is_ended = False
