@@ -20,7 +20,7 @@ from llmcrawler.core.reporting.account import (
 )
 from llmcrawler.core.reporting.exit_status import reason_words
 from llmcrawler.core.reporting.progress import HostThrottle
-from llmcrawler.core.reporting.text import column, counts, duration, fold, listed, many, money, percent, plain, ranked
+from llmcrawler.core.reporting.text import column, counts, duration, fold, many, money, percent, plain, ranked
 from llmcrawler.core.storage import RightsCounts
 from llmcrawler.core.understanding.extraction import LearningOutcome
 from llmcrawler.items import Template
@@ -246,8 +246,10 @@ def _fields(page_type: str, account: CrawlAccount, outcomes: Sequence[LearningOu
         for (of_type, name), count in account.filled.items()
         if of_type == page_type and records and (count or name not in missing)
     ]
-    more = [f"{len(shares) - _FIELDS:,} more"] if len(shares) > _FIELDS else []
-    lines = fold(["filled:", *listed([*shares[:_FIELDS], *more])], width, "    ") if shares else []
+    if len(shares) > _FIELDS:
+        shares[_FIELDS:] = [f"{len(shares) - _FIELDS:,} more"]
+    filled = [f"{share}," for share in shares[:-1]] + shares[-1:]  # a share is never split at a line's end
+    lines = fold(["filled:", *filled], width, "    ") if shares else []
     reasons: dict[str, list[str]] = {}
     for name, why in list(missing.items())[:_FIELDS]:
         reasons.setdefault(why, []).append(plain(name, _NAME_CELLS))

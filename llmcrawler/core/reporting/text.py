@@ -6,7 +6,7 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,23 +37,16 @@ def fold(tokens: Iterable[object], width: int, indent: str = "") -> list[str]:
     """Return lines of at most `width` terminal cells, indented. Only a token longer than a line is split."""
     room, lines = max(1, width - len(indent)), [""]
     for token in map(plain, tokens):
-        for piece in [token] if cell_len(token) <= room else _pieces(token, room):
+        pieces = [token]
+        if cell_len(token) > room:
+            pieces = [piece for word in token.split() for piece in chop_cells(word, room)]
+        for piece in pieces:
             joined = f"{lines[-1]} {piece}" if lines[-1] else piece
             if cell_len(joined) <= room:
                 lines[-1] = joined
             else:
                 lines.append(piece)
     return [indent + line for line in lines if line]
-
-
-def listed(parts: Sequence[str]) -> list[str]:
-    """Return the parts with commas, as tokens that can be folded."""
-    return [*(f"{part}," for part in parts[:-1]), *parts[-1:]]
-
-
-def _pieces(text: str, room: int) -> Iterator[str]:
-    for word in text.split():
-        yield from chop_cells(word, room)
 
 
 def _printable(character: str) -> str:

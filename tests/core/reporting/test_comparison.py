@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -25,6 +26,11 @@ def compared(before, after, max_listed=100):
 def feed(path, lines):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
+
+
+def compared_feeds(tmp_path, monday, tuesday, max_listed=100):
+    before, after = feed(tmp_path / "monday.jsonl", monday), feed(tmp_path / "tuesday.jsonl", tuesday)
+    return compared(before, after, max_listed)
 
 
 def failed(number, error):
@@ -52,22 +58,16 @@ def failed(number, error):
 )
 def test_a_page_is_new_changed_gone_or_the_same(tmp_path, before, after, kind):
     other = product(2)
-    found, _view = compared(
-        feed(tmp_path / "monday.jsonl", [one for one in (before, other) if one]),
-        feed(tmp_path / "tuesday.jsonl", [one for one in (after, other) if one]),
-    )
-    assert {name: count for name, count in found.kinds.items() if count} == (
-        {"unchanged": 2} if kind == "unchanged" else {kind: 1, "unchanged": 1}
-    )
+    found, _view = compared_feeds(tmp_path, *([one for one in (line, other) if one] for line in (before, after)))
+    assert +found.kinds == Counter([kind, "unchanged"])
     listed = [] if kind in ("unchanged", "failed in both") else [(kind, product(1)["url"])]
     assert [row[:2] for row in found.rows] == listed
 
 
 def test_values_stand_before_and_after():
     then = PageState.of(product(1, content_hash="a"))
-    now = PageState.of(
-        product(1, page_type="offer", content_hash="b", record={"name": "Lamp 1", "price": 9, "new": "x"})
-    )
+    record = {"name": "Lamp 1", "price": 9, "new": "x"}
+    now = PageState.of(product(1, page_type="offer", content_hash="b", record=record))
     assert differences(then, now) == [
         ("price", 11, 9),
         ("stock", 3, None),
@@ -79,13 +79,9 @@ def test_values_stand_before_and_after():
 
 def test_fields_are_compared_by_template_whatever_its_name_is_now(tmp_path):
     without = {"name": "Lamp", "price": None, "stock": 3}
-    found, view = compared(
-        feed(tmp_path / "monday.jsonl", [product(number, template="t1") for number in range(10)]),
-        feed(
-            tmp_path / "tuesday.jsonl",
-            [product(number, template="t5", **({"record": without} if number < 5 else {})) for number in range(20)],
-        ),
-    )
+    monday = [product(number, template="t1") for number in range(10)]
+    tuesday = [product(number, template="t5", **({"record": without} if number < 5 else {})) for number in range(20)]
+    found, view = compared_feeds(tmp_path, monday, tuesday)
     assert found.fields[0] == ((SITE, "t1"), "price", 1.0, 0.75)
     assert view["findings"][1] == "1 field gives less than before: price of t1, 100% → 75%."
 
@@ -103,10 +99,10 @@ def test_a_selector_that_finds_nothing_any_more_is_named_though_the_record_is_wh
 
 
 def test_the_list_is_bounded_and_says_so_and_values_come_first(tmp_path):
-    monday = feed(tmp_path / "monday.jsonl", [product(number, content_hash="a") for number in range(30)])
+    monday = [product(number, content_hash="a") for number in range(30)]
     tuesday = [product(number, content_hash="b") for number in range(30)]
     tuesday[20]["record"]["price"] = 1
-    found, _view = compared(monday, feed(tmp_path / "tuesday.jsonl", tuesday), max_listed=25)
+    found, _view = compared_feeds(tmp_path, monday, tuesday, max_listed=25)
     assert (len(found.rows), found.not_listed, found.kinds["changed"]) == (25, 5, 30)
     assert found.rows[0][4][0] == ("price", 30, 1)
 
