@@ -446,112 +446,88 @@ async def ask(rights, files, *urls):
     await asyncio.gather(*(rights.answers(url) for url in urls))
 
 
-def test_a_host_is_asked_once_for_all_who_wait():
-    async def run():
-        files = Files(**{"ai.txt": b"User-agent: *\nDisallow: /a"})
-        rights = SiteRights(RightsPolicy("respect", "ai-train"))
-        await ask(rights, files, f"{HOST}/a", f"{HOST}/b")
-        await ask(rights, files, f"{HOST}/c")
-        assert files.asked == THREE
-        assert rights.refusal_of(f"{HOST}/a") == f"ai-train: no by ai.txt ({HOST}/ai.txt)"
-        assert rights.refusal_of(f"{HOST}/b") is None
-
-    asyncio.run(run())
+async def test_a_host_is_asked_once_for_all_who_wait():
+    files = Files(**{"ai.txt": b"User-agent: *\nDisallow: /a"})
+    rights = SiteRights(RightsPolicy("respect", "ai-train"))
+    await ask(rights, files, f"{HOST}/a", f"{HOST}/b")
+    await ask(rights, files, f"{HOST}/c")
+    assert files.asked == THREE
+    assert rights.refusal_of(f"{HOST}/a") == f"ai-train: no by ai.txt ({HOST}/ai.txt)"
+    assert rights.refusal_of(f"{HOST}/b") is None
 
 
-def test_a_licence_that_robots_txt_names_is_the_fourth_file_and_for_all_pages():
-    async def run():
-        files = Files(**{"l.xml": PROHIBITED})
-        rights = SiteRights(RightsPolicy())
-        rights.note_robots(f"{HOST}/a", [("license", "/l.xml"), ("content-usage", "search=y")])
-        await ask(rights, files, f"{HOST}/a")
-        assert files.asked == [*THREE, "/l.xml"]
-        assert [one.name for one in rights.signals_for(f"{HOST}/a")] == ["content-usage", "rsl"]
-        (other,) = await rights.licence_signals(f"{HOST}/a", "/m.xml", files)
-        assert (other.uses, other.value, files.asked[4:]) == ({}, f"{HOST}/m.xml", [])
-
-    asyncio.run(run())
+async def test_a_licence_that_robots_txt_names_is_the_fourth_file_and_for_all_pages():
+    files = Files(**{"l.xml": PROHIBITED})
+    rights = SiteRights(RightsPolicy())
+    rights.note_robots(f"{HOST}/a", [("license", "/l.xml"), ("content-usage", "search=y")])
+    await ask(rights, files, f"{HOST}/a")
+    assert files.asked == [*THREE, "/l.xml"]
+    assert [one.name for one in rights.signals_for(f"{HOST}/a")] == ["content-usage", "rsl"]
+    (other,) = await rights.licence_signals(f"{HOST}/a", "/m.xml", files)
+    assert (other.uses, other.value, files.asked[4:]) == ({}, f"{HOST}/m.xml", [])
 
 
-def test_a_licence_that_a_page_names_is_for_the_pages_that_name_it():
-    async def run():
-        files = Files(**{"l.xml": PROHIBITED})
-        rights = SiteRights(RightsPolicy())
-        await ask(rights, files, f"{HOST}/a")
-        for page in (f"{HOST}/a", f"{HOST}/b"):
-            (signal,) = await rights.licence_signals(page, "/l.xml", files)
-            assert signal.uses == TRAINING
-        assert files.asked == [*THREE, "/l.xml"]
-        assert rights.signals_for(f"{HOST}/c") == []
-
-    asyncio.run(run())
+async def test_a_licence_that_a_page_names_is_for_the_pages_that_name_it():
+    files = Files(**{"l.xml": PROHIBITED})
+    rights = SiteRights(RightsPolicy())
+    await ask(rights, files, f"{HOST}/a")
+    for page in (f"{HOST}/a", f"{HOST}/b"):
+        (signal,) = await rights.licence_signals(page, "/l.xml", files)
+        assert signal.uses == TRAINING
+    assert files.asked == [*THREE, "/l.xml"]
+    assert rights.signals_for(f"{HOST}/c") == []
 
 
-def test_a_licence_of_a_third_host_is_read_for_each_host_that_names_it():
-    async def run():
-        files = Files()
-        files.bodies["https://rsl.example/l.xml"] = PROHIBITED
-        rights = SiteRights(RightsPolicy())
-        pages = [f"{HOST}/a", "https://other.example/a"]
-        await ask(rights, files, *pages)
-        named = "https://rsl.example/l.xml"
-        both = await asyncio.gather(*(rights.licence_signals(page, named, files) for page in pages))
-        assert [dict(one.uses) for (one,) in both] == [TRAINING, TRAINING]
-        assert files.asked[6:] == [named, named]
-
-    asyncio.run(run())
+async def test_a_licence_of_a_third_host_is_read_for_each_host_that_names_it():
+    files = Files()
+    files.bodies["https://rsl.example/l.xml"] = PROHIBITED
+    rights = SiteRights(RightsPolicy())
+    pages = [f"{HOST}/a", "https://other.example/a"]
+    await ask(rights, files, *pages)
+    named = "https://rsl.example/l.xml"
+    both = await asyncio.gather(*(rights.licence_signals(page, named, files) for page in pages))
+    assert [dict(one.uses) for (one,) in both] == [TRAINING, TRAINING]
+    assert files.asked[6:] == [named, named]
 
 
 @pytest.mark.parametrize("named", ["", "http://[x", "javascript:alert(1)", "#", "data:,x"])
-def test_a_licence_that_is_at_no_address_is_not_asked_for(named):
-    async def run():
-        files = Files()
-        rights = SiteRights(RightsPolicy())
-        rights.note_robots(f"{HOST}/a", [("license", named)])
+async def test_a_licence_that_is_at_no_address_is_not_asked_for(named):
+    files = Files()
+    rights = SiteRights(RightsPolicy())
+    rights.note_robots(f"{HOST}/a", [("license", named)])
+    await ask(rights, files, f"{HOST}/a")
+    assert len(files.asked) <= 4
+    await rights.licence_signals(f"{HOST}/a", named, files)
+    assert [dict(one.uses) for one in rights.signals_for(f"{HOST}/a")] in ([], [{}])
+
+
+async def test_a_host_that_has_no_time_is_asked_again():
+    files = Files()
+    files.refusals = 1
+    rights = SiteRights(RightsPolicy())
+    with pytest.raises(ConnectionError):
         await ask(rights, files, f"{HOST}/a")
-        assert len(files.asked) <= 4
-        await rights.licence_signals(f"{HOST}/a", named, files)
-        assert [dict(one.uses) for one in rights.signals_for(f"{HOST}/a")] in ([], [{}])
-
-    asyncio.run(run())
+    await ask(rights, files, f"{HOST}/a")
+    assert files.asked == THREE * 2
 
 
-def test_a_host_that_has_no_time_is_asked_again():
-    async def run():
-        files = Files()
-        files.refusals = 1
-        rights = SiteRights(RightsPolicy())
-        with pytest.raises(ConnectionError):
-            await ask(rights, files, f"{HOST}/a")
-        await ask(rights, files, f"{HOST}/a")
-        assert files.asked == THREE * 2
-
-    asyncio.run(run())
-
-
-def test_without_files_there_is_what_robots_txt_says():
-    async def run():
-        files = Files(**{"l.xml": PROHIBITED})
-        rights = SiteRights(RightsPolicy(), reads_files=False)
-        rights.note_robots(f"{HOST}/a", [("license", "/l.xml"), ("content-signal", "ai-train=no")])
-        await ask(rights, files, f"{HOST}/a")
-        assert files.asked == []
-        assert [(one.name, dict(one.uses)) for one in rights.signals_for(f"{HOST}/a")] == [
-            ("content-signal", TRAINING),
-            ("rsl", {}),
-        ]
-
-    asyncio.run(run())
+async def test_without_files_there_is_what_robots_txt_says():
+    files = Files(**{"l.xml": PROHIBITED})
+    rights = SiteRights(RightsPolicy(), reads_files=False)
+    rights.note_robots(f"{HOST}/a", [("license", "/l.xml"), ("content-signal", "ai-train=no")])
+    await ask(rights, files, f"{HOST}/a")
+    assert files.asked == []
+    assert [(one.name, dict(one.uses)) for one in rights.signals_for(f"{HOST}/a")] == [
+        ("content-signal", TRAINING),
+        ("rsl", {}),
+    ]
 
 
-def test_where_robots_txt_is_not_obeyed_it_is_one_of_the_files():
-    async def run():
-        files = Files(**{"robots.txt": b"User-agent: *\nContent-Usage: train-ai=n"})
-        rights = SiteRights(RightsPolicy(), "foobot", reads_robots=True)
-        await ask(rights, files, f"{HOST}/a")
-        assert [one.name for one in rights.signals_for(f"{HOST}/a")] == ["content-usage"]
-
-    asyncio.run(run())
+async def test_where_robots_txt_is_not_obeyed_it_is_one_of_the_files():
+    files = Files(**{"robots.txt": b"User-agent: *\nContent-Usage: train-ai=n"})
+    rights = SiteRights(RightsPolicy(), "foobot", reads_robots=True)
+    await ask(rights, files, f"{HOST}/a")
+    assert [one.name for one in rights.signals_for(f"{HOST}/a")] == ["content-usage"]
 
 
 def test_a_new_robots_txt_replaces_the_old_one():

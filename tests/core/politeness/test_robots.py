@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309. The cases follow the RFC's sections and what Google's parser is known to be tested for."""
+"""robots.txt by RFC 9309. Cases of Google's parser: test_robots_google.py."""
 
 from __future__ import annotations
 
@@ -40,14 +40,10 @@ FOR_BAR = "User-agent: BarBot\nDisallow: /\n"
 @pytest.mark.parametrize(
     ("text", "allowed"),
     [
-        ("", True),
         ("\n\r\n\r", True),
         (FOR_FOO, False),
         (FOR_BAR, True),
         (FORBIDDEN, False),
-        # Names are compared without case, and keys too.
-        ("USER-AGENT: FOOBOT\nDISALLOW: /", False),
-        ("user-agent: foobot\ndisallow: /", False),
         # A name ends where such names have no character.
         ("User-agent: FooBot/2.1\nDisallow: /", False),
         ("User-agent: FooBot 2\nDisallow: /", False),
@@ -147,12 +143,6 @@ def test_a_crawler_without_a_name_has_everybodys_rules():
         ("user-agent: foobot\ndisallow: /p\0xyz", False),
         ("user-agent: foobot\n\0disallow: /", True),
         ("user-agent: foobot\0nonsense\ndisallow: /", False),
-        # A byte order mark, whole.
-        (b"\xef\xbb\xbfuser-agent: foobot\ndisallow: /", False),
-        (b"\xef\xbbuser-agent: foobot\ndisallow: /", False),
-        (b"\xefuser-agent: foobot\ndisallow: /", False),
-        (b"\xef\x11\xbfuser-agent: foobot\ndisallow: /", True),
-        (b"user-agent: foobot\n\xef\xbb\xbfdisallow: /", True),
         ("\ufeffuser-agent: foobot\ndisallow: /".encode("utf-16-le"), False),
         ("\ufeffuser-agent: foobot\ndisallow: /".encode("utf-16-be"), False),
         # No robots.txt at all.
@@ -171,46 +161,22 @@ def test_lines_are_read_as_the_rfc_has_them(text, allowed):
     ("lines", "path", "allowed"),
     [
         # The longest match holds, wherever it stands, and Allow among equals.
-        ("disallow: /x/page.html\nallow: /x/", "/x/page.html", False),
-        ("allow: /x/page.html\ndisallow: /x/", "/x/page.html", True),
-        ("allow: /x/page.html\ndisallow: /x/", "/x/", False),
-        ("disallow: \nallow: ", "/x/page.html", True),
-        ("disallow: /\nallow: /", "/x/page.html", True),
         ("allow: /\ndisallow: /", "/x/page.html", True),
-        ("disallow: /x\nallow: /x/", "/x", False),
-        ("disallow: /x\nallow: /x/", "/x/", True),
-        ("allow: /page\ndisallow: /*.html", "/page.html", False),
-        ("allow: /page\ndisallow: /*.html", "/page", True),
-        ("allow: /x/page.\ndisallow: /*.html", "/x/page.html", True),
         ("disallow: /x/page.html\nallow: /x/*", "/x/page.html", False),
-        ("allow: /p\ndisallow: /", "/page", True),
-        ("allow: /folder\ndisallow: /folder", "/folder/page", True),
-        ("allow: /$\ndisallow: /", "/", True),
-        ("allow: /$\ndisallow: /", "/page.htm", False),
         ("allow: /page\ndisallow: /*.ph", "/page.php5", True),
         # Paths are compared with case, from their start.
-        ("disallow: /X/", "/x/", True),
         ("disallow: /x", "/a/x", True),
         ("disallow: x", "/x", True),
         ("disallow: http://foo.bar/x", "/x", True),
-        ("disallow: /fish", "/fish.html", False),
-        ("disallow: /fish", "/catfish", True),
-        ("disallow: /fish/", "/fish", True),
-        ("disallow: /fish/", "/fish/?id=1", False),
         ("disallow: /", "", False),
         ("disallow: /?", "?x=1", False),
         # Wildcards.
         ("disallow: *", "/x", False),
         ("disallow: /*", "/x", False),
-        ("disallow: /fish*", "/fish/salmon", False),
         ("disallow: /fish*", "/desert/fish", True),
         ("disallow: *.php", "/a/b.php?c", False),
         ("disallow: /*.php", "/.php", False),
-        ("disallow: /*.php", "/windows.PHP", True),
-        ("disallow: /*.php$", "/a.php", False),
-        ("disallow: /*.php$", "/a.php?x", True),
         ("disallow: /*.php$", "/a.php/b.php", False),
-        ("disallow: /fish*.php", "/fishheads/catfish.php?p", False),
         ("disallow: /foo/bar/*/qux", "/foo/bar/baz/qux", False),
         ("disallow: /foo/bar/*/qux", "/foo/bar/qux", True),
         ("disallow: /a***b", "/ab", False),
