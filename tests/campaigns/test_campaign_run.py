@@ -68,23 +68,24 @@ def row(name, **arguments):
     return SiteRow(2, name, f"https://{name}/", arguments)
 
 
+def run(folder, place, rows=None, *, storage=None, told=print, is_over=True, **options):
+    """Run a campaign in the folder of a bundle a row; return its status."""
+    addresses, most_sites = options.pop("addresses", {}), options.pop("most_sites", 1)
+    rules = CampaignRules(**{"retries": 3, "retry_seconds": 0.001, **options})
+    folder.mkdir(exist_ok=True)
+    with CampaignFile(folder) as file:
+        if not file.known_sites():
+            file.set_value("form", "jsonl")
+            file.add(make_bundles(rows or [row("a.example"), row("b.example")], addresses, 2, most_sites), addresses)
+        crawls = BundleCrawls(folder, storage or storage_at(folder), place, "jsonl")
+        assert CampaignRun(folder, file, crawls, rules, told).run() == is_over
+    assert json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["is_over"] == is_over
+    return campaign_status(folder)
+
+
 @pytest.fixture
 def campaign(tmp_path):
-    """A function that runs a campaign, and returns its status."""
-    told: list[str] = []
-
-    def run(rows, place, addresses=None, most_sites=1, retries=3):
-        with CampaignFile(tmp_path) as file:
-            if not file.known_sites():
-                file.set_value("form", "jsonl")
-                file.add(make_bundles(rows, addresses or {}, 2, most_sites), addresses or {})
-            rules = CampaignRules(retries=retries, retry_seconds=0.001)
-            crawls = BundleCrawls(tmp_path, storage_at(tmp_path), place, "jsonl")
-            assert CampaignRun(tmp_path, file, crawls, rules, told.append).run()
-        assert json.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))["is_over"]
-        return campaign_status(tmp_path)
-
-    return run
+    return lambda rows, place, **options: run(tmp_path, place, rows, **options)
 
 
 @pytest.mark.parametrize("status", [0, 4, 5, 6])
@@ -122,7 +123,7 @@ def test_wrong_usage_is_not_tried_again(campaign):
 def test_sites_of_one_address_are_not_crawled_at_once(campaign):
     addresses = {"a.example": ["192.0.2.1"], "b.example": ["192.0.2.1", "192.0.2.2"], "c.example": ["192.0.2.2"]}
     place = Place({})
-    campaign([row("a.example"), row("b.example"), row("c.example")], place, addresses)
+    campaign([row("a.example"), row("b.example"), row("c.example")], place, addresses=addresses)
     assert place.at_once == 2, "a and c; b has an address of each"
     assert sorted(place.began) == [1, 2, 3]
 
@@ -146,15 +147,11 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
 
     place: Any = Interrupted({1: deque([-9])}, room=1)
     handler = signal.getsignal(signal.SIGINT)
-    with CampaignFile(tmp_path) as file:
-        file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        assert not CampaignRun(
-            tmp_path, file, BundleCrawls(tmp_path, storage_at(tmp_path), place, "jsonl"), CampaignRules(), print
-        ).run()
+    status = run(tmp_path, place, is_over=False)
     assert place.began == [1]
     assert place.told[0] == "stop"
     assert "kill" in place.told
-    assert {site["state"] for site in campaign_status(tmp_path)["sites"]} == {"waiting"}
+    assert {site["state"] for site in status["sites"]} == {"waiting"}
     assert signal.getsignal(signal.SIGINT) is handler
 
 
@@ -164,12 +161,9 @@ def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monk
         raise OSError("the disk is full")
 
     place: Any = Place({2: deque([3])})
-    crawls = BundleCrawls(tmp_path, storage_at(tmp_path), place, "jsonl")
-    with CampaignFile(tmp_path) as file:
-        file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        monkeypatch.setattr(machine_crawls, what, full)
-        with pytest.raises(OSError, match="the disk is full"):
-            CampaignRun(tmp_path, file, crawls, CampaignRules(), print).run()
+    monkeypatch.setattr(machine_crawls, what, full)
+    with pytest.raises(OSError, match="the disk is full"):
+        run(tmp_path, place)
     assert place.told == told
     assert not place._running
 
@@ -203,17 +197,12 @@ def test_a_file_that_is_none_of_ours_is_left_as_it_is(tmp_path):
 
 def test_a_bundle_whose_saved_job_is_damaged_fails_with_the_cure_and_keeps_its_earlier_lines(tmp_path):
     storage, work = storage_at(tmp_path / "storage"), tmp_path / "work"
-    work.mkdir()
     lines = file_of("a.example", "jsonl")
     storage.write(lines, b"of the last round")
     storage.write("saved/00001/saved.json", b"damaged")
     place: Any = Place({})
-    with CampaignFile(work) as file:
-        file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        crawls = BundleCrawls(work, storage, place, "jsonl")
-        assert CampaignRun(work, file, crawls, CampaignRules(), print).run()
+    failed, _other = run(work, place, storage=storage)["sites"]
     assert place.began == [2]
-    failed, _other = campaign_status(work)["sites"]
     assert failed["state"] == "failed"
     assert "delete saved/00001/ there to crawl the bundle anew" in failed["reason"]
     assert storage.read(lines) == b"of the last round"
@@ -221,7 +210,6 @@ def test_a_bundle_whose_saved_job_is_damaged_fails_with_the_cure_and_keeps_its_e
 
 def test_a_bundle_whose_storage_does_not_answer_is_tried_again(tmp_path, monkeypatch):
     storage, work = storage_at(tmp_path / "storage"), tmp_path / "work"
-    work.mkdir()
     reads = iter([OSError("no network"), None])
     read = type(storage).read
 
@@ -233,9 +221,6 @@ def test_a_bundle_whose_storage_does_not_answer_is_tried_again(tmp_path, monkeyp
     monkeypatch.setattr(type(storage), "read", reading)
     place: Any = Place({})
     told: list[str] = []
-    with CampaignFile(work) as file:
-        file.add(make_bundles([row("a.example")], {}, 1, 1), {})
-        crawls = BundleCrawls(work, storage, place, "jsonl")
-        assert CampaignRun(work, file, crawls, CampaignRules(retry_seconds=0.001), told.append).run()
+    run(work, place, [row("a.example")], storage=storage, told=told.append)
     assert place.began == [1]
     assert "(no network); it goes on in" in told[0]

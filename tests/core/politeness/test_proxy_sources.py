@@ -235,6 +235,20 @@ async def api(method, path, handler):
         await asyncio.sleep(0)
 
 
+PATHS = {
+    "webshare": ("GET", "/api/v2/proxy/list/"),
+    "iproyal": ("POST", "/v1/access/generate-proxy-list"),
+    "proxyscrape": ("GET", "/v2/account/datacenter_shared/proxy-list"),
+}
+
+
+async def load(service, handler, path=None, key=KEY, **settings):
+    async with api(*(path or PATHS[service]), handler) as url:
+        login = "me:password-7"
+        given = {"PROXY_PROVIDER": service, "PROXY_API_URL": url, "PROXY_IPROYAL_LOGIN": login, **settings}
+        return await resolve_proxies(given, {f"PROXY_{service.upper()}_KEY": key}).load()
+
+
 def told(proxies):
     return [(proxy.address, proxy.username, proxy.password, proxy.country) for proxy in proxies]
 
@@ -262,13 +276,11 @@ async def webshare(request):
 
 
 async def test_webshare_gives_all_pages_of_the_plan():
-    async with api("GET", "/api/v2/proxy/list/", webshare) as url:
-        settings = {"PROXY_PROVIDER": "webshare", "PROXY_WEBSHARE_KEY": KEY, "PROXY_API_URL": url}
-        assert told(await resolve_proxies(settings, {}).load()) == [
-            ("http://10.0.0.1:8001", "me", "p:w1", "US"),
-            ("http://10.0.0.2:8002", "me", "p:w2", "DE"),
-            ("http://10.0.0.3:8003", "me", "p:w3", "*"),
-        ]
+    assert told(await load("webshare", webshare)) == [
+        ("http://10.0.0.1:8001", "me", "p:w1", "US"),
+        ("http://10.0.0.2:8002", "me", "p:w2", "DE"),
+        ("http://10.0.0.3:8003", "me", "p:w3", "*"),
+    ]
 
 
 async def test_webshare_is_asked_for_the_countries():
@@ -278,9 +290,7 @@ async def test_webshare_is_asked_for_the_countries():
         asked.append(request.query.get("country_code__in"))
         return web.json_response({"next": None, "results": []})
 
-    async with api("GET", "/api/v2/proxy/list/", note) as url:
-        settings = {"PROXY_PROVIDER": "webshare", "PROXY_API_URL": url, "PROXY_COUNTRY": "de,fr"}
-        await resolve_proxies(settings, {"PROXY_WEBSHARE_KEY": KEY}).load()
+    await load("webshare", note, PROXY_COUNTRY="de,fr")
     assert asked == ["DE,FR"]
 
 
@@ -300,28 +310,18 @@ async def iproyal(request):
 
 
 async def test_iproyal_makes_up_as_many_logins_as_asked_for_in_each_country():
-    async with api("POST", "/v1/access/generate-proxy-list", iproyal) as url:
-        settings = {"PROXY_PROVIDER": "iproyal", "PROXY_IPROYAL_KEY": KEY, "PROXY_IPROYAL_LOGIN": "me:pw"}
-        settings |= {"PROXY_API_URL": url, "PROXY_COUNTRY": "DE FR", "PROXY_COUNT": "2"}
-        proxies = told(await resolve_proxies(settings, {}).load())
+    proxies = told(await load("iproyal", iproyal, PROXY_IPROYAL_LOGIN="me:pw", PROXY_COUNTRY="DE FR", PROXY_COUNT="2"))
     assert proxies[0] == ("http://geo.iproyal.com:12321", "me", "pw_country-de_session-0_lifetime-30m", "DE")
     assert [country for *_rest, country in proxies] == ["DE", "DE", "FR", "FR"]
 
 
 async def test_proxyscrape_gives_the_proxies_of_an_account():
     async def account(request):
-        if request.query.get("auth") != KEY:
-            return web.Response(status=403)
-        assert request.query["country[]"] == "de"
+        assert (request.query["auth"], request.query["country[]"]) == (KEY, "de")
         return web.Response(text="10.0.0.1:3128\r\n10.0.0.2:3129\r\n")
 
-    async with api("GET", "/v2/account/datacenter_shared/proxy-list", account) as url:
-        settings = {"PROXY_PROVIDER": "proxyscrape", "PROXY_PROXYSCRAPE_KEY": KEY, "PROXY_API_URL": url}
-        settings["PROXY_COUNTRY"] = "DE"
-        assert told(await resolve_proxies(settings, {}).load()) == [
-            ("http://10.0.0.1:3128", "", "", "DE"),
-            ("http://10.0.0.2:3129", "", "", "DE"),
-        ]
+    proxies = told(await load("proxyscrape", account, PROXY_COUNTRY="DE"))
+    assert proxies == [("http://10.0.0.1:3128", "", "", "DE"), ("http://10.0.0.2:3129", "", "", "DE")]
 
 
 async def test_proxyscrape_without_a_key_gives_the_free_list():
@@ -333,19 +333,8 @@ async def test_proxyscrape_without_a_key_gives_the_free_list():
         ]
         return web.json_response({"total_records": 2, "proxies": entries})
 
-    async with api("GET", "/v4/free-proxy-list/get", free) as url:
-        settings = {"PROXY_PROVIDER": "proxyscrape", "PROXY_API_URL": url}
-        assert told(await resolve_proxies(settings, {}).load()) == [
-            ("http://10.0.0.1:80", "", "", "NL"),
-            ("http://10.0.0.2:81", "", "", "*"),
-        ]
-
-
-PATHS = {
-    "webshare": ("GET", "/api/v2/proxy/list/"),
-    "iproyal": ("POST", "/v1/access/generate-proxy-list"),
-    "proxyscrape": ("GET", "/v2/account/datacenter_shared/proxy-list"),
-}
+    proxies = told(await load("proxyscrape", free, ("GET", "/v4/free-proxy-list/get"), key=""))
+    assert proxies == [("http://10.0.0.1:80", "", "", "NL"), ("http://10.0.0.2:81", "", "", "*")]
 
 
 @pytest.mark.parametrize("service", PATHS)
@@ -366,10 +355,8 @@ async def test_an_api_that_fails_is_told_without_the_key(service, status, body, 
         return web.Response(status=status, text=body)
 
     caplog.set_level(logging.INFO)
-    async with api(*PATHS[service], fail) as url:
-        settings = {"PROXY_PROVIDER": service, "PROXY_API_URL": url, "PROXY_IPROYAL_LOGIN": "me:password-7"}
-        with pytest.raises(NoProxy) as error:
-            await resolve_proxies(settings, {f"PROXY_{service.upper()}_KEY": KEY}).load()
+    with pytest.raises(NoProxy) as error:
+        await load(service, fail)
     assert message.format(service.upper()) in str(error.value)
     assert KEY not in str(error.value) + caplog.text
 
@@ -381,9 +368,7 @@ async def test_an_api_that_is_busy_once_is_asked_again():
         tries.append(1)
         return await webshare(request) if len(tries) > 1 else web.Response(status=503)
 
-    async with api("GET", "/api/v2/proxy/list/", busy) as url:
-        settings = {"PROXY_PROVIDER": "webshare", "PROXY_WEBSHARE_KEY": KEY, "PROXY_API_URL": url}
-        assert len(await resolve_proxies(settings, {}).load()) == 3
+    assert len(await load("webshare", busy)) == 3
 
 
 async def test_an_api_that_is_not_there_is_told():
@@ -392,14 +377,10 @@ async def test_an_api_that_is_not_there_is_told():
         await resolve_proxies(settings, {"PROXY_PROXYSCRAPE_KEY": KEY}).load()
 
 
-def nested(depth):
-    return b"[" * depth + b"]" * depth
-
-
 HOSTILE = {
-    "nested": nested(500_000),
-    "nested a little too deep": nested(990),
-    "nested entries": b'{"results": [{"proxy_address": ' + nested(900) + b', "port": 1}]}',
+    "nested": b"[" * 500_000 + b"]" * 500_000,
+    "nested a little too deep": b"[" * 990 + b"]" * 990,
+    "nested entries": b'{"results": [{"proxy_address": ' + b"[" * 900 + b"]" * 900 + b', "port": 1}]}',
     "entries of anything": b'{"results": [1, null, {"proxy_address": {"a": 1}, "port": [1]}]}',
     "a port that is none": b'{"results": [{"proxy_address": "a.b", "port": "many"}]}',
     "a long port": b'{"results": [{"proxy_address": "a", "port": "%s"}], "proxies": []}' % (b"9" * 5_000),
@@ -419,10 +400,8 @@ async def test_whatever_a_service_sends_is_an_error_that_names_it(service, body)
     async def answer(_request):
         return web.Response(body=body, content_type="text/html", charset="punycode")
 
-    async with api(*PATHS[service], answer) as url:
-        settings = {"PROXY_PROVIDER": service, "PROXY_API_URL": url, "PROXY_IPROYAL_LOGIN": "me:password-7"}
-        with pytest.raises(NoProxy) as error:
-            await resolve_proxies(settings, {f"PROXY_{service.upper()}_KEY": KEY}).load()
+    with pytest.raises(NoProxy) as error:
+        await load(service, answer)
     assert "API gives" in str(error.value) or "does not answer with JSON" in str(error.value)
     assert len(str(error.value)) < 200
 
@@ -447,10 +426,8 @@ async def test_an_answer_of_a_service_is_bounded_and_no_redirect_is_followed(ser
 
     async with api("*", "/elsewhere", elsewhere) as url:
         for handler, said in ((endless, "more than 8,388,608 bytes"), (moved, "status 307")):
-            async with api(*PATHS[service], handler) as service_url:
-                settings = {"PROXY_PROVIDER": service, "PROXY_API_URL": service_url, "PROXY_IPROYAL_LOGIN": "me:pw"}
-                with pytest.raises(NoProxy, match=said):
-                    await resolve_proxies(settings, {f"PROXY_{service.upper()}_KEY": KEY}).load()
+            with pytest.raises(NoProxy, match=said):
+                await load(service, handler)
     assert not followed
 
 
@@ -459,8 +436,6 @@ async def test_half_a_surrogate_pair_in_a_login_can_be_sent_and_hidden():
         one = {"proxy_address": "10.0.0.1", "port": 80, "username": "me\ud800", "password": "p\udfff"}
         return web.json_response({"next": None, "results": [one]})
 
-    async with api("GET", "/api/v2/proxy/list/", entry) as url:
-        settings = {"PROXY_PROVIDER": "webshare", "PROXY_WEBSHARE_KEY": KEY, "PROXY_API_URL": url}
-        (proxy,) = await resolve_proxies(settings, {}).load()
+    (proxy,) = await load("webshare", entry)
     assert proxy.authorization
     assert proxy.hide("p? said") == "*** said"
