@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -49,13 +50,14 @@ class Machine:
         return events
 
     def stop(self) -> None:
-        self.cluster.told.append((self.name, "stop"))
-        self.events += [CrawlEnded(number, one.starts, 3, "stopped") for number, (one, _) in self.running.items()]
-        self.running.clear()
+        self.end("stop", 3)
 
     def kill(self) -> None:
-        self.cluster.told.append((self.name, "kill"))
-        self.events += [CrawlEnded(number, one.starts, -9, "killed") for number, (one, _) in self.running.items()]
+        self.end("kill", -9)
+
+    def end(self, told: str, status: int) -> None:
+        self.cluster.told.append((self.name, told))
+        self.events += [CrawlEnded(number, one.starts, status, told) for number, (one, _) in self.running.items()]
         self.running.clear()
 
     def close(self) -> None:
@@ -227,11 +229,9 @@ def test_when_no_place_can_be_made_the_reason_is_told(run):
         run(cluster)
 
 
-def test_stopping_reaches_every_place_and_ends_them_orderly(run, monkeypatch):
+def test_stopping_reaches_every_place_and_ends_them_orderly(run):
     cluster = MadeUpCluster({"a": 2, "b": 2})
-    runs: list[CampaignRun] = []
-    monkeypatch.setattr(CampaignRun, "_end_what_hangs", watching(CampaignRun._end_what_hangs, runs))
-    cluster.happens[5.0] = lambda: runs[0]._on_signal(2, None)
+    cluster.happens[5.0] = lambda: signal.raise_signal(signal.SIGINT)
     status = run(cluster, is_over=False)
     assert {("a", "stop"), ("b", "stop")} <= {*cluster.told}
     assert ("a", "kill") not in cluster.told
@@ -241,9 +241,7 @@ def test_stopping_reaches_every_place_and_ends_them_orderly(run, monkeypatch):
 def test_a_second_signal_ends_all_crawls_at_once(run, monkeypatch):
     cluster = MadeUpCluster({"a": 2})
     monkeypatch.setattr(Machine, "stop", lambda _self: None)
-    runs: list[CampaignRun] = []
-    monkeypatch.setattr(CampaignRun, "_end_what_hangs", watching(CampaignRun._end_what_hangs, runs))
-    cluster.happens = {5.0: lambda: runs[0]._on_signal(2, None), 6.0: lambda: runs[0]._on_signal(2, None)}
+    cluster.happens = {moment: lambda: signal.raise_signal(signal.SIGINT) for moment in (5.0, 6.0)}
     run(cluster, sites=1, is_over=False)
     assert ("a", "kill") in cluster.told
     assert cluster.now < CRAWL_SECONDS
@@ -285,13 +283,3 @@ def test_an_end_of_an_earlier_start_is_no_end(tmp_path):
         file.note_start(1, 0.0)
         assert CampaignRun(tmp_path, file, crawls, CampaignRules(), print).run()
     assert crawls.finished == [2]
-
-
-def watching(method: Any, seen: list[Any]) -> Any:
-    """The method, which notes whose it is."""
-
-    def noting(self: Any) -> None:
-        seen.append(self)
-        method(self)
-
-    return noting

@@ -31,11 +31,15 @@ class Clock:
         return self.seconds
 
 
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_limit_in_flight_is_not_taken_for_one_on_the_rate() -> None:
-    clock = Clock()
+def test_a_limit_in_flight_is_not_taken_for_one_on_the_rate(clock: Clock) -> None:
     ceiling = Ceiling(32, clock)
     for in_flight in (12, 10, 9):
         ceiling.served(in_flight - 1, in_flight - 1, in_flight)
@@ -50,8 +54,7 @@ def test_a_limit_in_flight_is_not_taken_for_one_on_the_rate() -> None:
     assert ceiling.level < 1
 
 
-def test_a_refusal_halves_the_window_once_however_many_were_in_flight() -> None:
-    clock = Clock()
+def test_a_refusal_halves_the_window_once_however_many_were_in_flight(clock: Clock) -> None:
     policy = HostPolicy(FAST, clock)
     for _ in range(15):
         policy.meter.started()
@@ -83,8 +86,7 @@ def test_what_is_served_of_a_refused_flight_tells_what_the_host_takes(
     assert policy.ceiling.level == level
 
 
-def test_without_a_word_from_the_host_the_rests_get_longer() -> None:
-    clock = Clock()
+def test_without_a_word_from_the_host_the_rests_get_longer(clock: Clock) -> None:
     policy = HostPolicy(FAST, clock)
     rests = []
     for _ in range(4):
@@ -196,8 +198,7 @@ def test_a_host_that_asks_for_a_long_rest_before_its_robots_txt_came_is_told_by_
 # -- the breaker ------------------------------------------------------------------------------------------------------
 
 
-def test_failures_of_requests_that_were_in_flight_together_are_one() -> None:
-    clock = Clock()
+def test_failures_of_requests_that_were_in_flight_together_are_one(clock: Clock) -> None:
     policy = HostPolicy(ThrottleRules(), clock)
     clock.seconds += 1
     for _ in range(10):
@@ -205,8 +206,7 @@ def test_failures_of_requests_that_were_in_flight_together_are_one() -> None:
     assert policy.breaker.failures == 1
 
 
-def test_there_is_hope_until_enough_probes_failed() -> None:
-    clock = Clock()
+def test_there_is_hope_until_enough_probes_failed(clock: Clock) -> None:
     policy = HostPolicy(ThrottleRules(breaker_failures=2, breaker_probes=1, breaker_cooldown_seconds=5), clock)
     policy.answered(0.1, 1, 1)
     reasons = []
@@ -220,8 +220,7 @@ def test_there_is_hope_until_enough_probes_failed() -> None:
     assert policy.cooldown_seconds == 10
 
 
-def test_a_host_that_never_answered_is_not_waited_for() -> None:
-    clock = Clock()
+def test_a_host_that_never_answered_is_not_waited_for(clock: Clock) -> None:
     policy = HostPolicy(ThrottleRules(breaker_failures=2), clock)
     for _ in range(2):
         clock.seconds += 1
@@ -254,8 +253,7 @@ def test_the_hosts_that_were_idle_for_longest_are_forgotten() -> None:
     assert list(hosts.by_host) == ["c", "f", "a"]
 
 
-def test_a_host_that_rests_is_not_forgotten() -> None:
-    clock = Clock()
+def test_a_host_that_rests_is_not_forgotten(clock: Clock) -> None:
     hosts = HostPolicies(clock, most_idle=0)
     hosts.take("a", FAST).refused("429", 30.0, 0.1, in_flight=1)
     assert hosts.forget_idle(in_use=()) == []
@@ -304,8 +302,7 @@ def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float | N
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_figures_of_a_host_obey_littles_law() -> None:
-    clock = Clock()
+def test_the_figures_of_a_host_obey_littles_law(clock: Clock) -> None:
     meter = HostMeter(clock)
     for n in range(100):
         meter.started()

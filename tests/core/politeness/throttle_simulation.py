@@ -47,13 +47,19 @@ def changing(limit: int, latency: float, after: int, to: int) -> Server:
     return answer
 
 
+def slowed(server: Server, change: Callable[[float, float], float]) -> Server:
+    """`change` gets the time and the seconds of an answer, and returns others."""
+
+    def answer(now: float, in_flight: int) -> Answer:
+        plain = server(now, in_flight)
+        return replace(plain, seconds=change(now, plain.seconds))
+
+    return answer
+
+
 def jittery(server: Server, rng: random.Random, seconds: float) -> Server:
     """Some are slower, by up to so much."""
-    return lambda now, in_flight: _slower(server(now, in_flight), rng.uniform(0, seconds))
-
-
-def _slower(answer: Answer, seconds: float) -> Answer:
-    return replace(answer, seconds=answer.seconds + seconds)
+    return slowed(server, lambda _now, plain: plain + rng.uniform(0, seconds))
 
 
 def degrading(limit: int, latency: float) -> Server:
@@ -82,11 +88,7 @@ def bursty(latency: float, quiet: float, busy: float, slower: float) -> Server:
 
 
 def noisy(server: Server, rng: random.Random, spread: float = 0.3) -> Server:
-    def answer(now: float, in_flight: int) -> Answer:
-        plain = server(now, in_flight)
-        return replace(plain, seconds=plain.seconds * rng.lognormvariate(0, spread))
-
-    return answer
+    return slowed(server, lambda _now, seconds: seconds * rng.lognormvariate(0, spread))
 
 
 def refusing_at_random(server: Server, rng: random.Random, share: float, retry_after: float | None = None) -> Server:
@@ -98,15 +100,14 @@ def moody(server: Server, rng: random.Random, mean_seconds: float, most: float) 
     """For some seconds at a time everything takes longer, by up to `most` times: a machine with other work to do."""
     until, factor = 0.0, 1.0
 
-    def answer(now: float, in_flight: int) -> Answer:
+    def change(now: float, seconds: float) -> float:
         nonlocal until, factor
         while now >= until:
             until += rng.expovariate(1 / mean_seconds)
             factor = 1 + most * rng.random() ** 2
-        plain = server(now, in_flight)
-        return replace(plain, seconds=plain.seconds * factor)
+        return seconds * factor
 
-    return answer
+    return slowed(server, change)
 
 
 @dataclass
