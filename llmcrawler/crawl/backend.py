@@ -62,7 +62,7 @@ def build_backend(
             options.max_pages,
             lines,
             take_site=take_site,
-            widen=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
+            widen_here=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
             on_failure=partial(_end_crawl, crawler, switch),
         )
         return CrawlBackend(session.frontier, kept.redis_lease_seconds, session=session, lines=lines)

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
@@ -148,28 +148,23 @@ def key_prefix(crawl_id: str) -> str:
     return f"llmcrawler:{crawl_id}"
 
 
+@dataclass(eq=False)
 class RedisConnection:
     """Runs the scripts of fleet/lua, each of which may run twice where a connection broke. `on_failure` is called when
     the server came back without the crawl.
     """
 
-    def __init__(
-        self,
-        url: str,
-        crawl_id: str,
-        worker: str,
-        *,
-        grace_seconds: float = 30.0,
-        on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
-    ) -> None:
-        self.url = url
-        self.worker = worker
-        self.crawl_id = crawl_id
-        self.prefix = key_prefix(crawl_id)
+    url: str
+    crawl_id: str
+    worker: str
+    _: KW_ONLY
+    grace_seconds: float = 30.0
+    on_failure: Callable[[StorageFailed], None] = lambda _failure: None
+
+    def __post_init__(self) -> None:
+        self.prefix = key_prefix(self.crawl_id)
         self.identity = ""  # of the crawl, when it is known
-        self.client = redis_address(url).async_client(TIMEOUT_SECONDS)
-        self._grace_seconds = grace_seconds
-        self._on_failure = on_failure
+        self.client = redis_address(self.url).async_client(TIMEOUT_SECONDS)
         self._return: asyncio.Task[None] | None = None
         self._patience: tuple[float, float] | None = None  # since when, and seconds
         self.failure: StorageFailed | None = None  # see check()
@@ -255,11 +250,11 @@ class RedisConnection:
     def _fail(self, failure: StorageFailed) -> None:
         if self.failure is None:
             self.failure = failure
-            self._on_failure(failure)
+            self.on_failure(failure)
 
     async def _is_back(self) -> bool:
         try:
-            if await self._evaluate(lua("grant_grace"), (self._grace_seconds,)):
+            if await self._evaluate(lua("grant_grace"), (self.grace_seconds,)):
                 return True
         except _FAULTS as error:
             if _is_away(error):

@@ -10,7 +10,7 @@ import zlib
 from asyncio import Future
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.core.frontier.protocol import Counts, Lease, UrlTask
@@ -97,6 +97,7 @@ class _EndedLease:
         )
 
 
+@dataclass(eq=False)
 class RedisFrontier:
     """Leases the urls of a crawl in Redis to this worker: those of the sites that it owns, and of sites that wait for
     an owner where these are not enough; `on_site` is awaited with a url of each such site before any is leased.
@@ -107,27 +108,18 @@ class RedisFrontier:
     their lines are in Redis.
     """
 
-    def __init__(  # noqa: PLR0913 - by keyword, with defaults
-        self,
-        connection: RedisConnection,
-        *,
-        max_leases: int,
-        max_pages: int | None = None,
-        ack_seconds: float = 0.0,
-        confirm: Callable[[], Awaitable[None]] | None = None,
-        make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: (),
-        on_kept: Callable[[Collection[str]], None] = lambda _urls: None,
-        on_site: Callable[[str], Awaitable[None]] | None = None,
-    ) -> None:
-        self.connection = connection
-        self.max_pages = max_pages
-        self._confirm = confirm
-        self._make_safe = make_safe
-        self._on_kept = on_kept
-        self._on_site = on_site
-        self._max_leases = max_leases
-        self._ack_seconds = ack_seconds
-        self.sites: set[str] = set()
+    connection: RedisConnection
+    _: KW_ONLY
+    max_leases: int
+    max_pages: int | None = None
+    ack_seconds: float = 0.0
+    confirm: Callable[[], Awaitable[None]] | None = None
+    make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: ()
+    on_kept: Callable[[Collection[str]], None] = lambda _urls: None
+    on_site: Callable[[str], Awaitable[None]] | None = None
+
+    def __post_init__(self) -> None:
+        self.sites: set[str] = set()  # those that this worker owns, as far as it knows
         self._asking = 0  # requests for urls that are under way
         self._leased = 0  # the number of the last request for urls
         self._losses = 0  # times that all leases were lost
@@ -207,13 +199,13 @@ class RedisFrontier:
             for arrival, attempts, queue, priority, packed in _chunks(rows, _FIELDS):
                 host, _, group = queue.decode().partition("\n")
                 task = unpack(packed.decode(), host, group, int(priority))
-                is_lost = int(attempts) >= self._max_leases
+                is_lost = int(attempts) >= self.max_leases
                 leases[f"{arrival} {number}"] = Lease(task, int(attempts) + 1, is_lost=is_lost)
             for lease in leases.values():
                 site = site_of(lease.task.host)
                 if losses == self._losses and site not in self.sites:
-                    if self._on_site is not None and not lease.task.fault:
-                        await self._on_site(lease.url)
+                    if self.on_site is not None and not lease.task.fault:
+                        await self.on_site(lease.url)
                     self.sites.add(site)
             if losses != self._losses:  # they may have been leased since
                 await self.connection.run("release", self.connection.worker, *leases)
@@ -287,7 +279,7 @@ class RedisFrontier:
     async def _ack_all(self) -> None:
         try:
             while self._ended:
-                await asyncio.sleep(self._ack_seconds)
+                await asyncio.sleep(self.ack_seconds)
                 ended = list(self._ended)
                 try:
                     await self._ack_together(ended)
@@ -304,15 +296,15 @@ class RedisFrontier:
             self._acking = None
 
     async def _ack_together(self, ended: Sequence[_EndedLease]) -> None:
-        if self._confirm is not None:
-            await self._confirm()
+        if self.confirm is not None:
+            await self.confirm()
         for one in ended:
             if one.losses != self._losses:
                 one.was_held.set_result(False)
         ended = [one for one in ended if one.losses == self._losses]
         if not ended:
             return
-        unsafe = self._make_safe([one.url for one in ended])
+        unsafe = self.make_safe([one.url for one in ended])
         parts = [part for one in ended for part in one.parts(with_line=one.url in unsafe)]
         while True:
             counts, done = await self.connection.run("ack", self.connection.worker, self._last_added, *parts)
@@ -320,7 +312,7 @@ class RedisFrontier:
                 break
             await self._add_again()  # a page is acknowledged only when the links that it has are queued
         self._counts = Counts(*counts)
-        self._on_kept(unsafe)
+        self.on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):
             one.was_held.set_result(bool(was_held))
 

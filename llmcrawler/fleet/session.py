@@ -12,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,47 +140,44 @@ class Membership:
     is_paused: bool = False
 
 
+@dataclass(eq=False)
 class DistributedSession:
     """A worker's membership of a crawl in Redis, and what is kept there. Without a heartbeat for `rules.lease_seconds`
     it is gone. `take_site` is called with a url of a site that it owns from then on, and with what earlier owners have
-    kept; `widen` with a url whose site all workers are to crawl; `on_failure` when Redis stays away.
+    kept; `widen_here` with a url whose site all workers are to crawl; `on_failure` when Redis stays away.
     """
 
-    def __init__(  # noqa: PLR0913 - by keyword
-        self,
-        rules: SessionRules,
-        spec: JobSpec,
-        max_pages: int,
-        lines: SafeLines,
-        *,
-        take_site: Callable[[str, KeptSite], None],
-        widen: Callable[[str], object],
-        on_failure: Callable[[StorageFailed], None],
-    ) -> None:
-        self.rules = rules
+    rules: SessionRules
+    spec: JobSpec
+    max_pages: int
+    lines: SafeLines
+    _: KW_ONLY
+    take_site: Callable[[str, KeptSite], None]
+    widen_here: Callable[[str], object]
+    on_failure: Callable[[StorageFailed], None]
+
+    def __post_init__(self) -> None:
+        rules = self.rules
         # Unique, so that a pod that was started again does not overwrite its own feed.
         self.worker = f"{socket.gethostname()[:40]}-{token_hex(4)}"
         self.connection = RedisConnection(
-            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=on_failure
+            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=self.on_failure
         )
         self.frontier = RedisFrontier(
             self.connection,
             max_leases=rules.max_leases,
-            max_pages=max_pages,
+            max_pages=self.max_pages,
             ack_seconds=_ACK_SECONDS,
             confirm=self.confirm,
-            make_safe=lines.unsafe,
-            on_kept=lines.set_kept,
+            make_safe=self.lines.unsafe,
+            on_kept=self.lines.set_kept,
             on_site=self._take_up,
         )
         self.ownership_log = OwnershipLog(self.worker)
         self.membership = Membership()
         self.safe_lines: list[str] = []  # urls
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
-        self._take_site = take_site
-        self._widen = widen
         self._widened = 0  # urls that have widened the scope and are known here
-        self._spec = spec
         self._kept: dict[str, tuple[int, str]] = {}  # by site: hash of what was learned, throttle state
         self._origins: dict[str, str] = {}
         self._sure_until = 0.0  # monotonic seconds; before that nobody can have taken this worker for gone
@@ -189,8 +186,8 @@ class DistributedSession:
     async def open(self) -> None:
         """Join the crawl. Raises ConfigError where another one of its name was begun meanwhile."""
         await self.connection.call(lambda: self.connection.client.sadd(CRAWLS, self.rules.crawl_id))
-        known = await self.connection.run("begin_crawl", _spec_text(self._spec), token_hex(8), FORMAT)
-        self.connection.identity = _check_known(known, self._spec, self.rules.crawl_id).decode()
+        known = await self.connection.run("begin_crawl", _spec_text(self.spec), token_hex(8), FORMAT)
+        self.connection.identity = _check_known(known, self.spec, self.rules.crawl_id).decode()
         await self.frontier.open()
         await self.beat(joins=True)
 
@@ -214,7 +211,7 @@ class DistributedSession:
         self.membership = Membership(True, gone, leaving, silent, frozenset(guests), bool(is_paused))
         self._widened += len(widening)
         for url in widening:
-            self._widen(url)
+            self.widen_here(url)
         self._sure_until = started + seconds
         await self.frontier.take_counts(counts, last_added)
         return self.membership
@@ -259,7 +256,7 @@ class DistributedSession:
             packed += lines[1::2]  # by urls
             for site in map(bytes.decode, finished):
                 kept = await self.read_site(site)
-                self._take_site(f"{kept.origin}/", kept)
+                self.take_site(f"{kept.origin}/", kept)
                 self.frontier.sites.add(site)
         return [json.loads(zlib.decompress(line)) for line in packed]
 
@@ -329,7 +326,7 @@ class DistributedSession:
     async def _take_up(self, url: str) -> None:
         site = site_name(url)
         kept = await self.read_site(site, origin_of(url))
-        self._take_site(url, kept)
+        self.take_site(url, kept)
         self.ownership_log.note_taken(site, kept.before, is_known=kept.learned is not None)
 
 

@@ -22,7 +22,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
-from llmcrawler.core.politeness.proxies import AssignedProxy, BanRules, ProxyPool
+from llmcrawler.core.politeness.proxies import BanRules, PoolProxy, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import parse_country
 from llmcrawler.crawl.configuration import ProxySettings
 from llmcrawler.crawl.context import crawl_of
@@ -129,7 +129,7 @@ class ProxyMiddleware:
         update_context(request, busy_proxy=None, own_timeout_seconds=None)
         return context.busy_proxy
 
-    async def _take(self, request: Request) -> AssignedProxy:
+    async def _take(self, request: Request) -> PoolProxy:
         sticky = request.meta.get("proxy_sticky", self.switch.pool.rules.sticky)
         session = urlparse_cached(request).netloc if sticky else None
         try:

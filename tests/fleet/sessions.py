@@ -18,7 +18,7 @@ def session_at(
     url: str, crawl_id: str, worker: str = "", lease_seconds: float = 10, **callbacks: Any
 ) -> DistributedSession:
     """`worker`: a name that the test knows. A page's line is kept in Redis until a feed has it."""
-    given = {"take_site": _ignore, "widen": _ignore, "on_failure": _ignore, **callbacks}
+    given = {"take_site": _ignore, "widen_here": _ignore, "on_failure": _ignore, **callbacks}
     lines: Any = stub(unsafe=list, set_kept=_ignore)
     made = DistributedSession(SessionRules(url, crawl_id, lease_seconds), JobSpec("explore", {}), 1_000, lines, **given)
     if worker:

@@ -69,7 +69,7 @@ async def test_a_site_is_settled_when_what_was_acknowledged_is_so_in_redis(both)
 async def test_a_start_url_that_is_redirected_widens_the_scope_of_all(both, server):
     widened: list[str] = []
     await both[0].widen("http://b.example/")
-    third = session_at(server.url, "crawl", widen=widened.append)
+    third = session_at(server.url, "crawl", widen_here=widened.append)
     await third.open()
     assert widened == ["http://b.example/"]
     await third.close("shutdown")

@@ -186,7 +186,7 @@ async def test_what_was_learned_of_a_finished_site_is_for_who_takes_over_from_it
 async def test_workers_hear_of_a_silent_one_and_of_start_urls_that_were_redirected(sessions, server, tmp_path):
     one, _ = sessions
     widened: list[str] = []
-    other, new = (session_at(server.url, tmp_path.name, name, widen=widened.append) for name in ("w2", "w3"))
+    other, new = (session_at(server.url, tmp_path.name, name, widen_here=widened.append) for name in ("w2", "w3"))
     await one.beat(joins=True)
     assert (await other.beat(joins=True)).silent == 0
     await one.widen("https://b.example/")

@@ -32,16 +32,10 @@ class PoolRules:
     countries: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AssignedProxy:
-    """A proxy for one request. `label` names it without its credentials."""
-
-    label: str
-    proxy: Proxy
-
-
 @dataclass(slots=True, eq=False)
-class _Record:
+class PoolProxy:
+    """A proxy and what became of its requests. `label` names it without its credentials."""
+
     proxy: Proxy
     label: str
     requests: int = 0
@@ -70,7 +64,7 @@ class ProxyPool:
         self._provider = provider
         self._clock = clock
         self._opening = asyncio.Lock()
-        self._records: dict[str, _Record] = {}
+        self._records: dict[str, PoolProxy] = {}
         self._failure: NoProxy | None = None
         self._turn = 0
         self._sessions: dict[str, str] = {}
@@ -95,13 +89,13 @@ class ProxyPool:
                 seen[proxy.address] += 1
                 # A rotating service has one address for many accounts.
                 label = proxy.address + (f" #{seen[proxy.address]}" if seen[proxy.address] > 1 else "")
-                self._records[label] = _Record(proxy, label)
+                self._records[label] = PoolProxy(proxy, label)
             self.hosts = frozenset(proxy.host.strip("[]") for proxy in proxies)
             logger.info("%d proxies", len(self._records))
 
     def take(
         self, tried: Sequence[str] = (), countries: Sequence[str] = (), session: str | None = None
-    ) -> AssignedProxy | None:
+    ) -> PoolProxy | None:
         """Return a proxy for a request that `tried` others, None while all cool down. Raises NoProxy."""
         now = self._clock()
         awake = [record for record in self._alive(countries) if record.cools_down_until <= now]
@@ -127,7 +121,7 @@ class ProxyPool:
         chosen.last_used = self._turn
         chosen.requests += 1
         chosen.in_flight += 1
-        return AssignedProxy(chosen.label, chosen.proxy)
+        return chosen
 
     def seconds_to_wait(self, countries: Sequence[str] = ()) -> float:
         """Return how long until a proxy has cooled down. Raises NoProxy when none is left."""
@@ -196,7 +190,7 @@ class ProxyPool:
         """Return a line about each proxy that was used, by its label."""
         return {record.label: record.account for record in self._records.values() if record.requests}
 
-    def _alive(self, countries: Sequence[str]) -> list[_Record]:
+    def _alive(self, countries: Sequence[str]) -> list[PoolProxy]:
         """Return the proxies for these countries that are not dropped. Raises NoProxy when there are none."""
         allowed = countries or self.rules.countries
         alive = [record for record in self._records.values() if not record.dropped]
@@ -218,7 +212,7 @@ class ProxyPool:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(lost.items()))
         return f"{lost.total()} of {len(self._records)} dropped ({kinds})"
 
-    def _fault(self, record: _Record, kind: str) -> None:
+    def _fault(self, record: PoolProxy, kind: str) -> None:
         now = self._clock()
         if record.dropped or record.cools_down_until > now:
             return  # several requests were on their way; one fault is one

@@ -62,28 +62,28 @@ class StartGap:
 _MAX_DOUBLINGS = 6
 
 
+@dataclass(slots=True)
 class HostBreaker:
     """Opens after `failures_to_open` in a row; from then on each failure is a probe (M. Nygard, Release It!)."""
 
-    def __init__(self, failures_to_open: int, cooldown_seconds: float) -> None:
-        self._failures_to_open = failures_to_open
-        self._first_cooldown_seconds = cooldown_seconds
-        self.failures = 0
-        self.reason = ""
-        self.has_ever_answered = False
+    failures_to_open: int
+    first_cooldown_seconds: float
+    failures: int = 0
+    reason: str = ""
+    has_ever_answered: bool = False
 
     @property
     def is_open(self) -> bool:
-        return self.failures >= self._failures_to_open
+        return self.failures >= self.failures_to_open
 
     @property
     def failed_probes(self) -> int:
-        return max(0, self.failures - self._failures_to_open)
+        return max(0, self.failures - self.failures_to_open)
 
     @property
     def cooldown_seconds(self) -> float:
         """Return how long the server is left alone after the last failure; 0 while the breaker is closed."""
-        return self._first_cooldown_seconds * 2.0 ** min(self.failed_probes, _MAX_DOUBLINGS) if self.is_open else 0.0
+        return self.first_cooldown_seconds * 2.0 ** min(self.failed_probes, _MAX_DOUBLINGS) if self.is_open else 0.0
 
     def failed(self, reason: str) -> None:
         self.failures += 1

@@ -349,7 +349,7 @@ async def test_the_owner_before_is_told_and_what_it_kept_goes_to_the_next_one(wo
     async def take(url):
         taken.append(url)
 
-    second._on_site = take
+    second.on_site = take
     await first.add([task("/1"), task("/2")])
     await first.lease(1, {}, MANY)
     one, other = (session_at(redis_url, tmp_path.name, worker) for worker in ("w1", "w2"))
@@ -416,7 +416,7 @@ async def test_a_worker_that_was_taken_for_gone_writes_no_line_of_what_it_had(re
         first.lose_all()
 
     first, second = (redis(tmp_path, clock, redis_url, name) for name in ("w1", "w2"))
-    first._confirm, first._make_safe = confirm, written.extend
+    first.confirm, first.make_safe = confirm, written.extend
     await first.open()
     await second.open()
     await first.add([task("/1")])
@@ -436,7 +436,7 @@ async def test_what_was_leased_as_its_worker_lost_all_does_not_stay_leased(worke
     async def lose_meanwhile(_url):
         first.lose_all()
 
-    first._on_site = lose_meanwhile
+    first.on_site = lose_meanwhile
     assert await first.lease(1, {}, MANY) == []
     assert await first.refresh() == Counts(queued=1)
 
