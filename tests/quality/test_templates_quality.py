@@ -5,52 +5,18 @@ The sites are rendered here, each with a template system of another style, from 
 oracle are those of benchmarks/templates_quality.py.
 """
 
-import importlib.util
 import random
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from benchmarks.templates_quality import StoredPage, evaluate
 from llmcrawler.core.content.fingerprint import fingerprint
 from llmcrawler.core.content.markup import tokens
 
-WORDS = [
-    "amber",
-    "basil",
-    "cedar",
-    "delta",
-    "ember",
-    "fjord",
-    "grove",
-    "haven",
-    "inlet",
-    "jetty",
-    "knoll",
-    "larch",
-    "maple",
-    "north",
-    "ochre",
-    "pearl",
-]
+WORDS = "amber basil cedar delta ember fjord grove haven inlet jetty knoll larch maple north ochre pearl".split()
 Route = tuple[str, str, str]  # url, route, html
-
-
-def load_benchmark() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "templates_quality.py"
-    spec = importlib.util.spec_from_file_location("templates_quality_benchmark", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = load_benchmark()
 
 
 def slug(rng: random.Random) -> str:
@@ -122,23 +88,13 @@ def docs(rng: random.Random) -> list[Route]:
     ]
     for number in range(60):
         entry = "<dl class='py class'><dt class='sig'><code class='descname'>x</code><span class='sig-paren'>(</span></dt><dd><p>d</p></dd></dl>"
-        made.append(
-            (
-                f"/api/{rng.choice(WORDS)}.{number}.html",
-                "api",
-                page(f"<section><h1>x</h1>{entry * rng.randint(1, 5)}{prose(rng)}</section>"),
-            )
-        )
+        address = f"/api/{rng.choice(WORDS)}.{number}.html"
+        made.append((address, "api", page(f"<section><h1>x</h1>{entry * rng.randint(1, 5)}{prose(rng)}</section>")))
     for number in range(30):
         source = "<div class='highlight'><pre><span class='kn'>i</span><span class='n'>x</span></pre></div>"
         made.append((f"/_modules/{rng.choice(WORDS)}{number}.html", "source", page(f"<h1>Source</h1>{source}")))
-    made.append(
-        (
-            "/genindex.html",
-            "index",
-            page("<table class='indextable genindextable'><tr><td><ul><li><a>x</a></li></ul></td></tr></table>"),
-        )
-    )
+    index = "<table class='indextable genindextable'><tr><td><ul><li><a>x</a></li></ul></td></tr></table>"
+    made.append(("/genindex.html", "index", page(index)))
     return made
 
 
@@ -179,13 +135,8 @@ def hashed(rng: random.Random) -> list[Route]:
         made.append((f"/stories/{slug(rng)}", "story", page(main)))
         if number % 3 == 0:
             cards = f"<li class='{name()}'><a><img class='{name()}'><span>x</span></a></li>" * rng.randint(2, 9)
-            made.append(
-                (
-                    f"/c/{slug(rng)}?sort=new",
-                    "listing",
-                    page(f"<main><h1>x</h1><ul class='{name()}'>{cards}</ul></main>"),
-                )
-            )
+            main = f"<main><h1>x</h1><ul class='{name()}'>{cards}</ul></main>"
+            made.append((f"/c/{slug(rng)}?sort=new", "listing", page(main)))
     return made
 
 
@@ -197,22 +148,13 @@ def built(rng: random.Random) -> list[Route]:
 
     made: list[Route] = []
     for number in range(40):
-        rows = "<div class='css-7g8h9i'><span>x</span></div>" * rng.randint(1, 5)
-        made.append(
-            (
-                f"/{slug(rng)}-p{number}",
-                "product",
-                page(f"<div class='css-0k1l2m'><div class='css-5n6o7p'>{rows}</div></div>"),
-            )
-        )
-        rows = "<div class='css-2q3r4s'><span>x</span></div>" * rng.randint(1, 5)
-        made.append(
-            (
-                f"/{slug(rng)}-s{number}",
-                "story",
-                page(f"<div class='css-6t7u8v'><div class='css-9w0x1y'>{rows}</div></div>"),
-            )
-        )
+        for route, outer, inner, row in (
+            ("product", "0k1l2m", "5n6o7p", "7g8h9i"),
+            ("story", "6t7u8v", "9w0x1y", "2q3r4s"),
+        ):
+            rows = f"<div class='css-{row}'><span>x</span></div>" * rng.randint(1, 5)
+            main = f"<div class='css-{outer}'><div class='css-{inner}'>{rows}</div></div>"
+            made.append((f"/{slug(rng)}-{route[0]}{number}", route, page(main)))
     return made
 
 
@@ -242,11 +184,11 @@ def test_templates_are_told_apart(
 ) -> None:
     rows = SITES[site](random.Random(7))
     stream = [
-        BENCHMARK.StoredPage("http://site.test" + url, route, fingerprint(tokens(LexborHTMLParser(html))))
+        StoredPage("http://site.test" + url, route, fingerprint(tokens(LexborHTMLParser(html))))
         for url, route, html in rows
     ]
     random.Random(order_seed).shuffle(stream)
-    figures = BENCHMARK.evaluate(stream)
+    figures = evaluate(stream)
     assert figures["V"] >= v, figures
     assert figures["h"] >= homogeneity, figures
     assert figures["online"] >= online, figures
