@@ -14,8 +14,7 @@ import resource
 import signal
 import sys
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
@@ -194,15 +193,21 @@ class _Process:
         self._supervisor, ours = fork_python(supervise, modules, memory_bytes=memory_bytes, result_bytes=result_bytes)
         self._connection = Connection(ours.detach())
 
-    def ask(self, work: list[Buffer]) -> bytes:
-        """Send the work, emptying the list, and return the answer. Blocks, so it is called in a thread."""
+    def ask(self, work: list[Buffer]) -> tuple[bytes, object]:
+        """Send the work, emptying the list, and return the first byte of the answer and its result or detail. Blocks,
+        so it is called in a thread.
+        """
         try:
             while work:
                 self._connection.send_bytes(work.pop(0))
-            return self._connection.recv_bytes()
+            answer = self._connection.recv_bytes()
         except (OSError, EOFError):
             self.works = False
-            return DIED + b"gone"
+            return DIED, "gone"
+        kind, rest = answer[:1], memoryview(answer)[1:]
+        if kind in (DONE, RAISED):
+            return kind, pickle.loads(rest)  # noqa: S301 - from a process of ours
+        return kind, bytes(rest).decode(errors="replace")
 
     def end(self) -> None:
         """End the process at once, whatever it does; a thread that waits for its answer gets DIED."""
@@ -257,12 +262,17 @@ class BoundedProcesses:
         """
         seconds = max(min(_LEAST_SECONDS, seconds), seconds / 2 ** min(self._faults[share], 20))
         work = await asyncio.to_thread(packed, seconds, function, arguments)
-        async with self._process(share) as process:
-            started = asyncio.get_running_loop().time()
-            try:
-                kind, result = await asyncio.to_thread(_ask, process, work)
-            finally:
-                self._spent[share] += asyncio.get_running_loop().time() - started
+        process = await self._take(share)
+        started = asyncio.get_running_loop().time()
+        try:
+            kind, result = await asyncio.to_thread(process.ask, work)
+        except asyncio.CancelledError:
+            process.end()  # a thread still waits for its answer
+            raise
+        finally:
+            self._spent[share] += asyncio.get_running_loop().time() - started
+            self._running[share] -= 1
+            self._give_back(process)
         if self._closed and kind == DIED:
             raise ReadingStopped(ENDING)
         if kind == DONE:
@@ -287,38 +297,25 @@ class BoundedProcesses:
                 one.turn.set_result(None)
         self._waiting.clear()
 
-    @asynccontextmanager
-    async def _process(self, share: str) -> AsyncIterator[_Process]:
-        process = await self._take(share)
-        try:
-            yield process
-        except asyncio.CancelledError:
-            process.end()  # a thread still waits for its answer
-            raise
-        finally:
-            self._running[share] -= 1
-            self._give_back(process)
-
     async def _take(self, share: str) -> _Process:
         if self._closed:
             raise ReadingStopped(ENDING)
-        process = None if self._waiting else self._any()
-        if process is None:
-            one = _Waiting(share)
-            self._waiting.append(one)
-            try:
-                process = await one.turn
-            except asyncio.CancelledError:
-                if one.turn.done() and not one.turn.cancelled() and (given := one.turn.result()) is not None:
-                    self._running[share] -= 1
-                    self._give_back(given)
-                elif one in self._waiting:
-                    self._waiting.remove(one)
-                raise
-            if process is None:
-                raise ReadingStopped(ENDING)
-        else:
+        if not self._waiting and (free := self._any()) is not None:
             self._running[share] += 1
+            return free
+        one = _Waiting(share)
+        self._waiting.append(one)
+        try:
+            process = await one.turn
+        except asyncio.CancelledError:
+            if one.turn.done() and not one.turn.cancelled() and (given := one.turn.result()) is not None:
+                self._running[share] -= 1
+                self._give_back(given)
+            elif one in self._waiting:
+                self._waiting.remove(one)
+            raise
+        if process is None:
+            raise ReadingStopped(ENDING)
         return process
 
     def _any(self) -> _Process | None:
@@ -345,15 +342,6 @@ class BoundedProcesses:
             self._waiting.remove(one)
             self._running[one.share] += 1
             one.turn.set_result(found)
-
-
-def _ask(process: _Process, work: list[Buffer]) -> tuple[bytes, object]:
-    """Ask in a thread, and unpickle there too, where that does not hold the event loop."""
-    answer = process.ask(work)
-    kind, rest = answer[:1], memoryview(answer)[1:]
-    if kind in (DONE, RAISED):
-        return kind, pickle.loads(rest)  # noqa: S301 - from a process of ours
-    return kind, bytes(rest).decode(errors="replace")
 
 
 def fault_words(kind: bytes, detail: str, seconds: float, memory_bytes: int) -> str:

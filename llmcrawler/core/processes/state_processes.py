@@ -80,13 +80,6 @@ class _Kept:
     next_copy: int = _FIRST_CALLS
     is_copied: bool = True
 
-    def copy_if_due(self) -> bytes | None:
-        self.calls += 1
-        self.is_copied = False
-        if self.calls < self.next_copy:
-            return None
-        return self.copy()
-
     def copy(self) -> bytes:
         packed = pickle.dumps(self.state, pickle.HIGHEST_PROTOCOL)
         self.is_copied = True
@@ -132,17 +125,12 @@ def _work(connection: Connection, number: mmap.mmap, memory_bytes: int, result_b
             if is_worn(fresh_bytes):
                 states = {name: one.copy() for name, one in kept.items() if not one.is_copied}
                 _send(connection, [WorkerAnswer(WORN, b"", states)])
-                _hear_out(connection)
+                # Were the connection closed here, a call that is just being sent would fail, and the last answers
+                # would not be read.
+                while os.read(connection.fileno(), _READ_BYTES):
+                    pass
                 break
     return 0
-
-
-def _hear_out(connection: Connection) -> None:
-    """Read until the crawl has closed the connection: were it closed here, a call that is just being sent would fail,
-    and with it the connection, before the last answers are read there.
-    """
-    while os.read(connection.fileno(), _READ_BYTES):
-        pass
 
 
 def _answer_all(
@@ -178,7 +166,9 @@ def _answer(call: WorkerCall, kept: dict[str, _Kept], result_bytes: int) -> Work
         return function(one.state, *call.arguments)
 
     result = answer_of(run, result_bytes)
-    return WorkerAnswer(call.number, result, one.copy_if_due())
+    one.calls += 1
+    one.is_copied = False
+    return WorkerAnswer(call.number, result, one.copy() if one.calls >= one.next_copy else None)
 
 
 # A worker has so many calls before it that it never waits for the crawl's loop; later ones are sent together.
@@ -268,7 +258,10 @@ class StateWorker(asyncio.Protocol):
             calls.append(WorkerCall(self._last, bound.owner.name, state, call.seconds, call.function, call.arguments))
         if calls:
             message = pickle.dumps(calls, pickle.HIGHEST_PROTOCOL)
-            self._transport.writelines((_head(len(message)), message))
+            # As `multiprocessing.connection.Connection` sends it.
+            length = len(message)
+            head = length.to_bytes(4) if length <= 0x7FFFFFFF else b"\xff\xff\xff\xff" + length.to_bytes(8)
+            self._transport.writelines((head, message))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is of no class of asyncio's
@@ -351,11 +344,6 @@ class StateWorker(asyncio.Protocol):
             self._transport.abort()
 
 
-def _head(length: int) -> bytes:
-    """Return what `multiprocessing.connection.Connection` sends before a message."""
-    return length.to_bytes(4) if length <= 0x7FFFFFFF else b"\xff\xff\xff\xff" + length.to_bytes(8)
-
-
 def _end_of_message(received: bytearray) -> tuple[int, int] | None:
     """Return where the first message begins and ends; None where it has not come whole."""
     if len(received) < 4:
@@ -363,7 +351,7 @@ def _end_of_message(received: bytearray) -> tuple[int, int] | None:
     start, length = 4, int.from_bytes(received[:4])
     if length == 0xFFFFFFFF:
         start, length = 12, int.from_bytes(received[4:12])
-    return (start, start + length) if len(received) >= start + length and len(received) >= start else None
+    return (start, start + length) if len(received) >= start + length else None
 
 
 logger = logging.getLogger(__name__)
