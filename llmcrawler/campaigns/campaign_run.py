@@ -20,14 +20,13 @@ from llmcrawler.campaigns.campaign_file import CampaignFile, StoredBundle
 from llmcrawler.campaigns.campaign_status import bundle_folder, write_manifest
 from llmcrawler.campaigns.campaign_storage import CampaignStorage, restore_job, save_job
 from llmcrawler.campaigns.machine_crawls import CrawlEnded, CrawlEvent, Crawls, LinesTaken
-from llmcrawler.campaigns.sites_file import SiteRow, host_of, make_bundles
+from llmcrawler.campaigns.sites_file import SiteRow, host_of, make_bundles, told_faults
 from llmcrawler.core.reporting import ExitStatus
 from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.core.urls.private_addresses import NameLookup
 from llmcrawler.errors import ConfigError
 
 _POLL_SECONDS: Final = 0.5
-_MAX_TOLD: Final = 50
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MANIFEST_SECONDS: Final = 5.0
 _ECHO_SECONDS: Final = 0.2  # within these a second signal is the first one, sent twice
@@ -205,9 +204,8 @@ def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
             before = ", ".join(f"{name}={value}" for name, value in known[row.name].items()) or "none"
             faults.append(f"line {row.line}: {row.name} was crawled with other arguments: {before}")
     if faults:
-        more = [f"and {len(faults) - _MAX_TOLD:,} more"] if len(faults) > _MAX_TOLD else []
         cure = "give these to go on, or name another folder with -o"
-        raise ConfigError("\n  ".join([f"{folder}:", *faults[:_MAX_TOLD], *more, cure]))
+        raise ConfigError(told_faults(str(folder), faults, cure))
     again = 0 if file.pending() else file.begin_round()
     new = [row for row in rows if row.name not in known]
     file.set_value("form", form)

@@ -65,11 +65,16 @@ def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOp
     except (UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path}: it is no CSV in UTF-8: {error}") from error
     if faults:
-        more = [f"and {len(faults) - _MAX_TOLD:,} more"] if len(faults) > _MAX_TOLD else []
-        raise ConfigError("\n  ".join([f"{path}:", *faults[:_MAX_TOLD], *more]))
+        raise ConfigError(told_faults(str(path), faults))
     if not found:
         raise ConfigError(f"{path}: there is no site in it")
     return [*found.values()]
+
+
+def told_faults(where: str, faults: Sequence[str], cure: str = "") -> str:
+    """Return the message about faults of a list, the first of them."""
+    more = f"and {len(faults) - _MAX_TOLD:,} more" if len(faults) > _MAX_TOLD else ""
+    return "\n  ".join(filter(None, [f"{where}:", *faults[:_MAX_TOLD], more, cure]))
 
 
 def _row(line: int, cells: Mapping[str, str] | str, common: Mapping[str, str]) -> SiteRow | None:

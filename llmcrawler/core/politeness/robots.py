@@ -352,14 +352,14 @@ class _Entry(Generic[_Kept]):
     fresh_until: float
 
 
+@dataclass(slots=True)
 class RobotsCache(Generic[_Kept]):
     """A cache by origin that forgets the one not asked for longest. `clock` gives seconds and never goes back."""
 
-    def __init__(self, clock: Callable[[], float], max_bytes: int = MAX_KEPT_BYTES) -> None:
-        self._clock = clock
-        self._max_bytes = max_bytes
-        self._entries: dict[str, _Entry[_Kept]] = {}
-        self._bytes = 0
+    clock: Callable[[], float]
+    max_bytes: int = MAX_KEPT_BYTES
+    _entries: dict[str, _Entry[_Kept]] = field(default_factory=dict)
+    _bytes: int = 0
 
     def get(self, origin: str) -> _Kept | None:
         """Return what may be used now; None where the file has to be asked for."""
@@ -367,7 +367,7 @@ class RobotsCache(Generic[_Kept]):
         if entry is None:
             return None
         self._entries[origin] = entry  # at the end: the first key is the one not asked for longest
-        return entry.robots if self._clock() < entry.fresh_until else None
+        return entry.robots if self.clock() < entry.fresh_until else None
 
     def last(self, origin: str) -> _Kept | None:
         """Return what was kept last, however old it is."""
@@ -376,16 +376,16 @@ class RobotsCache(Generic[_Kept]):
 
     def keep(self, origin: str, robots: _Kept, size_bytes: int, until: float | None = None) -> None:
         """Keep what came, the newest however large it is: for a day, or `until` then."""
-        now = self._clock()
+        now = self.clock()
         self._forget(origin)
         self._entries[origin] = _Entry(robots, size_bytes, now, now + MAX_AGE_SECONDS if until is None else until)
         self._bytes += size_bytes
-        while self._bytes > self._max_bytes and len(self._entries) > 1:
+        while self._bytes > self.max_bytes and len(self._entries) > 1:
             self._forget(next(iter(self._entries)))
 
     def renew(self, origin: str) -> bool:
         """Use an old copy for a while. Return False where there is none, or it has become too old for that."""
-        entry, now = self._entries.get(origin), self._clock()
+        entry, now = self._entries.get(origin), self.clock()
         if entry is None or now - entry.came_at >= MAX_STALE_SECONDS:
             return False
         self._entries[origin] = replace(entry, fresh_until=now + STALE_SECONDS)

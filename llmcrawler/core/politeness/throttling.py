@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -416,37 +416,37 @@ class HostPolicy:
 MOST_IDLE = 1000  # 3 KB each; a host that comes back starts as carefully as a new one
 
 
+@dataclass(slots=True)
 class HostPolicies:
     """Policies by host and port, those used last at the end. robots.txt's gap of a host that is forgotten is kept."""
 
-    def __init__(self, clock: Callable[[], float], most_idle: int = MOST_IDLE) -> None:
-        self.by_host: dict[str, HostPolicy] = {}
-        self._clock = clock
-        self._most_idle = most_idle
-        self._earlier: dict[str, tuple[float, Mapping[str, float]]] = {}  # when it was known, and what
+    clock: Callable[[], float]
+    most_idle: int = MOST_IDLE
+    by_host: dict[str, HostPolicy] = field(default_factory=dict)
+    _earlier: dict[str, tuple[float, Mapping[str, float]]] = field(default_factory=dict)  # when known, and what
 
     def take(self, host: str, rules: ThrottleRules) -> HostPolicy:
         """Return the host's policy, or a new one under these rules."""
-        policy = self.by_host.pop(host, None) or HostPolicy(rules, self._clock)
+        policy = self.by_host.pop(host, None) or HostPolicy(rules, self.clock)
         if host in self._earlier:
             at, state = self._earlier.pop(host)
-            policy.take_over(state, self._clock() - at)
+            policy.take_over(state, self.clock() - at)
         self.by_host[host] = policy
         return policy
 
     def restore(self, host: str, state: Mapping[str, float], age_seconds: float) -> None:
         """Let the host be treated as another process knew it so long ago."""
         self.by_host.pop(host, None)
-        self._earlier[host] = self._clock() - age_seconds, state
+        self._earlier[host] = self.clock() - age_seconds, state
 
     def forget_idle(self, in_use: Container[str]) -> list[str]:
         """Drop the hosts beyond `most_idle` that were not used for longest, but none that is in a cooldown."""
-        if len(self.by_host) <= self._most_idle:
+        if len(self.by_host) <= self.most_idle:
             return []
         idle = [host for host, policy in self.by_host.items() if host not in in_use and policy.cooldown_seconds <= 0]
-        forgotten = idle[: max(0, len(idle) - self._most_idle)]
+        forgotten = idle[: max(0, len(idle) - self.most_idle)]
         for host in forgotten:
             policy = self.by_host.pop(host)
             if policy.floor_gap_seconds > 0:
-                self._earlier[host] = self._clock(), {"floor": policy.floor_gap_seconds}
+                self._earlier[host] = self.clock(), {"floor": policy.floor_gap_seconds}
         return forgotten

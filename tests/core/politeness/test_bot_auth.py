@@ -146,16 +146,9 @@ def test_a_wrong_key_is_refused(key):
         verifier(key, other).check(message(stolen))
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"authority": "other.example"}, "wrong signature"),
-        ({"target": "/admin"}, "wrong signature"),
-        ({"method": "POST"}, "wrong signature"),
-    ],
-)
-def test_a_signature_is_good_for_nothing_else(key, changes, reason):
-    with pytest.raises(Refused, match=reason):
+@pytest.mark.parametrize("changes", [{"authority": "other.example"}, {"target": "/admin"}, {"method": "POST"}])
+def test_a_signature_is_good_for_nothing_else(key, changes):
+    with pytest.raises(Refused, match="wrong signature"):
         verifier(key).check(message(signer_at(key).headers("GET", URL), **changes))
 
 
