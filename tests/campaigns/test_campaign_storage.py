@@ -117,12 +117,13 @@ def test_a_file_that_cannot_be_written_whole_is_as_it_was(storage, tmp_path, mon
 def test_a_place_that_cannot_be_is_refused_with_the_cure(s3_server, monkeypatch):
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=r"s3://nowhere/campaign: there is no bucket nowhere: make it"):
-        storage_at(s3_server.place("campaign", "nowhere"))
-    with pytest.raises(ConfigError, match="name a path in the bucket too"):
-        storage_at(s3_server.place(""))
-    with pytest.raises(ConfigError, match="Unexpected query parameter"):
-        storage_at(s3_server.place("campaign") + "&regoin=x")
+    for place, words in (
+        (s3_server.place("campaign", "nowhere"), r"s3://nowhere/campaign: there is no bucket nowhere: make it"),
+        (s3_server.place(""), "name a path in the bucket too"),
+        (s3_server.place("campaign") + "&regoin=x", "Unexpected query parameter"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            storage_at(place)
     with pytest.raises(ConfigError, match="in a folder, or at s3://BUCKET/PATH") as refused:
         storage_at("hdfs://user:secret@host/path?token=secret")
     assert "secret" not in str(refused.value)

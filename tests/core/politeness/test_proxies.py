@@ -59,13 +59,6 @@ async def test_a_new_proxy_is_tried_by_one_request_at_a_time():
     assert pool.take().label == label(1)
 
 
-async def test_a_proxy_is_convicted_of_what_it_was_suspected_of():
-    pool = await pool_of(2)
-    pool.suspect(label(1), "timed out")
-    pool.succeed(label(2), suspects=[label(1)])
-    assert pool.figures()["dropped/timed out"] == 1
-
-
 async def test_a_session_keeps_its_proxy_until_that_fails():
     pool = await pool_of(3)
     first = pool.take(session="example.com").label
@@ -99,30 +92,26 @@ async def test_a_proxy_that_worked_rests_ever_longer_and_is_dropped_after_three_
     assert pool.figures()["dropped"] == 1
 
 
-async def test_a_page_between_two_faults_gives_new_patience():
+@pytest.mark.parametrize(("pages", "seconds"), [(5, 10), (1, 0)])  # new patience; they were on their way together
+async def test_neither_faults_with_pages_between_nor_those_at_once_drop_a_proxy(pages, seconds):
     clock = Clock()
     pool = await pool_of(2, clock, cooldown_seconds=10)
-    for _ in range(5):
-        pool.succeed(label(1))
+    for number in range(5):
+        if number < pages:
+            pool.succeed(label(1))
         pool.fail(label(1), "dead")
-        clock.now += 10
+        clock.now += seconds
     assert pool.figures()["dropped"] == 0
 
 
-async def test_faults_of_requests_that_were_on_their_way_together_count_once():
-    pool = await pool_of(2)
-    pool.succeed(label(1))
-    for _ in range(5):
-        pool.fail(label(1), "dead")
-    assert pool.figures()["dropped"] == 0
-
-
-async def test_a_refused_page_that_another_proxy_gets_was_a_ban():
+@pytest.mark.parametrize(("kind", "is_page"), [("banned", True), ("timed out", True), ("banned", False)])
+async def test_a_proxy_is_convicted_of_what_it_was_suspected_of_when_another_one_gets_the_page(kind, is_page):
     pool = await pool_of(3)
-    pool.suspect(label(1), "banned")
+    pool.suspect(label(1), kind)
     assert pool.figures()["dropped"] == 0
-    pool.succeed(label(2), suspects=[label(1)])
-    assert pool.figures()["dropped/banned"] == 1
+    pool.succeed(label(2), suspects=[label(1)], is_page=is_page)
+    assert pool.figures()[f"dropped/{kind}"] == 1
+    assert pool.is_proven(label(2)) == is_page  # a robots.txt proves nothing
 
 
 async def test_a_page_that_three_working_proxies_refuse_is_as_it_is_and_none_is_blamed():
@@ -155,14 +144,6 @@ async def test_proxies_that_never_worked_are_not_dropped_over_pages_that_are_for
             pool.suspect(suspect, "banned", suspects[:place])
         assert not pool.suspect(label(1), "banned", suspects)
     assert pool.figures()["dropped"] == 0
-
-
-async def test_robots_txt_convicts_and_proves_nothing():
-    pool = await pool_of(3)
-    pool.suspect(label(1), "banned")
-    pool.succeed(label(2), suspects=[label(1)], is_page=False)
-    assert pool.figures()["dropped/banned"] == 1
-    assert not pool.is_proven(label(2))
 
 
 async def test_a_site_that_refuses_every_page_uses_the_proxies_up():
