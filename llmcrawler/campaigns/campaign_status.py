@@ -110,7 +110,6 @@ def _public(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_live(folder: Path, sites: list[dict[str, Any]], numbers: set[int]) -> None:
-    """Count the pages so far of sites whose bundles are under way, by hosts."""
     for number in numbers:
         found: dict[str, tuple[int, int]] = {}
         with suppress(ConfigError), open_snapshot(bundle_folder(folder, number)) as connection:

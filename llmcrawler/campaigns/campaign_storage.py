@@ -212,7 +212,6 @@ def storage_at(place: str | Path) -> CampaignStorage:
 
 
 def _replace(path: Path, source: Any) -> None:
-    """Replace a file by what can be read from `source`."""
     temporary = temporary_of(path)
     try:
         with temporary.open("wb") as out:

@@ -155,7 +155,6 @@ class ClusterCrawls:
         self.cluster.close()
 
     def _ask(self, member: _Member) -> None:
-        """Begin a turn, if there is none."""
         if member.call is None:
             member.call = self.cluster.ask(member.pool, member.orders, sorted(self._needs))
             member.orders = []
@@ -165,7 +164,6 @@ class ClusterCrawls:
         return [calls[call] for call in self.cluster.answered([*calls], seconds)]
 
     def _with_room(self, need: Need) -> _Member | None:
-        """Return the pool with the fewest bundles of those that have room."""
         found = [member for member in self._members.values() if member.room.get(need)]
         return min(found, key=lambda member: len(member.starts), default=None)
 

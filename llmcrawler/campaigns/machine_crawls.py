@@ -153,7 +153,6 @@ class CrawlPool:
             self._ended.pop().end()
 
     def _drop(self, key: int) -> int:
-        """Let go of a crawl, and return its exit status; KILLED where its watcher was killed before it could tell."""
         one, status = self._crawls.pop(key), b""
         with suppress(OSError):
             status = one.line.recv(_WORD_BYTES, socket.MSG_DONTWAIT)
@@ -177,7 +176,6 @@ class CrawlPool:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process; 0 where nobody says."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -182,7 +182,6 @@ def make_bundles(
 
 
 def _bundles_of(group: list[SiteRow], addresses: Mapping[str, Sequence[str]], most_sites: int) -> Iterator[Bundle]:
-    """Make bundles of sites that have the same arguments."""
     arguments = group[0].arguments
     options = ExploreOptions.of({**arguments, "url": group[0].url})
     is_rendered = options.render == ALWAYS

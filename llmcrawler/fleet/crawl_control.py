@@ -93,7 +93,6 @@ def opened(url: str, crawl_id: str = "any") -> Iterator[Any]:
 
 @contextmanager
 def _crawl(url: str, crawl_id: str) -> Iterator[tuple[Any, str | None]]:
-    """Give a client, and the format of a crawl's keys."""
     with opened(url, crawl_id) as client:
         spec, found = client.hmget(f"{key_prefix(crawl_id)}:meta", "spec", "format")
         if spec is None:
@@ -111,7 +110,6 @@ def _switch(url: str, crawl_id: str, before: str, after: str) -> bool:
 
 
 def _delete_keys(client: Any, prefix: str, *, is_ours: bool) -> int:
-    """Delete the keys of a crawl, which have our format or may have any; return how many they were."""
     meta, names = f"{prefix}:meta", _keys(client, f"{prefix}:")
     if not is_ours:
         names = (name for name in client.scan_iter(match=f"{prefix}:*", count=_AT_ONCE) if name != meta)

@@ -191,7 +191,6 @@ class ProxyPool:
         return {record.label: record.account for record in self._records.values() if record.requests}
 
     def _alive(self, countries: Sequence[str]) -> list[PoolProxy]:
-        """Return the proxies for these countries that are not dropped. Raises NoProxy when there are none."""
         allowed = countries or self.rules.countries
         alive = [record for record in self._records.values() if not record.dropped]
         if not alive:

@@ -417,7 +417,6 @@ def _read_value(name: str, value: object) -> list[Proxy]:
 
 
 def _read_file(name: str, path: Path) -> list[Proxy]:
-    """Read one proxy a line, perhaps with its country after it, and # before comments; or JSON as PROXIES takes it."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -452,7 +451,6 @@ def _words(text: str) -> list[str]:
 
 @contextmanager
 def _at(where: str) -> Iterator[None]:
-    """Name the place of what is wrong."""
     try:
         yield
     except ConfigError as error:

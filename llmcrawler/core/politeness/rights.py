@@ -147,7 +147,6 @@ def rsl_signals(body: bytes, where: str, host: str) -> ScopedSignals:
 
 
 def _path_at(host: str, url: str) -> str | None:
-    """Return the pattern of the paths that a content is about; None where they are another host's."""
     if url.startswith(("/", "*")) and not url.startswith("//"):
         return url
     try:
@@ -270,7 +269,6 @@ def _linked(header: str) -> Iterator[tuple[str, bool]]:
 
 
 def _texts(value: Any) -> Iterable[str]:
-    """Return the texts of a property: itself, those of a list, the url or name of a thing."""
     for one in (value if isinstance(value, list) else [value])[:_MAX_PAGE_LICENCES]:
         text = one
         if isinstance(one, dict):

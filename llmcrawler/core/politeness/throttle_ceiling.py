@@ -111,7 +111,6 @@ class Ceiling:
             self.level = self._limit = self._flight.level()
 
     def _between(self, in_flight: int, window: float) -> float:
-        """Return the middle between what went well and what was refused."""
         if in_flight < 2:
             return 0.8 * window
         most = in_flight - 1.0
@@ -261,6 +260,5 @@ class _RefusalShares:
         return self._counts.setdefault(math.floor(math.log2(window)), [0, 0])
 
     def _share(self, levels: Iterable[int]) -> tuple[float, int]:
-        """Return the share that is refused, and how many that are."""
         served, refused = map(sum, zip(*(self._counts[level] for level in levels), strict=True))
         return refused / max(served + refused, 1), refused

@@ -180,7 +180,6 @@ class LatencyWatch:
         return RoundResult(this, math.exp(rise))
 
     def _compare(self, this: Round, baseline: Round, trial: LoadTrial) -> RoundResult | None:
-        """Tell whether the change is nearer to that of load, or to none."""
         reference = trial.reference
         change, expected = this.mean - reference.mean, trial.expected(this, baseline)
         is_long = this.count >= max(_LEAST_ROUND, reference.count)
@@ -191,7 +190,6 @@ class LatencyWatch:
         return RoundResult(this, math.exp(this.mean - baseline.mean), is_load=is_load)
 
     def _doubt(self, one: Round, other: Round) -> float:
-        """Return the standard error of the difference of two rounds' means."""
         return self._spread * math.sqrt(1 / one.count + 1 / other.count)
 
     def _threshold(self, baseline: Round) -> float:
