@@ -284,7 +284,14 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
     if not scores:
         return LearnedField(field, None, "nothing on the samples leads to it")
     scores.sort(key=lambda one: -(4 * one.support + one.candidate.prior))
-    finalists = _varied(scores)
+    # The best, the best two of each kind of evidence (agreement counts between kinds only), and those that may speak
+    # where the best one is silent.
+    kept = scores[:_FINALISTS]
+    for kind in dict.fromkeys(one.selector.evidence for one in scores):
+        kept += [one for one in scores if one.selector.evidence == kind][:2]
+    quiet = [one for one in scores if one.is_quiet and one.hit - scores[0].hit]
+    kept += sorted(quiet, key=lambda one: -len(one.hit - scores[0].hit))[:_QUIET_FINALISTS]
+    finalists = list({id(one): one for one in kept}.values())
     for one in finalists:
         score_others(one, pages, lists=lists)
     pages.forget()
@@ -346,18 +353,6 @@ def _of_one_kind(values: Sequence[Value], page: PageBlocks) -> Iterator[list[Spo
 
 def _kind(spot: Spot) -> tuple[str, str | None]:
     return "" if spot.element is None else str(spot.element.tag), spot.attribute
-
-
-def _varied(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
-    """Return the best, the best two of each kind of evidence (agreement counts between kinds only), and those that may
-    speak where the best one is silent.
-    """
-    kept = list(scores[:_FINALISTS])
-    for kind in dict.fromkeys(one.selector.evidence for one in scores):
-        kept += [one for one in scores if one.selector.evidence == kind][:2]
-    quiet = [one for one in scores if one.is_quiet and one.hit - scores[0].hit]
-    kept += sorted(quiet, key=lambda one: -len(one.hit - scores[0].hit))[:_QUIET_FINALISTS]
-    return list({id(one): one for one in kept}.values())
 
 
 def _judged(

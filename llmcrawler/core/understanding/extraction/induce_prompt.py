@@ -84,27 +84,15 @@ def induce_document(
         "page_type": page_type,
     }
     if known_fields and requested is None:
-        document["known_fields"] = [_known(one) for one in known_fields]
-    return document | {
-        "pages": [
-            {
-                "id": page.id,
-                "url": page.url,
-                "title": page.title,
-                "blocks": [
-                    {"n": block.n, "text": block.text, **({"in": block.hint} if block.hint else {})}
-                    for block in page.blocks
-                ],
-            }
-            for page in pages
-        ]
-    }
-
-
-def _known(one: Field) -> dict[str, Any]:
-    kind = one.type if one.type != "string" else None
-    rest = {"type": kind, "many": one.many, "group": one.group}
-    return {"name": one.name} | {name: value for name, value in rest.items() if value}
+        document["known_fields"] = []
+        for one in known_fields:  # the name, and what is not usual in it
+            rest = {"type": one.type if one.type != "string" else None, "many": one.many, "group": one.group}
+            document["known_fields"].append({"name": one.name} | {name: said for name, said in rest.items() if said})
+    document["pages"] = []
+    for page in pages:
+        blocks = [{"n": one.n, "text": one.text, **({"in": one.hint} if one.hint else {})} for one in page.blocks]
+        document["pages"].append({"id": page.id, "url": page.url, "title": page.title, "blocks": blocks})
+    return document
 
 
 def answer_schema(most_pages: int, requested: RequestedSchema | None) -> dict[str, Any]:

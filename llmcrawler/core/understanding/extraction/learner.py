@@ -207,10 +207,7 @@ class Learner:
 
 
 def waiting_by_type(learners: Iterable[Learner]) -> Counter[str]:
-    counted: Counter[str] = Counter()
-    for one in learners:
-        counted[one.key.page_type] += len(one.waiting)
-    return counted
+    return Counter(one.key.page_type for one in learners for _ in one.waiting)
 
 
 def successor_of(template: str, aliases: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ the page itself, meta elements. Fields that a user asks for are found by name, o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -114,26 +114,27 @@ _SYNONYMS: Final = {
 def asked_of(record: Object, fields: Sequence[Field], *, base_url: str, work: Work) -> Object | None:
     """Return a record with these fields, None where the page has none of them. Raises TooCostly as `typed` does."""
 
-    def value_of(one: Field, given: Any) -> Any:
-        read = (_scalar(value, one, base_url, work) for value in (given if isinstance(given, list) else [given]))
-        found = [value for value in read if value is not None]
-        if one.many or not found:
-            return found or None
-        texts = [value for value in found if isinstance(value, str) and not value.startswith("http")]
-        is_text = one.type in (None, "string") and len(texts) == len(found)
-        return ", ".join(texts) if is_text else found[0]
+    def value_of(one: Field, leaves: Mapping[str, Any]) -> Any:
+        for given in _options(one.name, leaves):
+            read = (_scalar(value, one, base_url, work) for value in (given if isinstance(given, list) else [given]))
+            found = [value for value in read if value is not None]
+            if found and not one.many:
+                texts = [value for value in found if isinstance(value, str) and not value.startswith("http")]
+                is_text = one.type in (None, "string") and len(texts) == len(found)
+                return ", ".join(texts) if is_text else found[0]
+            if found:
+                return found
+        return None
 
     leaves = _by_name(record)
-    values: Object = {}
-    for one in fields:
-        if not one.group:
-            values[one.key] = next(
-                (value for given in _options(one.name, leaves) if (value := value_of(one, given)) is not None), None
-            )
+    values: Object = {one.key: value_of(one, leaves) for one in fields if not one.group}
     for group in dict.fromkeys(one.group for one in fields if one.group):
-        rows: Any = next((given for given in _options(group, leaves) if _rows(given)), [])
+        rows = next((rows for given in _options(group, leaves) if (rows := _rows(given))), [])
         columns = [one for one in fields if one.group == group]
-        values[group] = [row for row in (_row(columns, _by_name(given), value_of) for given in _rows(rows)) if row]
+        values[group] = []
+        for row in map(_by_name, rows):
+            found = {one.name: value for one in columns if (value := value_of(one, row)) is not None}
+            values[group] += [found] if found else []
     return assemble(fields, values) if any(value not in (None, []) for value in values.values()) else None
 
 
@@ -172,14 +173,6 @@ def _rows(value: Any) -> list[Object]:
         value = value.get("offers", [value])
     rows = value if isinstance(value, list) else []
     return [one if isinstance(one, dict) else {"name": one, "text": one} for one in rows]
-
-
-def _row(columns: Sequence[Field], leaves: Mapping[str, Any], value_of: Callable[[Field, Any], Any]) -> Object:
-    found = {}
-    for one in columns:
-        values = (value_of(one, given) for given in _options(one.name, leaves))
-        found[one.name] = next((value for value in values if value is not None), None)
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _scalar(value: Any, one: Field, base_url: str, work: Work) -> Scalar | None:

@@ -112,12 +112,8 @@ def test_pointers_are_taken_with_their_quotes() -> None:
         [value("title", 1), value("price", 2, quote="12.99"), value("image", 9), value("description", 4, 5)],
         [value("title", 1, quote="Blue mug")],
     )
-    assert found.fields == (
-        Field("title", "string"),
-        Field("price", "number"),
-        Field("image", "url"),
-        Field("description", "string"),
-    )
+    kinds = {"title": "string", "price": "number", "image": "url", "description": "string"}
+    assert {one.key: one.type for one in found.fields} == kinds
     assert found.values["1"] == (
         Pointed("title", (1,)),
         Pointed("price", (2,), "12.99"),
@@ -152,30 +148,20 @@ def test_a_value_that_fails_a_check_is_dropped_and_counted(given: Any, reason: s
     assert len(found.values["1"]) == 3
 
 
-def test_a_quote_is_compared_with_white_space_folded() -> None:
-    found = parsed([field("stock", "integer")], [value("stock", 3, quote=" (19\n available) ")])
-    assert found.values["1"] == (Pointed("stock", (3,), "(19 available)"),)
-
-
-def test_a_quote_narrows_several_blocks_to_those_that_have_it() -> None:
-    found = parsed([field("price", "number")], [value("price", 1, 2, quote="12.99")])
-    assert found.values["1"] == (Pointed("price", (2,), "12.99"),)
-
-
-def test_a_quote_over_several_blocks_stands_for_all_of_them() -> None:
-    found = parsed([field("text")], [value("text", 4, 5, quote="A mug of stoneware. Dishwasher safe.")])
-    assert found.values["1"] == (Pointed("text", (4, 5)),)
-
-
-def test_the_same_pointer_twice_is_one() -> None:
-    found = parsed([field("title")], [value("title", 1), value("title", 1, 1)])
-    assert found.values["1"] == (Pointed("title", (1,)),)
-
-
-def test_a_label_beside_a_number_is_left_out() -> None:
-    found = parsed([field("price", "number")], [value("price", 1, 2)])
-    assert found.values["1"] == (Pointed("price", (2,)),)
-    assert found.dropped["type_mismatch"] == 1
+@pytest.mark.parametrize(
+    ("given", "pointed"),
+    [
+        ([value("stock", 3, quote=" (19\n available) ")], Pointed("stock", (3,), "(19 available)")),
+        ([value("price", 1, 2, quote="12.99")], Pointed("price", (2,), "12.99")),
+        ([value("text", 4, 5, quote="A mug of stoneware. Dishwasher safe.")], Pointed("text", (4, 5))),
+        ([value("text", 1), value("text", 1, 1)], Pointed("text", (1,))),
+        ([value("price", 1, 2)], Pointed("price", (2,))),  # the first is a label
+    ],
+)
+def test_blocks_and_quotes_are_narrowed_to_the_value(given: list[Any], pointed: Pointed) -> None:
+    found = parsed([field("stock", "integer"), field("price", "number"), field("text")], given)
+    assert found.values["1"] == (pointed,)
+    assert found.dropped.keys() <= {"type_mismatch"}
 
 
 def test_a_type_that_most_values_contradict_was_wrong() -> None:
@@ -211,19 +197,16 @@ def test_names_come_out_in_snake_case() -> None:
     assert found.dropped == {"nameless_field": 3}
 
 
-@pytest.mark.parametrize(
-    ("name", "snake"),
-    [
-        ("UPC", "upc"),
-        ("isbn13", "isbn13"),
-        ("Größe", "grosse"),
-        ("prix à payer", "prix_a_payer"),
-        ("价格", "价格"),
-        ("5", ""),
-    ],
-)
-def test_snake_case(name: str, snake: str) -> None:
-    assert snake_case(name) == snake
+def test_snake_case() -> None:
+    names = {
+        "UPC": "upc",
+        "isbn13": "isbn13",
+        "Größe": "grosse",
+        "prix à payer": "prix_a_payer",
+        "价格": "价格",
+        "5": "",
+    }
+    assert {name: snake_case(name) for name in names} == names
 
 
 def test_a_field_that_is_named_twice_is_one() -> None:
@@ -251,23 +234,10 @@ def test_a_known_name_is_kept() -> None:
 
 
 def test_the_fields_of_a_group_go_by_either_name_where_it_is_theirs_alone() -> None:
-    named = [
-        field("title"),
-        field("title", group="Offers"),
-        field("price", "number", group="Offers"),
-        field("author", group="reviews"),
-        field("reviews"),
-    ]
-    found = parsed(
-        named,
-        [
-            value("title", 1),
-            value("offers.title", 4),
-            value("price", 2),
-            value("reviews.author", 5),
-            value("reviews", 5),
-        ],
-    )
+    offers = [field("title", group="Offers"), field("price", "number", group="Offers")]
+    named = [field("title"), *offers, field("author", group="reviews"), field("reviews")]
+    given = {"title": 1, "offers.title": 4, "price": 2, "reviews.author": 5, "reviews": 5}
+    found = parsed(named, [value(name, block) for name, block in given.items()])
     assert [one.key for one in found.fields] == ["title", "offers.title", "offers.price", "reviews.author"]
     assert [one.field for one in found.values["1"]] == ["title", "offers.title", "offers.price", "reviews.author"]
     assert found.dropped == {"field_is_group": 1, "unknown_field": 1}

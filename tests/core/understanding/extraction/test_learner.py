@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from llmcrawler.core.understanding.extraction import LearningOutcome, Records, requested_fields
 from llmcrawler.core.understanding.extraction.annotators import Induced, parse_answer
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage, induce_document
@@ -60,20 +62,23 @@ async def test_too_few_pages_are_the_reason_for_all_fields() -> None:
     outcome = await outcome_of(make(TruthAnnotator(), Pressure("idle"), requested=WANTED), 4)
     assert outcome.unserved == 4
     assert outcome.reason == "no structured data, fewer than RECORD_MIN_PAGES=5 pages of its template"
-    assert set(outcome.missing.values()) == {outcome.reason}
-    assert list(outcome.missing) == ["name", "price", "weight", "sku", "stock"]
+    assert outcome.missing == dict.fromkeys(["name", "price", "weight", "sku", "stock"], outcome.reason)
 
 
-async def test_a_crawl_that_is_stopped_first_says_so() -> None:
-    outcome = await outcome_of(make(TruthAnnotator(), Pressure("stopped")), 6)
-    assert outcome.unserved == 6
-    assert outcome.reason == "stopped: the crawl was stopped before its template was learned"
-
-
-async def test_the_error_of_the_model_is_told_whole() -> None:
-    outcome = await outcome_of(make(TruthAnnotator(faults=[LLMUnavailable("no credit " * 50)] * 20)), 12)
-    assert outcome.reason == f"llm_unavailable: {'no credit ' * 50}"
-    assert outcome.unserved == 12
+@pytest.mark.parametrize(
+    ("annotator", "pressure", "reason"),
+    [
+        (TruthAnnotator(), "stopped", "stopped: the crawl was stopped before its template was learned"),
+        (
+            TruthAnnotator(faults=[LLMUnavailable("no credit " * 50)] * 20),
+            None,
+            f"llm_unavailable: {'no credit ' * 50}",
+        ),
+    ],
+)
+async def test_what_ended_the_learning_is_the_reason(annotator, pressure, reason) -> None:
+    outcome = await outcome_of(make(annotator, Pressure(pressure)), 12)
+    assert (outcome.unserved, outcome.reason) == (12, reason)
 
 
 async def test_a_template_that_lacks_what_was_asked_for_says_how_much() -> None:

@@ -90,23 +90,14 @@ async def test_pages_wait_until_there_are_enough() -> None:
     assert not waiting_by_type(records.all_learners).total()
 
 
-async def test_when_no_more_pages_come_fewer_are_enough() -> None:
+@pytest.mark.parametrize(
+    ("reason", "count", "is_learned"), [("idle", 5, True), ("idle", 4, False), ("backing_out", 3, False)]
+)
+async def test_when_no_more_pages_come_fewer_are_enough_or_all_are_let_go(reason, count, is_learned) -> None:
     annotator = TruthAnnotator()
-    answers = await ask(make(annotator, Pressure("idle")), [question(number) for number in range(5)])
-    assert agreement(answers, range(5)) == 1.0
-
-
-async def test_a_template_with_too_few_pages_is_not_learned() -> None:
-    annotator = TruthAnnotator()
-    answers = await ask(make(annotator, Pressure("idle")), [question(number) for number in range(4)])
-    assert answers == [RecordAnswer()] * 4
-    assert not annotator.asked
-
-
-async def test_pages_that_are_held_up_by_nothing_but_their_own_bodies_are_let_go() -> None:
-    annotator = TruthAnnotator()
-    answers = await ask(make(annotator, Pressure("backing_out")), [question(number) for number in range(3)])
-    assert answers == [RecordAnswer()] * 3
+    answers = await ask(make(annotator, Pressure(reason)), [question(number) for number in range(count)])
+    assert bool(annotator.asked) == is_learned
+    assert agreement(answers, range(count)) == 1.0 if is_learned else answers == [RecordAnswer()] * count
 
 
 async def test_page_types_without_records_are_passed_over() -> None:
@@ -117,9 +108,7 @@ async def test_page_types_without_records_are_passed_over() -> None:
 
 
 async def test_a_redesign_is_learned_anew_and_no_page_is_lost_to_it() -> None:
-    annotator = TruthAnnotator()
-    pressure = Pressure()
-    records = make(annotator, pressure)
+    records = make(TruthAnnotator())
     before = await ask(records, [question(number, old_design) for number in range(40)])
     after = await ask(records, [question(number, new_design) for number in range(40, 80)])
     assert agreement([*before, *after], range(80)) >= 0.99
@@ -132,9 +121,7 @@ async def test_a_redesign_is_learned_anew_and_no_page_is_lost_to_it() -> None:
 
 
 async def test_training_runs_are_bounded_however_often_a_site_changes() -> None:
-    annotator = TruthAnnotator()
-    pressure = Pressure("idle")
-    records = make(annotator, pressure)
+    records = make(TruthAnnotator(), Pressure("idle"))
     for turn in range(6):
 
         def design(data: dict[str, Any], turn: int = turn) -> str:
@@ -146,8 +133,7 @@ async def test_training_runs_are_bounded_however_often_a_site_changes() -> None:
 
 
 async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
-    annotator = TruthAnnotator()
-    records = make(annotator)
+    records = make(TruthAnnotator())
     await ask(records, [question(number) for number in range(20)])
 
     def moved(data: dict[str, Any]) -> str:
@@ -187,9 +173,8 @@ async def test_other_templates_of_a_page_type_keep_the_names_or_need_no_training
 async def test_waiting_pages_follow_their_template() -> None:
     annotator = TruthAnnotator()
     records = make(annotator)
-    waiting = [
-        asyncio.ensure_future(records.record_of(question(number, template=f"t{number % 3}"))) for number in range(12)
-    ]
+    questions = [question(number, template=f"t{number % 3}") for number in range(12)]
+    waiting = [asyncio.ensure_future(records.record_of(one)) for one in questions]
     await asyncio.sleep(0.01)
     assert not annotator.asked
     records.regroup("shop.test", {"t1": "t0", "t2": "t0"}, {})
@@ -224,15 +209,9 @@ async def test_a_model_that_fails_is_an_error_of_the_pages(fault: Exception, kin
     assert all(answer.record is None for answer in answers)
 
 
-async def test_a_useless_answer_is_asked_again() -> None:
-    annotator = TruthAnnotator(faults=[BadAnswer("cut"), BadAnswer("cut")])
-    answers = await ask(make(annotator), [question(number) for number in range(12)])
-    assert agreement(answers, range(12)) == 1.0
-
-
-async def test_one_failed_training_run_is_tried_again() -> None:
-    annotator = TruthAnnotator(faults=[LLMFailed("timeout")])
-    answers = await ask(make(annotator), [question(number) for number in range(12)])
+@pytest.mark.parametrize("faults", [[BadAnswer("cut"), BadAnswer("cut")], [LLMFailed("timeout")]])
+async def test_a_useless_answer_is_asked_for_again_and_so_is_a_failed_training_run(faults: list[Exception]) -> None:
+    answers = await ask(make(TruthAnnotator(faults=faults)), [question(number) for number in range(12)])
     assert agreement(answers, range(12)) == 1.0
 
 
@@ -259,23 +238,19 @@ async def test_a_page_in_the_wrong_template_is_recognised_by_its_fields() -> Non
     pressure = Pressure()
     records = make(TruthAnnotator(), pressure)
     await ask(records, [question(number) for number in range(12)])
-    stray = question(20, template="t7", page_type="article", is_sure=False)
     pressure.reason = "idle"
-    (answer,) = await ask(records, [stray])
-    assert answer.record == product(20)
-    assert answer.home is not None
-    assert (answer.home.template, answer.home.page_type) == ("t1", "product")
-    sure = question(21, template="t7", page_type="article", is_sure=True)
-    assert await ask(records, [sure]) == [RecordAnswer()]
-
-
-async def test_a_page_of_a_rare_template_has_a_record_where_it_fits_a_learned_one() -> None:
-    pressure = Pressure()
-    records = make(TruthAnnotator(), pressure)
-    await ask(records, [question(number) for number in range(12)])
-    pressure.reason = "idle"
-    (answer,) = await ask(records, [question(20, template="t7")])
-    assert answer.record == product(20)
+    stray, rare, sure = await ask(
+        records,
+        [
+            question(20, template="t7", page_type="article", is_sure=False),
+            question(21, template="t7"),
+            question(22, template="t7", page_type="article", is_sure=True),
+        ],
+    )
+    assert stray.home is not None
+    assert (stray.record, stray.home.template, stray.home.page_type) == (product(20), "t1", "product")
+    assert rare.record == product(21)
+    assert sure == RecordAnswer()
 
 
 async def test_a_cancelled_page_is_not_waited_for() -> None:

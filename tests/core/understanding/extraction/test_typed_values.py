@@ -99,10 +99,9 @@ def test_what_is_no_single_number_is_none(text: str) -> None:
     assert typed(text, "number") is None
 
 
-def test_an_integer_has_no_fraction() -> None:
-    assert typed("1,234 reviews", "integer", lang="en") == 1234
-    assert typed("4.0", "integer") == 4
-    assert typed("4.5", "integer") is None
+@pytest.mark.parametrize(("text", "number"), [("1,234 reviews", 1234), ("4.0", 4), ("4.5", None)])
+def test_an_integer_has_no_fraction(text: str, number: int | None) -> None:
+    assert typed(text, "integer", lang="en") == number
 
 
 @pytest.mark.parametrize(
@@ -136,19 +135,9 @@ def test_a_date_comes_out_as_iso_with_the_time_that_stands_there(text: str, lang
     assert typed(text, "date", lang=lang) == iso
 
 
-@pytest.mark.parametrize(
-    ("lang", "iso"),
-    [
-        ("en", "2024-03-04"),
-        ("en-US", "2024-03-04"),
-        ("en_GB", "2024-04-03"),
-        ("de", "2024-04-03"),
-        ("ja", None),
-        ("", None),
-    ],
-)
-def test_the_order_of_day_and_month_is_the_languages(lang: str, iso: str | None) -> None:
-    assert typed("03/04/2024", "date", lang=lang) == iso
+def test_the_order_of_day_and_month_is_the_languages() -> None:
+    dates = {"en": "2024-03-04", "en-US": "2024-03-04", "en_GB": "2024-04-03", "de": "2024-04-03", "ja": None, "": None}
+    assert {lang: typed("03/04/2024", "date", lang=lang) for lang in dates} == dates
 
 
 @pytest.mark.parametrize("lang", ["", "en", "de"])
