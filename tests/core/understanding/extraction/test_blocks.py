@@ -40,12 +40,9 @@ def test_of_many_rows_the_first_are_shown_and_room_is_left_for_what_is_behind_th
     assert "Article 4711-X" in few
 
 
-def test_what_is_shown_stands_in_the_order_of_the_document():
+def test_the_budget_is_kept_and_nothing_is_left_out_without_need():
     numbers = [block.n for block in shown_blocks(PageBlocks(PRODUCT).listed(main_scores(PRODUCT, URL)), (), 600)]
     assert numbers == sorted(numbers)
-
-
-def test_the_budget_is_kept_and_nothing_is_left_out_without_need():
     listed = PageBlocks(PRODUCT).listed()
     assert sum(map(len, shown(PRODUCT, 600))) <= 4 * 600
     assert shown_blocks(listed, (), 100_000) == listed.blocks
@@ -83,12 +80,8 @@ class Watching(Annotator):
 
 
 async def test_a_training_shows_the_values_of_crowded_pages():
-    pages = [
-        TrainingPage(
-            f"{URL}/{n}", "", "en", PRODUCT.replace("12.50", f"{n}2.50").replace("Category", f"Kind {n}"), frozenset()
-        )
-        for n in range(1, 6)
-    ]
+    htmls = [PRODUCT.replace("12.50", f"{n}2.50").replace("Category", f"Kind {n}") for n in range(1, 6)]
+    pages = [TrainingPage(f"{URL}/{n}", "", "en", html, frozenset()) for n, html in enumerate(htmls)]
     watching = Watching()
     await TrainingRun("product", watching, TrainingRules(budget_tokens=500), ()).run(pages)
     assert watching.texts

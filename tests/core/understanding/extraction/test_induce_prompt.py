@@ -76,16 +76,17 @@ def test_descriptions_are_shown() -> None:
     assert document["schema"] == {"properties": {"price": {"description": "with tax"}}}
 
 
-def test_a_copied_text_points_at_the_block_that_is_it() -> None:
-    assert pointed(value("title", "Blue mug"), value("price", "£12.99")) == (
-        Pointed("title", (5,)),
-        Pointed("price", (7,)),
-    )
-
-
-def test_a_part_of_a_text_points_at_the_block_that_has_it() -> None:
-    assert pointed(value("price", "£12.9")) == (Pointed("price", (7,), "£12.9"),)
-    assert pointed(value("title", "family for  many")) == (Pointed("title", (8,), "family for many"),)
+@pytest.mark.parametrize(
+    ("field", "quote", "expected"),
+    [
+        ("title", "Blue mug", Pointed("title", (5,))),
+        ("price", "£12.99", Pointed("price", (7,))),
+        ("price", "£12.9", Pointed("price", (7,), "£12.9")),
+        ("title", "family for  many", Pointed("title", (8,), "family for many")),
+    ],
+)
+def test_a_copied_text_points_at_the_block_that_is_it_or_has_it(field: str, quote: str, expected: Pointed) -> None:
+    assert pointed(value(field, quote)) == (expected,)
 
 
 def test_a_text_that_was_cut_is_all_of_its_block_or_none_of_it() -> None:

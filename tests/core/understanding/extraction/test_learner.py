@@ -66,19 +66,15 @@ async def test_too_few_pages_are_the_reason_for_all_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotator", "pressure", "reason"),
+    ("faults", "pressure", "count", "reason"),
     [
-        (TruthAnnotator(), "stopped", "stopped: the crawl was stopped before its template was learned"),
-        (
-            TruthAnnotator(faults=[LLMUnavailable("no credit " * 50)] * 20),
-            None,
-            f"llm_unavailable: {'no credit ' * 50}",
-        ),
+        ([], "stopped", 6, "stopped: the crawl was stopped before its template was learned"),
+        ([LLMUnavailable("no credit " * 50)] * 20, None, 12, f"llm_unavailable: {'no credit ' * 50}"),
     ],
 )
-async def test_what_ended_the_learning_is_the_reason(annotator, pressure, reason) -> None:
-    outcome = await outcome_of(make(annotator, Pressure(pressure)), 12)
-    assert (outcome.unserved, outcome.reason) == (12, reason)
+async def test_what_ended_the_learning_is_the_reason(faults, pressure, count, reason) -> None:
+    outcome = await outcome_of(make(TruthAnnotator(faults=faults), Pressure(pressure)), count)
+    assert (outcome.unserved, outcome.reason) == (count, reason)
 
 
 async def test_a_template_that_lacks_what_was_asked_for_says_how_much() -> None:
