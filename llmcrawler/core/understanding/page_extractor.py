@@ -82,8 +82,7 @@ def is_unsure(page: Page) -> bool:
 
 async def ask_for_record(page: Page, content: PageContent, html: str, site: str, records: Records) -> RecordAnswer:
     """Ask for the record of a page that has its type and template. A page that fits another template of its site gets
-    that one, and its type.
-    """
+    that one, and its type."""
     assert page.page_type is not None
     question = RecordQuestion(
         url=page.final_url or page.url,
@@ -131,8 +130,7 @@ class PageExtractor:
     """Reads a file of learned templates (TEMPLATES_FILE, or templates.json in a JOBDIR), and makes lines of pages.
 
     A page of a site that is not in the file has its structured data. Costly pages are read in processes with limits,
-    which `close` ends. Raises ConfigError for a file that is none, also later, where its state of a site is damaged.
-    """
+    which `close` ends. Raises ConfigError for a file that is none, also later, where its state of a site is damaged."""
 
     def __init__(self, file: TemplatesFile, rules: LineRules) -> None:
         self._file = file
@@ -220,8 +218,7 @@ class PageExtractor:
 class OfflineExtractor:
     """Reads a file of learned templates (TEMPLATES_FILE, or templates.json in a JOBDIR), for single pages of its sites.
 
-    Raises ConfigError for a file that is none; its methods do where the file has nothing of the page's site.
-    """
+    Raises ConfigError for a file that is none; its methods do where the file has nothing of the page's site."""
 
     def __init__(self, file: TemplatesFile) -> None:
         self._file = file

@@ -200,11 +200,9 @@ def _singular(name: str) -> str:
 def _requested_or_named(
     given: Any, requested: RequestedSchema | None, known: Collection[str], dropped: Counter[str]
 ) -> tuple[tuple[Field, ...], dict[str, str]]:
-    """Return the fields of an answer, and the key of each by all the names that the answer may call it.
-
-    A user's fields are taken as they are; where they leave the type open, the answer's holds. A field that is the same
-    as a `known` one but for its number gets that name.
-    """
+    """Return the fields of an answer, and the key of each by all the names that the answer may call it. A user's fields
+    are taken as they are; where they leave the type open, the answer's holds. A field that is the same as a `known` one
+    but for its number gets that name."""
     named = _named(given, dropped)
     if requested is not None:
         answered = {snake_case(one.name): one for one in named}
@@ -263,10 +261,8 @@ def _named(given: Any, dropped: Counter[str]) -> list[Field]:
 def _in_one_number(
     fields: tuple[Field, ...], values: Values, known: Collection[str]
 ) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
-    """Return the answer with "image" on one page and "images" on another as one field, where no page has both.
-
-    The one whose name is known, else the one on more pages, keeps its name.
-    """
+    """Return the answer with "image" on one page and "images" on another as one field, where no page has both. The one
+    whose name is known, else the one on more pages, keeps its name."""
     had = [frozenset(one.field for one in pointed) for pointed in values.values()]
     counts = Counter(key for keys in had for key in keys)
     first: dict[tuple[str, str], str] = {}
@@ -328,8 +324,7 @@ def _typechecked(
     dropped: Counter[str],
 ) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
     """Return the answer without the blocks that are no values of their field's type. A field that all of its values
-    contradict is a string, unless its type is fixed by the user.
-    """
+    contradict is a string, unless its type is fixed by the user."""
     types = {one.key: one.type for one in fields}
     fits = cache(value_fits)  # an answer may point at a block as often as it likes
     fitting: dict[tuple[str, Pointed], Pointed | None] = {}

@@ -76,9 +76,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """The source of a block's text: an element's text, one of its non-blank text nodes (`text_index`, from 1),
-    one of its attributes, or a value of the page's JSON-LD (`json_path`, then there is no element).
-    """
+    """The source of a block's text: an element's text, one of its non-blank text nodes (`text_index`, from 1), one of
+    its attributes, or a value of the page's JSON-LD (`json_path`, then there is no element)."""
 
     element: etree._Element | None
     attribute: str | None = None
@@ -93,8 +92,7 @@ class BlockList:
     `links` are the numbers of the blocks that are addresses; `labels` the texts of elements that mostly name what
     stands beside or below them; `paths` the ways from the root to what carries text, as tags and classes, without
     numbers. Of each block `ways` has its path, "" for what has no element, and `scores` how surely it is of the main
-    content, in 0..1.
-    """
+    content, in 0..1."""
 
     blocks: tuple[Block, ...]
     links: frozenset[int]
@@ -276,8 +274,7 @@ def repeated_texts(pages: Sequence[BlockList]) -> frozenset[str]:
 def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
     """Return the blocks of a page that fit a budget of tokens (4 characters each), in document order but for the
     boilerplate, which comes last and is left out first. Where the others are too many, long texts lose their ends, and
-    those stay that are most likely values of the page's record.
-    """
+    those stay that are most likely values of the page's record."""
     kept, frame = _parted(page, repeated)
     room = budget_tokens * _CHARS_PER_TOKEN
     if _chars(kept) > room:
@@ -297,8 +294,7 @@ def is_crowded(page: BlockList, repeated: Collection[str], budget_tokens: int) -
 
 def listed_to_show(html: str, url: str, budget_tokens: int) -> BlockList:
     """Return the blocks of a page that is shown by itself, with their scores where they matter: for these the page is
-    read once more.
-    """
+    read once more."""
     page = PageBlocks(html, url)
     listed = page.listed()
     return page.listed(main_scores(html, url)) if is_crowded(listed, (), budget_tokens) else listed
@@ -372,8 +368,7 @@ def _shortened(block: Block) -> Block:
 
 def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
     """Return the texts of each page that name what follows: short ones, with rarer texts behind them. So "Colour" is
-    told from "red", whatever elements they stand in.
-    """
+    told from "red", whatever elements they stand in."""
     counts = Counter(text for page in pages for text in page.texts)
     behind: dict[str, list[int]] = {}
     for page in pages:
@@ -409,8 +404,7 @@ class TrainingPage:
 
     def blocks(self) -> PageBlocks:
         """Return the page taken apart, with as much work allowed as a run may do on it. The pages of the latest run are
-        kept so: it looks at them again after each answer.
-        """
+        kept so: it looks at them again after each answer."""
         page = _taken_apart(self._packed, self.url)
         page.source.work = Work(TRAINING_STEPS)
         return page

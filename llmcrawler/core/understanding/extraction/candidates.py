@@ -217,8 +217,7 @@ class Candidate:
 def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
     """Return selectors for one value, which stands at one spot, or for a list, whose items stand at several.
 
-    Only such whose work is counted: an element may have any name.
-    """
+    Only such whose work is counted: an element may have any name."""
     paths = {spot.json_path for spot in spots}
     if None not in paths:
         in_json = sorted(path for path in paths if path is not None)

@@ -38,8 +38,7 @@ class FieldRule:
     """A field and its selectors, the best one first; the next is used where those before give nothing.
 
     The queries of a field with a group are relative to the elements that the group's selectors give. With `joined`, one
-    value stands in several places (the paragraphs of a text): they are joined with line feeds.
-    """
+    value stands in several places (the paragraphs of a text): they are joined with line feeds."""
 
     field: Field
     selectors: tuple[Selector, ...]
@@ -113,8 +112,7 @@ class Extraction:
 class SelectorResult:
     """What one selector gives on a page: the texts or numbers it stands for, and the elements that hold them (none in
     JSON-LD). `is_used`: the record has them, as no selector of the field before it gives any. Of an array the field is
-    its name.
-    """
+    its name."""
 
     field: str
     selector: Selector
@@ -164,8 +162,7 @@ class CompiledExtractor:
 
     def results(self, source: PageSource, url: str, lang: str = "") -> list[SelectorResult]:
         """Return each selector that gives a value on a page, also those whose value the record does not need. Raises
-        TooCostly as `extract_from` does.
-        """
+        TooCostly as `extract_from` does."""
         page = _Page(source, self._base_url(source, url), lang)
         found: list[SelectorResult] = []
         for rule in self._rules:
@@ -260,8 +257,7 @@ async def _in_thread(function: Callable[..., T], /, *arguments: object, seconds:
 
 class ExtractionRunner:
     """Decides where extractors run. `inline_chars`: the longest page whose record is made in this process, on the event
-    loop, if `is_cheap` says that it costs little to parse. `apart` is `BoundedProcesses.run`, or a function like it.
-    """
+    loop, if `is_cheap` says that it costs little to parse. `apart` is `BoundedProcesses.run`, or a function like it."""
 
     def __init__(
         self,

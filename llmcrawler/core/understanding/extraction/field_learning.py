@@ -99,8 +99,7 @@ class TrainingSet:
 
 def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
     """Return the other pages on which something stands where the value should be, but is written in another way than on
-    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read.
-    """
+    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read."""
     samples = {_numbers_read(rule, one.page, pages) for one in pages.annotated} - {None}
     if _NOT_READ in samples:
         return ()
@@ -112,8 +111,7 @@ def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
 
 def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:
     """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ where it makes
-    nothing of the only text there, None where there is none, or a choice.
-    """
+    nothing of the only text there, None where there is none, or a choice."""
     is_there = False
     for selector in rule.selectors:
         texts = list(dict.fromkeys(pages.texts(page, selector)))
@@ -151,8 +149,7 @@ class CandidateScore:
     def claims(self) -> float:
         """The number of pages that it is judged by: those with a value, and those where it gives one that is not there.
 
-        A model often leaves out what is there; it seldom points where nothing is.
-        """
+        A model often leaves out what is there; it seldom points where nothing is."""
         return len(self.hit) + self.wrong + self.missed + 0.5 * self.ghosts
 
     @property
@@ -302,8 +299,7 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
 
 def _is_outdone(one: CandidateScore, others: Sequence[CandidateScore]) -> bool:
     """Tell whether another candidate, of evidence trusted more, is right where this one is, and more often silent where
-    it should be: that this one speaks on more pages is then no merit.
-    """
+    it should be: that this one speaks on more pages is then no merit."""
     return any(
         other.hit >= one.hit
         and other.wrong <= one.wrong
@@ -336,8 +332,7 @@ def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, li
 
 def _of_one_kind(values: Sequence[Value], page: PageBlocks) -> Iterator[list[Spot]]:
     """Yield where the items of a list stand, for each kind of element or attribute that has all of them: of pictures
-    that are linked, some may be pointed at as pictures and others as links.
-    """
+    that are linked, some may be pointed at as pictures and others as links."""
     kinds = dict.fromkeys(_kind(value.spot) for value in values)
     if len(kinds) < 2:
         yield [value.spot for value in values]
@@ -431,9 +426,8 @@ def _explained(best: CandidateScore, partners: Sequence[CandidateScore]) -> froz
 
 
 def _complements(best: CandidateScore, scores: Sequence[CandidateScore]) -> list[CandidateScore]:
-    """Return selectors that are right wherever they speak, and speak on pages on which the best one gives nothing:
-    some templates have two layouts.
-    """
+    """Return selectors that are right wherever they speak, and speak on pages on which the best one gives nothing: some
+    templates have two layouts."""
     found: list[CandidateScore] = []
     hit = best.hit
     while len(found) < _MAX_COMPLEMENTS and best.missed:
@@ -461,10 +455,8 @@ def _is_plurality(best: CandidateScore, scores: Sequence[CandidateScore]) -> boo
 def _fallbacks(
     best: CandidateScore, scores: Sequence[CandidateScore], partners: Sequence[CandidateScore]
 ) -> list[CandidateScore]:
-    """Return the best candidate of another kind that is silent where the best one is, and else says the same.
-
-    None that goes by position: where a row is missing, a position finds its neighbour.
-    """
+    """Return the best candidate of another kind that is silent where the best one is, and else says the same. None that
+    goes by position: where a row is missing, a position finds its neighbour."""
     for other in scores[1:] if not partners else ():
         is_other_kind = other.selector.evidence != best.selector.evidence and other.support >= best.support
         if not is_other_kind or _POSITION.search(other.selector.query) or other.several > _MAX_FALLBACK_NOISE:
@@ -515,10 +507,7 @@ def learn_group(name: str, fields: Sequence[Field], pages: TrainingSet) -> Learn
 
 def _rows(page: AnnotatedPage, keys: Sequence[str]) -> list[_Row]:
     """Return the children of what holds (nearly) all values of a group; each is a row with at most one value of each
-    field.
-
-    Empty where a page has less than two: what holds one object cannot be told from what holds the list.
-    """
+    field. Empty where a page has less than two: what holds one object cannot be told from what holds the list."""
     standing = [
         (key, value, value.spot.element)
         for key in keys
@@ -555,8 +544,7 @@ def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
 
 def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Selector | None:
     """Return the selector whose nodes are rows on most pages. The model may have pointed at some rows only, so others
-    of the same parent count as rows; a selector must not miss one that was pointed at.
-    """
+    of the same parent count as rows; a selector must not miss one that was pointed at."""
     scored = []
     for one in best_of_each(one for rows in found for one in candidates_for([Spot(row.element) for row in rows])):
         shares = []

@@ -97,8 +97,7 @@ def induce_document(
 
 def answer_schema(most_pages: int, requested: RequestedSchema | None) -> dict[str, Any]:
     """Return the strict JSON Schema of an answer; everything in it is bounded. It is the same for all calls of a crawl,
-    as providers put it before what they cache, and compile it; `parse_answer` sees to the ids.
-    """
+    as providers put it before what they cache, and compile it; `parse_answer` sees to the ids."""
     name: dict[str, Any] = {"type": "string", "maxLength": 64}
     if requested is not None:
         name = {"type": "string", "enum": [one.key for one in requested.fields]}

@@ -94,8 +94,7 @@ class VariantMatch:
 def best_match(variants: Iterable[Variant], found: Iterable[Extraction]) -> VariantMatch | None:
     """Return the match of the variant that finds most, of equals the one whose core the page has; None without any.
 
-    `found` are what each of them gives on the page.
-    """
+    `found` are what each of them gives on the page."""
     matches = [VariantMatch(variant, extraction) for variant, extraction in zip(variants, found, strict=True)]
     return max(matches, key=lambda one: (len(one.extraction.present), one.variant.fit(one.extraction)), default=None)
 
@@ -104,8 +103,7 @@ def extract_best(
     variants: Sequence[Variant], html: str, url: str, lang: str = "", limit: int = PAGE_STEPS
 ) -> dict[str, Any] | None:
     """Return a page's record by the variant that fits it best; None where none finds anything. Raises TooCostly where
-    this takes more than `limit` steps.
-    """
+    this takes more than `limit` steps."""
     match = best_match(variants, extractions([variant.extractor for variant in variants], html, url, lang, limit))
     return match.extraction.record if match is not None and match.extraction.present else None
 
@@ -134,8 +132,7 @@ class Learner:
 
     `patience`: so many times as many pages as usual must fit no variant before another run is tried. `missing` has the
     fields that the last run gave no selector for, and why; `fruitless` says why it brought nothing at all; `unserved`
-    counts pages that were let go without a record. `was_restored`: an earlier crawl left it.
-    """
+    counts pages that were let go without a record. `was_restored`: an earlier crawl left it."""
 
     key: LearnerKey
     variants: list[Variant] = field(default_factory=list)
@@ -181,8 +178,7 @@ class Learner:
 
     def add_variant(self, variant: Variant | None) -> bool:
         """Add what a run has learned. None: it found nothing better, so what the latest pages have is the usual from
-        here on.
-        """
+        here on."""
         for known in self.variants:
             if variant is None:
                 known.coverage.update(known.drifted())
@@ -228,8 +224,7 @@ def extract_all(extractor: TemplateExtractor, pages: Sequence[TrainingPage]) -> 
 @dataclass(frozen=True, slots=True)
 class LearningOutcome:
     """What is known of one template. `learned` are the names of the fields that have a selector, `missing` has the
-    others that were asked for or named, and why. `unserved` pages got no record, for `reason`.
-    """
+    others that were asked for or named, and why. `unserved` pages got no record, for `reason`."""
 
     page_type: str
     learned: frozenset[str]

@@ -102,8 +102,7 @@ def find_subject(objects: Sequence[Object], page: PageNames, family: str) -> Sub
     """Return the thing that a page of such a family ("" for any) is about.
 
     That is named as the page is, or has its address; one that is neither is taken where it is the only one of its
-    family and the page is of that too. Objects of the same name describe it as well.
-    """
+    family and the page is of that too. Objects of the same name describe it as well."""
     candidates = [(one, kind) for one in _candidates(objects) if (kind := _kind(one, family)) is not None]
     pages = tuple(one for one in objects if any(_PAGE.match(name) for name in types_of(one)))
     scored = [(_closeness(one, page), kind, one) for one, kind in candidates if not _is_host(one, kind, page, family)]

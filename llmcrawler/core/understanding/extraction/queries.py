@@ -43,10 +43,8 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     """Return the regular expression (one group) that takes the value out of most texts; None where they are the values.
 
     Tried in this order, the first of those that fit most pairs wins: the text is the value; what stands before and
-    after is constant but for its numbers; a piece between separators; the words next to the value are
-    constant; a number behind the same word; the first number. Most give nothing on a page where what they stand on is
-    missing.
-    """
+    after is constant but for its numbers; a piece between separators; the words next to the value are constant; a
+    number behind the same word; the first number. Most give nothing on a page where what they stand on is missing."""
     pairs = [pair for pair in pairs if len(pair[0]) <= _MAX_TEXT_CHARS][:_MAX_JUDGES]
     within = [(text, value) for text, value in pairs if text != value and value in text]
     if not within:
@@ -218,8 +216,7 @@ def nodes_at(
 ) -> list[Any]:
     """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives in an element.
 
-    Raises TooCostly where they take more work than is left.
-    """
+    Raises TooCostly where they take more work than is left."""
     path = path_of(selector.query, selector.language)
     if path is not None:
         return [str(node) if isinstance(node, TextNode) else node for node in evaluate(path, element, work, memory)]
@@ -233,8 +230,7 @@ def nodes_at(
 
 def elements_at(element: etree._Element, selector: Selector, work: Work) -> list[etree._Element]:
     """Return the elements that hold the texts that a selector gives within an element; none where these are in JSON-LD,
-    or only libxml2 understands the selector. Raises TooCostly.
-    """
+    or only libxml2 understands the selector. Raises TooCostly."""
     path = None if selector.language == "json-ld" else path_of(selector.query, selector.language)
     held: dict[etree._Element, None] = {}
     for node in evaluate(path, element, work)[:_MAX_NODES] if path is not None else ():

@@ -22,10 +22,9 @@ FIELD_TYPES: Final[tuple[FieldType, ...]] = get_args(FieldType)
 class Field:
     """A property of a record.
 
-    `name` is its path in the record: "price", "offer.price". A field with a `group` is a property of each object of
-    the array that stands at the path `group`; its name is then relative to that object. `many` is an array of
-    plain values. `type` is None while nobody has said what it is: it is then read as a string.
-    """
+    `name` is its path in the record: "price", "offer.price". A field with a `group` is a property of each object of the
+    array that stands at the path `group`; its name is then relative to that object. `many` is an array of plain values.
+    `type` is None while nobody has said what it is: it is then read as a string."""
 
     name: str
     type: FieldType | None = None
@@ -96,8 +95,7 @@ def _within(properties: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
 def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with every field, null where `values` has none: an empty list is null too, as nothing was found.
 
-    `values` are by key; those of a group stand under its name, as a list of objects whose values are by field name.
-    """
+    `values` are by key; those of a group stand under its name, as a list of objects whose values are by field name."""
     record: dict[str, Any] = {}
     for one in fields:
         if not one.group:
@@ -175,8 +173,7 @@ _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|
 class RecordValidator:
     """A compiled schema; to check takes a microsecond a record. Every property may be null: what a page does not have.
 
-    Raises ConfigError for a schema that is none. What a schema refers to is never fetched.
-    """
+    Raises ConfigError for a schema that is none. What a schema refers to is never fetched."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         # Imported where it is needed: most crawls have no schema of the user's.
@@ -203,8 +200,7 @@ class RecordValidator:
     def clean(self, record: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
         """Return the record with null in the place of what does not fit, and what that was; None where nothing helps.
 
-        Where a day is asked for, a time of day behind it is only cut off.
-        """
+        Where a day is asked for, a time of day behind it is only cut off."""
         found: list[str] = []
         for _ in range(4):  # a list that lost its entries may then be too short
             problems = self.problems(record)
@@ -327,8 +323,7 @@ def load_schema(path: Path) -> RequestedSchema:
     """Read a file with the JSON Schema of an object. `x-page-types` in it says for which page types it is meant.
 
     Nested objects give fields with dotted names, arrays of scalars fields with many values, arrays of objects groups.
-    Raises ConfigError, which names the file and the place in it, for what is no schema of a record.
-    """
+    Raises ConfigError, which names the file and the place in it, for what is no schema of a record."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
@@ -503,6 +498,5 @@ class RecordTypes:
 
 def tries_guesses(requested: RequestedSchema | None, types: RecordTypes) -> bool:
     """Tell whether fields that somebody has asked for are looked for on pages whose type is unsure too: they tell a
-    template more surely than rules do.
-    """
+    template more surely than rules do."""
     return requested is not None and not requested.page_types and types.auto

@@ -91,8 +91,7 @@ class RecordTable:
     order they are met. A nested field is named by its path. Types are those of `fields`; columns without a given type
     get theirs from all of their values: so `columns` and `typed` are for the time when all rows are there.
 
-    Pages may make up names without end: fields beyond `max_found` are JSON in one column, `record`.
-    """
+    Pages may make up names without end: fields beyond `max_found` are JSON in one column, `record`."""
 
     def __init__(self, fields: Sequence[Field] = (), *, max_found: int = MAX_FOUND_COLUMNS) -> None:
         self._given: dict[str, Column] = {}

@@ -74,8 +74,7 @@ class RecordRules:
     """The rules for records of a crawl. A template is learned from `learn_pages` pages on, or from `min_pages` when no
     more are to come, and at most `max_relearned` times anew. `record_types` are the page types that have a record at
     all, `requested` are the user's fields; with `singletons` the model is asked about each page that is left over, and
-    `tries_guesses` where the types of pages that unsure rules take for something else are not trusted.
-    """
+    `tries_guesses` where the types of pages that unsure rules take for something else are not trusted."""
 
     min_pages: int = 5
     learn_pages: int = 20
@@ -91,8 +90,7 @@ class RecordRules:
 class RecordQuestion:
     """A page that is to get its record. `site` and `template` are the grouper's; `is_sure` where the page type is the
     page's own verdict and not its template's, `is_guess` where it may be of a type with records all the same. `id`:
-    where several pages may have the url.
-    """
+    where several pages may have the url."""
 
     url: str
     title: str
@@ -133,8 +131,7 @@ class Records:
     each has what its template taught an earlier crawl, or its structured data. `pressure` gets the number of waiting
     pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "stopped"), or None; after
     "stopped" nothing is learned. `on_learned` is called with each learner that has a new variant, `count` with the name
-    and number of what is worth a stat.
-    """
+    and number of what is worth a stat."""
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
@@ -307,8 +304,7 @@ class Records:
     async def _by_other_template(self, question: RecordQuestion) -> RecordAnswer | None:
         """Return the record by another template of the site, where the page has all of that one's core, and the core
         says something. It is of the same page type, unless the page has its type from its template only: then that was
-        the wrong one.
-        """
+        the wrong one."""
         known = [
             (learner.key, variant)
             for learner in self.learners(question.site)
@@ -329,8 +325,7 @@ class Records:
 
     async def _without_selectors(self, question: RecordQuestion, error: PageError | None) -> RecordAnswer:
         """Return what the model finds on the page, completed by its structured data, or that alone. `error` says why
-        the template was not learned: then the model is not asked, and the page keeps it.
-        """
+        the template was not learned: then the model is not asked, and the page keeps it."""
         answer, requested = RecordAnswer(None, error), self.rules.requested
         if error is None and self.rules.singletons and self._annotator is not None:
             self._count("singletons", 1)
@@ -521,8 +516,7 @@ def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Poi
 
 class RecordSerializer:
     """Turns the extractors of `records` into JSON and back. `page_type_of` a template says which of its records people
-    are shown. What was learned for other fields than are requested now is learned anew.
-    """
+    are shown. What was learned for other fields than are requested now is learned anew."""
 
     def __init__(self, records: Records, page_type_of: Callable[[str, str], str | None]) -> None:
         self._records = records

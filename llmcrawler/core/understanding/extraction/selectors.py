@@ -36,13 +36,11 @@ class Selector:
     """A way to a value on the pages of a template, and the part of the text there that is the value.
 
     `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's JSON-LD: `Product.offers.price`
-    is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space
-    folded. `pattern` is a regular expression whose only group is the value; where it does not match there is none.
-    `evidence` is the kind of evidence that it rests on: property, id, label, class, path, structured-data.
-    `coverage` is the share of the template's pages on which it gives a value; `agreement` the share of the pages that
-    were not shown to the model on which it gives what a selector of another kind of evidence gives (None: there is no
-    such selector).
-    """
+    is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space folded.
+    `pattern` is a regular expression whose only group is the value; where it does not match there is none. `evidence`
+    is the kind of evidence that it rests on: property, id, label, class, path, structured-data. `coverage` is the share
+    of the template's pages on which it gives a value; `agreement` the share of the pages that were not shown to the
+    model on which it gives what a selector of another kind of evidence gives (None: there is no such selector)."""
 
     query: str
     language: Language
@@ -95,8 +93,7 @@ class PathStep:
     """The way from an element to others: those on an axis with a tag (or "*", or text nodes) that pass all tests.
 
     `nth_of_type` counts from 1 among the siblings of the tag, `nth` among those on the axis that pass the tests.
-    `equal` and `prefix` are compared with the whole text, white space normalised.
-    """
+    `equal` and `prefix` are compared with the whole text, white space normalised."""
 
     axis: Axis
     tag: str
@@ -268,8 +265,7 @@ Node = etree._Element | TextNode
 def evaluate(path: Path, element: etree._Element, work: Work, memory: SelectorMemory | None = None) -> Sequence[Node]:
     """Return the nodes that a selector gives, each once and in document order, as libxml2 gives them.
 
-    `memory` is that of the page whose root the element is. Raises TooCostly where they take more work than is left.
-    """
+    `memory` is that of the page whose root the element is. Raises TooCostly where they take more work than is left."""
     top = element if path.start != "document" else element.getroottree().getroot()
     nodes: Sequence[Node] = [top]
     taken = None if memory is None else memory.begun(path.start, top)

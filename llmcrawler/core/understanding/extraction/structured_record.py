@@ -203,8 +203,7 @@ _TYPE: Final = re.compile(r"typeof(?:[\s/]++[\w:@.-]++){0,8}+[\s/]*+(?:>|=(?![=>
 
 def may_have_record(html: str, *, of_metas: bool) -> bool:
     """Tell whether a page may have objects, or with `of_metas` enough meta elements, that make a record. Time is linear
-    in the size of the page.
-    """
+    in the size of the page."""
     if "ld+json" in html or "itemscope" in html:
         return True
     if "typeof" in html and ("TYPEOF" in html or _TYPE.search(html) is not None):
@@ -341,8 +340,7 @@ def structured_record(
     """Return the record of a page's structured data, None where that describes nothing that the page is about.
 
     Its names are schema.org's, `@type` among them; with `fields` it has these instead. Where the page's type is not
-    sure, only an object counts that describes such a thing. Raises TooCostly above `limit` steps.
-    """
+    sure, only an object counts that describes such a thing. Raises TooCostly above `limit` steps."""
     if not may_have_record(page.html, of_metas=page.is_sure):
         return None
     work = Work(limit)
@@ -424,8 +422,7 @@ class _PageStatements:
 
     def _offering(self, one: Object, family: str) -> Object:
         """Return the properties of an object; what a shop says of the thing and not of an offer becomes one, and what
-        is said of its variants only is its offer too.
-        """
+        is said of its variants only is its offer too."""
         found = self.values.properties(one)
         if family not in _SOLD:
             return found

@@ -65,8 +65,7 @@ _SHARED: Final = ("availability", "itemCondition", "priceValidUntil", "seller", 
 def in_one(offers: Sequence[Object]) -> Object | None:
     """Return the only offer as it is; of several what they share, `price` and `lowPrice` being the lowest in the first
     one's currency, `availability` what can be had at all, and under `offers` all of them. A range has its lowest price
-    as `price` too.
-    """
+    as `price` too."""
     given = [one for offer in offers for one in _taken_apart(offer)]
     if not given:
         return None
@@ -211,8 +210,7 @@ _PARTIAL: Final = re.compile(r"\d{4}(?:-\d{2})?\Z")
 
 class StructuredValues:
     """Reads objects of one page. `nodes` are its objects by id, which others may refer to. What is taken of a page is
-    bounded: so many values and characters, so deep. Its methods raise TooCostly where `work` is not enough.
-    """
+    bounded: so many values and characters, so deep. Its methods raise TooCostly where `work` is not enough."""
 
     def __init__(self, base_url: str, lang: str, nodes: Mapping[str, Object], work: Work) -> None:
         self._base_url = base_url

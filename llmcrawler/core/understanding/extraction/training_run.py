@@ -98,8 +98,7 @@ class TrainingRun:
         """Learn from the pages of one template.
 
         Raises LLMUnavailable or LLMFailed; BadAnswer where the model only talks nonsense, and TooCostly for pages that
-        take too long.
-        """
+        take too long."""
         chars, first = 0, list[TrainingPage]()
         for page in pages:  # two at least
             chars += page.chars
@@ -235,8 +234,7 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
     """Choose the places of `count` pages (fewer where there are no more), besides those `taken`.
 
     First a page as most are, then those that add most of what has not been seen, with and without each feature of their
-    DOM. Greedy weighted coverage; the first of equals wins.
-    """
+    DOM. Greedy weighted coverage; the first of equals wins."""
     total = len(features)
     counts = Counter(name for page in features for name in page)
     least = max(2.0, _MIN_SHARE * total)
@@ -261,9 +259,8 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
 
 
 def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:
-    """Choose up to `count` more pages, for features that a tenth of the pages has and none of those shown: a field
-    that is on a sixth of the pages only is easily on none of three.
-    """
+    """Choose up to `count` more pages, for features that a tenth of the pages has and none of those shown: a field that
+    is on a sixth of the pages only is easily on none of three."""
     counts = Counter(name for page in features for name in page)
     seen = frozenset().union(*(features[place] for place in shown))
     missing = {name for name, pages in counts.items() if pages >= max(2.0, _MIN_SHARE * len(features))} - seen

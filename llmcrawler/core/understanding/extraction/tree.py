@@ -69,8 +69,7 @@ def fold(text: str) -> str:
 def text_of(element: etree._Element, work: Work | None = None) -> str:
     """Return what a visitor reads in an element, white space folded; words of different lines are kept apart.
 
-    Raises TooCostly where this takes more work than is left.
-    """
+    Raises TooCostly where this takes more work than is left."""
     work = work or Work()
     if len(element) == 0 or element.tag in SILENT_TAGS:
         work.charge_text(len(element.text or ""))

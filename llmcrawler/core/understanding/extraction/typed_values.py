@@ -67,8 +67,7 @@ def read_date(text: str, lang: str = "", work: Work | None = None) -> str | None
 
     `text` has its white space folded, `lang` is in lower case. 3/4/2024 is read as `lang` says; without it, it may be
     March or April, and is None. So is "yesterday". Raises TooCostly where the words of a date have to be looked up and
-    `work` has not enough left for that.
-    """
+    `work` has not enough left for that."""
     value, has_words = _in_numbers(text, lang[:_MAX_CHARS])
     return _lettered(text, lang[:_MAX_CHARS], work) if has_words else value
 
@@ -132,11 +131,9 @@ _KNOWN_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], 
 
 
 def _lettered(text: str, lang: str, work: Work | None) -> str | None:
-    """Return a date with its month in letters, in any language.
-
-    dateparser takes half a millisecond, and ten where it finds no date. But texts that differ in their numbers only are
-    of one month, so it reads one of them, with numbers that can be told apart.
-    """
+    """Return a date with its month in letters, in any language. dateparser takes half a millisecond, and ten where it
+    finds no date. But texts that differ in their numbers only are of one month, so it reads one of them, with numbers
+    that can be told apart."""
     clock = _CLOCK.search(text)
     start, end = clock.span() if clock else (0, 0)
     others = [one for one in re.finditer(r"\d+", text) if not start <= one.start() < end]
@@ -307,8 +304,7 @@ def typed(
     A number may have its label or unit around it ("3 left"), not a sentence. A truth value is the whole text ("In stock
     (19)" is one). `lang` is the page's language tag: it tells 3/4/2024 of March from that of April, and 1.299 from
     1299. An untyped text is a string, its lines kept and the white space in them folded. Raises TooCostly as
-    `read_date`.
-    """
+    `read_date`."""
     text = raw.strip()
     if not text:
         return None
@@ -337,8 +333,7 @@ def fits(raw: str, field_type: FieldType | None) -> bool:
 
 def _url(text: str, base_url: str) -> str | None:
     """Return an absolute web address, or one of mail or telephone; a word or a price is none, though a browser would
-    take it.
-    """
+    take it."""
     if len(text) > MAX_URL_LENGTH or text.isalpha() or text.startswith("#") or _MAIL.fullmatch(text):
         return None
     if "/" not in text and any(category(sign) == "Sc" for sign in text):
@@ -363,9 +358,8 @@ def read_number(text: str, lang: str = "") -> int | float | None:
     """Return the number of a text with one number in it, white space folded: "£1,299.00", "1.299,00 €", "3 left".
 
     None where there are several, where it is part of a name or a sentence, or has a multiplier ("1.2K"). Whole numbers
-    without decimals are int. Where "1.299" can be read in two ways, `lang` decides; without it, and without a
-    currency, a comma marks thousands and a point decimals, as machines write.
-    """
+    without decimals are int. Where "1.299" can be read in two ways, `lang` decides; without it, and without a currency,
+    a comma marks thousands and a point decimals, as machines write."""
     read = _read_numeral(text, lang)
     if read is None:
         return None
@@ -425,8 +419,7 @@ def read_amount(text: str, lang: str = "") -> tuple[int | float, str] | None:
     """Return the number that a text is and its currency, "" for none: "£1,299.00", "12", "9.99 EUR".
 
     None where the text says more than that ("3 left", "5 kg", "20%") or is likely a name: with a zero before other
-    digits, or of eight digits and more without any mark.
-    """
+    digits, or of eight digits and more without any mark."""
     text = fold(text)
     value = read_number(text, lang)
     if value is None:
