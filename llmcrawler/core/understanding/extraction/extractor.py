@@ -165,16 +165,24 @@ class CompiledExtractor:
         TooCostly as `extract_from` does."""
         page = _Page(source, self._base_url(source, url), lang)
         found: list[SelectorResult] = []
+
+        def add(
+            field: str, giving: Sequence[Selector], within: Sequence[etree._Element], most: int | None = None
+        ) -> None:
+            for number, selector in enumerate(giving):
+                elements = [one for part in within for one in elements_at(part, selector, source.work)]
+                found.append(SelectorResult(field, selector, tuple(elements[:most]), number == 0))
+
         for rule in self._rules:
             giving = [one for one in rule.selectors if _values(one, rule, page)]
-            found += _results(rule.field.key, giving, [source.root], page, is_one=not (rule.field.many or rule.joined))
+            add(rule.field.key, giving, [source.root], None if rule.field.many or rule.joined else 1)
         for name, selectors, rules in self._groups:
             giving = [one for one in selectors if any(_objects([one], rules, page))]
-            found += _results(name, giving, [source.root], page)
+            add(name, giving, [source.root])
             rows = _rows(giving[0], rules, page) if giving else []
             for rule in rules:
                 inner = [one for one in rule.selectors if any(_values(one, rule, page, row) for row in rows)]
-                found += _results(rule.field.key, inner, rows, page)
+                add(rule.field.key, inner, rows)
         return found
 
     def _base_url(self, source: PageSource, url: str) -> str:
@@ -209,16 +217,6 @@ def _values(selector: Selector, rule: FieldRule, page: _Page, row: etree._Elemen
     lang = "" if selector.language == "json-ld" and row is None else page.lang
     given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
     return [value for value in given if value is not None]
-
-
-def _results(
-    field: str, giving: Sequence[Selector], within: Sequence[etree._Element], page: _Page, *, is_one: bool = False
-) -> list[SelectorResult]:
-    found = []
-    for number, selector in enumerate(giving):
-        elements = [one for part in within for one in elements_at(part, selector, page.source.work)]
-        found.append(SelectorResult(field, selector, tuple(elements[:1] if is_one else elements), number == 0))
-    return found
 
 
 def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:

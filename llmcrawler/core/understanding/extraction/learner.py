@@ -99,13 +99,17 @@ def best_match(variants: Iterable[Variant], found: Iterable[Extraction]) -> Vari
     return max(matches, key=lambda one: (len(one.extraction.present), one.variant.fit(one.extraction)), default=None)
 
 
+def best_record(variants: Iterable[Variant], found: Iterable[Extraction]) -> dict[str, Any] | None:
+    """Return the record of the variant that fits best; None where none finds anything."""
+    match = best_match(variants, found)
+    return match.extraction.record if match is not None and match.extraction.present else None
+
+
 def extract_best(
     variants: Sequence[Variant], html: str, url: str, lang: str = "", limit: int = PAGE_STEPS
 ) -> dict[str, Any] | None:
-    """Return a page's record by the variant that fits it best; None where none finds anything. Raises TooCostly where
-    this takes more than `limit` steps."""
-    match = best_match(variants, extractions([variant.extractor for variant in variants], html, url, lang, limit))
-    return match.extraction.record if match is not None and match.extraction.present else None
+    """Return a page's record, as `best_record`. Raises TooCostly where this takes more than `limit` steps."""
+    return best_record(variants, extractions([one.extractor for one in variants], html, url, lang, limit))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,15 +75,12 @@ class _ColumnValues:
             return "flag"
         if not self.kinds or self.kinds & {"text", "flag"}:
             return "text"
-        if self.kinds & {"numeral", "decimal"} and self._are_names(name):
+        # Numbers may be codes, or lose what tells their currencies apart.
+        are_codes = len(self.lengths) == 1 and min(self.lengths) >= _CODE_DIGITS
+        are_named = not _NAMED.isdisjoint(word.lower() for word in _WORD.findall(name))
+        if self.kinds & {"numeral", "decimal"} and (are_codes or len(self.currencies) > 1 or are_named):
             return "text"
         return "integer" if self.kinds <= {"integer", "numeral"} else "number"
-
-    def _are_names(self, name: str) -> bool:
-        """Tell whether the numbers are codes, or would lose what tells their currencies apart."""
-        are_codes = len(self.lengths) == 1 and min(self.lengths) >= _CODE_DIGITS
-        words = {word.lower() for word in _WORD.findall(name)}
-        return are_codes or len(self.currencies) > 1 or not words.isdisjoint(_NAMED)
 
 
 class RecordTable:
@@ -120,21 +117,18 @@ class RecordTable:
         rest: dict[str, Any] = {}
         for path, value in _leaves(clean(line[RECORD])):
             name = _column_name(path)
-            if name in self._seen or self._has_place(name):
+            if name not in self._seen and self._room > 0 and len(name) <= MAX_NAME_CHARS and name != RECORD:
+                self._room -= 1
+                self._seen[name] = _ColumnValues()
+            if name in self._seen:
                 row[name] = value
-                self._seen.setdefault(name, _ColumnValues()).note(value, line.get("lang") or "")
+                self._seen[name].note(value, line.get("lang") or "")
             else:
                 rest[path] = value
         if rest:
             self._has_rest = True
             row[RECORD] = rest
         return row
-
-    def _has_place(self, name: str) -> bool:
-        if self._room <= 0 or len(name) > MAX_NAME_CHARS or name == RECORD:
-            return False
-        self._room -= 1
-        return True
 
 
 def typed_cell(column: Column, value: Any, lang: str = "") -> Any:

@@ -28,6 +28,7 @@ from llmcrawler.core.understanding.extraction.learner import (
     VariantMatch,
     WaitingPage,
     best_match,
+    best_record,
     described_schema,
     described_selectors,
     extract_all,
@@ -168,9 +169,9 @@ class Records:
     async def record_by(self, learner: Learner, html: str, url: str, lang: str) -> dict[str, Any] | None:
         """Return the record of a page as its template is known; None where that finds nothing. Raises TooCostly."""
         variants = list(learner.variants)
-        found = await self._runner.extractions(learner.extractors, html, url, lang, learner.key.site)
-        match = best_match(variants, found)
-        return match.extraction.record if match is not None and match.extraction.present else None
+        return best_record(
+            variants, await self._runner.extractions(learner.extractors, html, url, lang, learner.key.site)
+        )
 
     async def _record_of(self, question: RecordQuestion) -> RecordAnswer:
         template = question.template
