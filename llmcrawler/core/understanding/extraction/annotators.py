@@ -79,8 +79,6 @@ class LLMAnnotator:
         finally:
             self.calls_due -= len(calls)
             self.calls_done -= len(answers)
-        if len(answers) == 1:
-            return answers[0]
         return Induced(
             tuple(field for one in answers for field in one.fields),
             {page: values for one in answers for page, values in one.values.items()},
@@ -291,29 +289,21 @@ def _pointed(given: Any, keys: Mapping[str, str], texts: Mapping[int, str], drop
     if key is None:
         dropped["unknown_field"] += 1
         return None
-    numbers = [
-        n for n in _list(given.get("blocks"))[:MAX_BLOCKS_A_VALUE] if isinstance(n, int) and not isinstance(n, bool)
-    ]
+    numbers = [one for one in _list(given.get("blocks"))[:MAX_BLOCKS_A_VALUE] if type(one) is int]
     blocks = tuple(n for n in dict.fromkeys(numbers) if n in texts)
     dropped["unknown_block"] += len(set(numbers)) - len(blocks)
     if not blocks:
         dropped["empty"] += not numbers
         return None
     quote = fold(given["quote"]) if isinstance(given.get("quote"), str) else ""
-    return _quoted(key, blocks, quote, texts, dropped) if quote else Pointed(key, blocks)
-
-
-def _quoted(
-    key: str, blocks: tuple[int, ...], quote: str, texts: Mapping[int, str], dropped: Counter[str]
-) -> Pointed | None:
     # The part of a long text that was cut off is no part of the value.
     having = tuple(n for n in blocks if quote in texts[n] and (quote == texts[n] or not quote.endswith("…")))
-    if having:
-        return Pointed(key, having, None if all(quote == texts[n] for n in having) else quote)
-    if len(blocks) > 1 and quote in " ".join(texts[n] for n in blocks):
+    if not quote or (not having and len(blocks) > 1 and quote in " ".join(texts[n] for n in blocks)):
         return Pointed(key, blocks)
-    dropped["quote_not_in_block"] += 1
-    return None
+    if not having:
+        dropped["quote_not_in_block"] += 1
+        return None
+    return Pointed(key, having, None if all(quote == texts[n] for n in having) else quote)
 
 
 def _typechecked(

@@ -166,9 +166,7 @@ class CompiledExtractor:
         page = _Page(source, self._base_url(source, url), lang)
         found: list[SelectorResult] = []
 
-        def add(
-            field: str, giving: Sequence[Selector], within: Sequence[etree._Element], most: int | None = None
-        ) -> None:
+        def add(field: str, giving: Sequence[Selector], within: Sequence[etree._Element], most: int | None) -> None:
             for number, selector in enumerate(giving):
                 elements = [one for part in within for one in elements_at(part, selector, source.work)]
                 found.append(SelectorResult(field, selector, tuple(elements[:most]), number == 0))
@@ -178,11 +176,11 @@ class CompiledExtractor:
             add(rule.field.key, giving, [source.root], None if rule.field.many or rule.joined else 1)
         for name, selectors, rules in self._groups:
             giving = [one for one in selectors if any(_objects([one], rules, page))]
-            add(name, giving, [source.root])
+            add(name, giving, [source.root], None)
             rows = _rows(giving[0], rules, page) if giving else []
             for rule in rules:
                 inner = [one for one in rule.selectors if any(_values(one, rule, page, row) for row in rows)]
-                add(rule.field.key, inner, rows)
+                add(rule.field.key, inner, rows, None)
         return found
 
     def _base_url(self, source: PageSource, url: str) -> str:

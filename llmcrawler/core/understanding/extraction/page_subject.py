@@ -105,7 +105,12 @@ def find_subject(objects: Sequence[Object], page: PageNames, family: str) -> Sub
     family and the page is of that too. Objects of the same name describe it as well."""
     candidates = [(one, kind) for one in _candidates(objects) if (kind := _kind(one, family)) is not None]
     pages = tuple(one for one in objects if any(_PAGE.match(name) for name in types_of(one)))
-    scored = [(_closeness(one, page), kind, one) for one, kind in candidates if not _is_host(one, kind, page, family)]
+    scored = []
+    for one, kind in candidates:
+        # The firm or the school whose site it is, of which there are a hundred types, is not what its pages are about.
+        is_of_page = family_of_type(kind) == family if family else bool(page.addresses & set(_addresses(one)))
+        if is_of_page or len(_OF_HOSTS & one.keys()) < 2:
+            scored.append((_closeness(one, page), kind, one))
     if family:
         # A page of another kind may have its type from its looks; themes of shops call every page an article.
         scored = [one for one in scored if family_of_type(one[1]) == family] or [
@@ -116,10 +121,12 @@ def find_subject(objects: Sequence[Object], page: PageNames, family: str) -> Sub
     if not scored or (best == 0 and not (alone and family)):
         return Subject((), pages)
     _, kind, first = next(one for one in scored if one[0] == best)
-    own = family_of_type(kind)
-    same = [
-        one for _, other, one in scored if one is not first and family_of_type(other) == own and _is_same(one, first)
-    ]
+    own, name, addresses, same = family_of_type(kind), _name(first), set(_addresses(first)), []
+    for _, other, one in scored:
+        if one is not first and family_of_type(other) == own:
+            named = _name(one)
+            if named == name if named and name else not addresses.isdisjoint(_addresses(one)):
+                same.append(one)
     return Subject((first, *same), pages, kind, own)
 
 
@@ -147,12 +154,6 @@ def _kind(one: Object, family: str) -> str | None:
     return next(iter([*of_family, *proper]), None) if len(one) > 1 else None
 
 
-def _is_host(one: Object, kind: str, page: PageNames, family: str) -> bool:
-    """Tell whether an object is the firm or the school whose site it is, of which there are a hundred types."""
-    is_of_page = family_of_type(kind) == family if family else bool(page.addresses & set(_addresses(one)))
-    return len(_OF_HOSTS & one.keys()) >= 2 and not is_of_page
-
-
 def _closeness(one: Object, page: PageNames) -> int:
     name, score = _name(one), 0
     if name:
@@ -175,13 +176,6 @@ def _addresses(one: Object) -> Iterator[str]:
         for given in value[:5] if isinstance(value, list) else [value]:
             if isinstance(given, str) and (address := _address(given)):
                 yield address
-
-
-def _is_same(one: Object, other: Object) -> bool:
-    name, known = _name(one), _name(other)
-    if name and known:
-        return name == known
-    return bool(set(_addresses(one)) & set(_addresses(other)))
 
 
 def _name(one: Object) -> str:

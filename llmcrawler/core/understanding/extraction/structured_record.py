@@ -414,11 +414,9 @@ class _PageStatements:
 
     def _add(self, record: Object, said: Object, allowed: frozenset[str]) -> None:
         """Complete a record by what is said of its page."""
-        taken = {name: one for name, one in said.items() if name in allowed}
-        if "headline" in record or "name" in record:
-            taken.pop("name", None)
-            taken.pop("headline", None)
-        _complete(record, self.values.properties({name: one for name, one in taken.items() if name not in record}))
+        known = {*record, *(("name", "headline") if "headline" in record or "name" in record else ())}
+        taken = {name: one for name, one in said.items() if name in allowed and name not in known}
+        _complete(record, self.values.properties(taken))
 
     def _offering(self, one: Object, family: str) -> Object:
         """Return the properties of an object; what a shop says of the thing and not of an offer becomes one, and what
