@@ -259,7 +259,7 @@ _TITLE: Final = re.compile(r"(?:h1|title)\b")
 _SHORT_CHARS: Final = 120  # of what is a value and not a text that has one in it
 _LABEL_CHARS: Final = 40
 _VALUE_WORTH, _NAMED_WORTH, _LABELLED_WORTH, _HEADING_WORTH, _LINK_WORTH = 0.6, 0.4, 0.4, 0.8, -0.5
-_TOLD_WORTH: Final = 0.6  # of what stands in the page and in what it says to machines
+_METADATA_WORTH: Final = 0.6  # of what stands in the page and in its metadata
 _REPEATED_WORTH: Final = 0.85  # of a block, for each before it that stands in the same way: reviews, rows, menus
 _LEAST_REPEATED: Final = 0.5
 
@@ -329,14 +329,14 @@ def _worths(page: BlockList, blocks: Sequence[Block]) -> dict[int, float]:
     """Return how much it helps to show each block. What is main counts most, then what looks like a value."""
     worths: dict[int, float] = {}
     before: Counter[tuple[str, str]] = Counter()
-    told = {block.text for block in blocks if _for_machines(block) and _NAMED.search(block.hint)}
+    in_metadata = {block.text for block in blocks if _for_machines(block) and _NAMED.search(block.hint)}
     label = ""
     for block in blocks:
         worth = page.scores[block.n - 1]
         if len(block.text) <= _SHORT_CHARS:
             worth += _VALUE_WORTH * (_VALUE.search(block.text) is not None)
             worth += _NAMED_WORTH * (_NAMED.search(block.hint) is not None)
-            worth += _TOLD_WORTH * (block.text in told and not _for_machines(block))
+            worth += _METADATA_WORTH * (block.text in in_metadata and not _for_machines(block))
             worth += _LABELLED_WORTH * (label in page.labels or label.endswith(":"))
         if block.text in page.labels or block.text.endswith(":"):
             worth += _LABELLED_WORTH / 2
