@@ -202,10 +202,16 @@ def test_an_index_names_the_same_places(tmp_path):
     rows = [f"test,a)/{n} 20260102030405 {json.dumps({**common, **place})}" for n, place in enumerate(places)]
     other = rows[0].replace("text/html", "image/png")
     wrong = ["x y {", "x", rows[0].replace("site.warc.gz", "../../etc/passwd"), 'x y {"url": "https://a.test/"}']
+    offset = f'"{pages[0].place.offset}"'
+    assert offset in rows[0]
+    wrong += [rows[0].replace(offset, odd) for odd in ("1e999", "NaN", "9" * 400, str(2**63), '"-1"', "null")]
+    wrong += [rows[0].replace("site.warc.gz", odd) for odd in ("a\\u0000b", "\\ud800.warc")]
+    wrong += [rows[0].replace("https://a.test/", f"https://a.test/{odd}") for odd in ("\\u0000", "\\udfff")]
     (tmp_path / "index.cdxj").write_text("\n".join([*rows, other, *wrong]))
     found = list(pages_of_index(str(tmp_path / "index.cdxj")))
     assert [one.place for one in found[:3]] == [one.place for one in pages]
-    assert [one.fault.partition(" line ")[2][:2] for one in found[3:]] == ["5:", "6:", "7:", "8:"]
+    lines = [f"{number}:" for number in range(5, 5 + len(wrong))]
+    assert [one.fault.partition(" line ")[2].split()[0] for one in found[3:]] == lines
     lines = [f"a - {one.url} text/html 200 X - - {one.place.length} {one.place.offset} site.warc.gz" for one in pages]
     (tmp_path / "index.cdx.gz").write_bytes(gzip.compress("\n".join([" CDX N b a m s k r M S V g", *lines]).encode()))
     assert [one.place for one in pages_of_index(str(tmp_path / "index.cdx.gz"))] == [one.place for one in pages]

@@ -203,6 +203,8 @@ def _joined(body: bytes) -> bytes:
 
 INDEXES: Final = (".cdx", ".cdxj", ".cdx.gz", ".cdxj.gz")
 _MAX_LINE: Final = 2**20
+_MAX_OFFSET: Final = 2**62  # files have 64-bit offsets
+_SHOWN_DIGITS: Final = 20
 # The letters of a CDX file's columns, in its first line: iipc.github.io/warc-specifications/specifications/cdx-format
 _COLUMNS: Final = {"a": "url", "m": "mime", "s": "status", "S": "length", "V": "offset", "g": "filename"}
 _WAYBACK: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"}
@@ -272,7 +274,18 @@ def entries_in(read_line: Callable[[int], bytes]) -> Iterator[IndexEntry]:
                 columns = [_WAYBACK.get(str(name), str(name)) for name in row]
                 continue
             values = row if isinstance(row, dict) else dict(zip(columns, row, strict=False))
-            yield IndexEntry(number, values, "" if "url" in values else "it names no url")
+            yield IndexEntry(number, values, _fault_of_url(values))
+
+
+def _fault_of_url(values: Mapping[str, Any]) -> str:
+    if "url" not in values:
+        return "it names no url"
+    return "" if _is_text(values["url"]) else "its url has characters that no url has"
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value can be written as UTF-8, without control characters: JSON may escape anything."""
+    return str(value).isprintable()
 
 
 def _rows(words: str) -> list[dict[str, Any] | list[Any]]:
@@ -298,10 +311,13 @@ def _place_of(entry: dict[str, Any], root: str) -> RecordPlace:
     """Return where the record of an entry stands. Raises ValueError where it does not say."""
     try:
         offset, length, name = int(entry["offset"]), int(entry["length"]), str(entry["filename"])
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError) as error:  # of infinity, say
         raise ValueError("it has no offset, length and filename of its record") from error
-    if offset < 0 or length <= 0 or "://" in name or normpath(name).startswith(("/", "..")):
-        raise ValueError(f"its record cannot be at {name[:200]!r}, {offset}, {length}")
+    is_inside = "://" not in name and not normpath(name).startswith(("/", "..")) and _is_text(name)
+    if not (is_inside and 0 <= offset < _MAX_OFFSET and 0 < length < _MAX_OFFSET):
+        raise ValueError(
+            f"its record cannot be at {name[:200]!r}, {str(offset)[:_SHOWN_DIGITS]}, {str(length)[:_SHOWN_DIGITS]}"
+        )
     return RecordPlace(join(root, normpath(name)), offset, length)
 
 
