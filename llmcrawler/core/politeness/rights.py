@@ -42,6 +42,12 @@ _MEANINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "search": ("search",),
     "tdm": _MINING,
 }
+# Content Signals' `use`, the most that may be done: read and forget, index and quote with a link, or reproduce.
+_LEVELS: Final[Mapping[str, Mapping[str, str]]] = {
+    "immediate": dict.fromkeys(("search", "ai-index", "ai-train", "tdm"), NO),
+    "reference": {"ai-input": CONDITIONS, "ai-train": NO},
+    "full": dict.fromkeys(("search", "ai-index", "ai-input"), YES),
+}
 _ANSWERS: Final = {"y": YES, "yes": YES, "n": NO, "no": NO}
 _PUBLIC_DOMAIN: Final = re.compile(r"https?://(?:www\.)?creativecommons\.org/publicdomain/", re.IGNORECASE)
 _COMMONS: Final = re.compile(r"https?://(?:www\.)?creativecommons\.org/licenses/", re.IGNORECASE)
@@ -55,14 +61,18 @@ def uses_of_words(answers: Mapping[str, str]) -> dict[str, str]:
 
 
 def uses_of_statement(text: str) -> dict[str, str]:
-    """Read `train-ai=n, search=y` (AIPREF) or `search=yes` (Content Signals): a dictionary of tokens (RFC 9651)."""
-    answers = {}
+    """Read `train-ai=n, search=y` (AIPREF) or `search=yes, use=reference` (Content Signals): a dictionary of tokens
+    (RFC 9651). What is said of a single use goes before the level of `use`.
+    """
+    answers, level = {}, ""
     for part in text.split(",", _MAX_WORDS)[:_MAX_WORDS]:
         word, _, answer = part.partition("=")
         answer = answer.partition(";")[0].strip().lower()
         if answer in _ANSWERS:
             answers[word.strip().lower()] = _ANSWERS[answer]
-    return uses_of_words(answers)
+        elif word.strip().lower() == "use":
+            level = answer
+    return {**_LEVELS.get(level, {}), **uses_of_words(answers)}
 
 
 def uses_of_list(words: Iterable[str], answer: str) -> dict[str, str]:

@@ -48,7 +48,11 @@ def uses_at(scoped, path="/a"):
     [
         ("train-ai=n", {"ai-train": "no"}),
         ("train-ai=y, search=n", {"ai-train": "yes", "search": "no"}),
-        ("search=yes,ai-train=no,use=reference", {"search": "yes", "ai-train": "no"}),
+        ("search=yes,ai-train=no,use=reference", {"search": "yes", "ai-input": "conditions", "ai-train": "no"}),
+        ("ai-train=yes,ai-input=yes,use=reference", {"ai-input": "yes", "ai-train": "yes"}),
+        ("use=immediate", {"search": "no", "ai-index": "no", "ai-train": "no", "tdm": "no"}),
+        ("search=no, Use=FULL", {"search": "no", "ai-index": "yes", "ai-input": "yes"}),
+        ("use=some, use=yes", {}),
         ("Search=YES , ai-input = no", {"search": "yes", "ai-input": "no"}),
         ("train-ai=n;level=2", {"ai-train": "no"}),
         ("train-ai=n, train-ai=y", {"ai-train": "yes"}),  # RFC 9651, 4.2.2: the last one of a key
