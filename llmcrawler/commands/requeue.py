@@ -69,10 +69,9 @@ def _lines(result: Requeued, jobdir: str) -> list[str]:
     if result.unfit:
         lines.append(f"{result.unfit:,} left as they are: nothing of them failed, or not what was chosen (see --force)")
     if count:
-        given = f"url={','.join(map(str, result.arguments.get('url') or ['...']))}"
-        for name in ("urls", "tasks"):  # a file's name, and in brackets what tells its versions apart
-            if name in result.arguments:
-                given = f"{name}={str(result.arguments[name]).rpartition(' (')[0]}"
-        command = ["scrapy", "crawl", result.spider or "explore", "-a", given, "-s", f"JOBDIR={jobdir}"]
-        lines.append(f"Next, with the options it had: {shlex.join(command)}")
+        command = ["scrapy", "crawl", result.spider or "explore"]
+        for name, value in result.given.items():
+            command += ["-a", f"{name}={value}"]
+        command += ["-s", f"JOBDIR={jobdir}"]
+        lines.append(f"Next, with its feeds and settings: {shlex.join(command)}")
     return lines

@@ -100,6 +100,9 @@ Duplicates = Annotated[Literal["mark", "drop", "keep"], _of_text(str.lower)]
 Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
 
 
+_OF_ONE_RUN: Final = frozenset(("force", "refresh", "keys"))
+
+
 class ExploreOptions(BaseModel):
     """Arguments of `scrapy crawl explore`. Fields with a description are arguments of the spider, but for those
     that are `refused`. `urls` are all start urls, normalised and distinct; `faulty` are entries of a list
@@ -132,6 +135,7 @@ class ExploreOptions(BaseModel):
     has_countries: bool = False
     faulty: tuple[ListedTask, ...] = ()
     list_fault: str = ""
+    given: Mapping[str, str] = {}  # the arguments as they were typed, but for those of one run
 
     @model_validator(mode="before")
     @classmethod
@@ -169,7 +173,9 @@ class ExploreOptions(BaseModel):
             meant = hint(name, known)
             if meant or cls.own is None:
                 raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(known)}")
-        options = cls.reading({name: value for name, value in given.items() if name in known})
+        typed = {name: value for name, value in given.items() if isinstance(value, str) and name[0] != "_"}
+        typed = {name: value for name, value in typed.items() if name not in _OF_ONE_RUN}
+        options = cls.reading({**{name: value for name, value in given.items() if name in known}, "given": typed})
         if not options.urls:
             raise ConfigError(
                 "no url: say where to start with -a url=https://example.com (or -a urls=FILE, one a line)"

@@ -398,6 +398,7 @@ class JobSettings(SettingsGroup):
             retries=options.is_list,
             keys=options.keys,
             feeds=tuple(map(str, self.feeds)),
+            given=options.given,
         )
 
     def crawl_name(self, options: ExploreOptions) -> str:

@@ -316,6 +316,7 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
     values = {
         "spider": spec.spider,
         "arguments": spec.arguments,
+        "given": dict(spec.given or spec.arguments),
         "state": "running",
         "started": read_value(connection, "started", now),
         "run_started": now,

@@ -19,6 +19,7 @@ STARTED = 1_000_000.0
 JOB = {
     "spider": "explore",
     "arguments": {"url": ["https://a.example/"], "max_pages": 500},
+    "given": {"url": "https://a.example", "goal": "product"},
     "state": "finished",
     "reason": "finished",
     "started": STARTED,

@@ -9,7 +9,9 @@ from llmcrawler.errors import ConfigError
 
 def test_defaults():
     options = ExploreOptions.of({"url": "https://example.com"})
-    assert options == ExploreOptions(url=("https://example.com/",), max_pages=500, depth=None)
+    assert options == ExploreOptions(url=("https://example.com/",), max_pages=500, depth=None, given=options.given)
+    options = ExploreOptions.of({"url": "https://example.com", "max_pages": "7", "force": "all", "_job": "1"})
+    assert options.given == {"url": "https://example.com", "max_pages": "7"}
 
 
 def test_several_urls_and_a_file_of_urls(tmp_path: Path):

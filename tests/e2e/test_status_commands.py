@@ -64,7 +64,7 @@ def test_what_failed_is_brought_back_and_the_next_run_works_on_it_alone(tmp_path
 
         fetched = scrapy("requeue", job, "--dead", "--kind", "http_5*")
         assert "2 back in the queue: 2 to fetch, 0 from their stored bodies" in fetched.stdout
-        assert f"scrapy crawl explore -a url={site.url()} -s JOBDIR={job}" in fetched.stdout
+        assert f"scrapy crawl explore -a url={site.url()} -a max_pages=20 -s JOBDIR={job}\n" in fetched.stdout
         rerun = scrapy("requeue", job, "--failed", "*/b/")
         assert "1 back in the queue: 0 to fetch, 1 from their stored bodies" in rerun.stdout
         assert (fetched.returncode, rerun.returncode) == (0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class JobSpec:
     `stages` (-a force=...) run again, in their order. `refresh` looks for what has changed since the crawl was
     finished. `any_arguments` allows arguments that differ from those of earlier runs. `retries` repeats in every run
     the pages of which anything failed. `keys` name the only tasks of this run, and repeat them where they were done.
-    `feeds` are the URIs that the lines go to.
+    `feeds` are the URIs that the lines go to. `given` are the arguments as they were typed, for commands that are shown.
     """
 
     spider: str
@@ -49,6 +49,7 @@ class JobSpec:
     retries: bool = False
     keys: tuple[str, ...] = ()
     feeds: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def forcing(self) -> list[str]:

@@ -55,7 +55,7 @@ class RequeueChoice:
 class Requeued:
     """Counts of the pages to fetch again, and of those that run again from their stored bodies. Of the named urls
     `waiting` were queued anyway, `unfit` did not fit the choice, and the job has none of `unknown`. `spider` and
-    `arguments` are those of the crawl that has to be run next.
+    `given`, its arguments as they were typed, are those of the crawl that has to be run next.
     """
 
     fetched: int
@@ -64,7 +64,7 @@ class Requeued:
     unfit: int
     unknown: tuple[str, ...]
     spider: str | None
-    arguments: Mapping[str, Any]
+    given: Mapping[str, str]
 
 
 def requeue(folder: Path, choice: RequeueChoice) -> Requeued:
@@ -105,8 +105,8 @@ def _requeue(connection: JobConnection, choice: RequeueChoice) -> Requeued:
         write_value(connection, "state", "interrupted")
         write_value(connection, "reason", "requeued")
         write_value(connection, "requeues", read_value(connection, "requeues", 0) + 1)
-    spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
-    return Requeued(fetched, rerun, left_out.get(1, 0), left_out.get(0, 0), unknown, spider, arguments)
+    spider, given = read_value(connection, "spider"), read_value(connection, "given", {})
+    return Requeued(fetched, rerun, left_out.get(1, 0), left_out.get(0, 0), unknown, spider, given)
 
 
 def requeue_in_transaction(connection: JobConnection, choice: RequeueChoice) -> None:

@@ -137,7 +137,7 @@ async def test_urls_that_are_not_in_the_job_wait_anyway_or_do_not_fit_are_told(t
     result = requeue(job, RequeueChoice(urls=(*unknown, QUEUED, FINE.url, TARGET, GONE.url)))
     assert result.unknown == unknown
     assert (result.fetched, result.rerun, result.waiting, result.unfit) == (1, 0, 1, 2)
-    assert (result.spider, result.arguments) == (JOB["spider"], JOB["arguments"])
+    assert (result.spider, result.given) == (JOB["spider"], JOB["given"])
 
 
 async def test_a_job_of_which_nothing_comes_back_stays_finished(tmp_path):
