@@ -33,6 +33,12 @@ class Described:
     summary: ClassVar[str]
     details: ClassVar[str]
     settings: Settings | None
+    usage_shown: ClassVar[tuple[str, str] | None] = None  # the program and its usage, where it is not `scrapy`
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)  # type: ignore[misc]
+        if self.usage_shown is not None:
+            parser.prog, parser.usage = self.usage_shown
 
     def syntax(self) -> str:
         return self.usage

@@ -79,6 +79,8 @@ def _run(name: str, rest: list[str]) -> None:
     # Loaded here: Scrapy takes half a second, and imports this module for a list of its commands.
     from scrapy.cmdline import execute
 
+    from llmcrawler.commands import Described
+
     settings = _settings()
     parser = _parser(name, settings)
     if "-h" in rest or "--help" in rest:
@@ -94,6 +96,7 @@ def _run(name: str, rest: list[str]) -> None:
             rest = ["crawl", name, *_as_options(opts)]
     else:
         rest = [name, *rest]
+    Described.usage_shown = parser.prog, str(parser.usage)
     execute(["llmcrawler", *rest], settings)
 
 

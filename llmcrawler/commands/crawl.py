@@ -105,7 +105,8 @@ class Command(WithLog, CrawlCommand):
 
         assert self.crawler_process is not None
         if len(args) != 1:
-            raise UsageError("name one spider: scrapy crawl [options] <spider>")
+            meant = f" (start URLs: -a url={','.join(args[1:])})" if len(args) > 1 else ""
+            raise UsageError(f"name one spider: scrapy crawl [options] <spider>{meant}")
         spiders = self.crawler_process.spider_loader
         if args[0] not in spiders.list():
             near = near_name(args[0], spiders.list())

@@ -37,8 +37,10 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
 from llmcrawler.engine.failures import RefusalKind, RequestRefused, failure_kind
+from llmcrawler.engine.request_context import context_of
 from llmcrawler.middlewares.bodies import WHOLE_BODY
 
+_CURE: Final = "; ask the site's owner, or set ROBOTSTXT_OBEY=False for a site of your own"
 FORBIDS_ALL: Final = b"User-agent: *\nDisallow: /"
 
 
@@ -152,7 +154,9 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         try:
             super().process_request_2(rp, request)
         except IgnoreRequest:
-            raise RequestRefused(RefusalKind.ROBOTS, "robots.txt forbids it") from None
+            lease = context_of(request).lease
+            cure = _CURE if lease is not None and lease.task.depth == 0 else ""
+            raise RequestRefused(RefusalKind.ROBOTS, f"robots.txt forbids it{cure}") from None
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 

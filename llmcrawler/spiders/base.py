@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -221,6 +222,11 @@ class FrontierSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         if self.options.list_fault:
             logger.warning("%s", self.options.list_fault)
+        for url in self.options.given.get("url", "").split(","):
+            _, _, host = urlsplit(url if "//" in url else f"//{url}").netloc.rpartition("@")
+            if f"@{host}" in url:
+                cure = "set HTTPAUTH_USER, HTTPAUTH_PASS and HTTPAUTH_DOMAIN"
+                logger.warning("The user and password in the start URL are not used: %s=%s", cure, host)
         await self._queue_given()
         requests: tuple[Request, ...] = ()
         for request in requests:  # Scrapy wants a generator; the requests come from the frontier

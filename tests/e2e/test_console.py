@@ -161,6 +161,7 @@ def test_wrong_usage_is_named_with_what_was_meant(tmp_path, arguments, said):
     assert refused.returncode == 2
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
+    assert "=\n  scrapy" not in refused.stderr, "the usage shown is that of llmcrawler"
 
 
 def test_wrong_usage_is_in_the_log_file_too(tmp_path):

@@ -20,7 +20,7 @@ from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, mes
 from llmcrawler.core.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.core.llm.faults import Fault, cure_of, for_fallback, rules_with
 from llmcrawler.core.llm.openai_transport import Completion, OpenAITransport
-from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
+from llmcrawler.core.llm.providers import OPENAI_BASE_URL, Endpoint, ProviderChoice
 from llmcrawler.core.llm.usage import FLEX, CallReport, Usage, counted_tokens
 from llmcrawler.errors import BadAnswer, BudgetSpent, ConfigError, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 
@@ -227,7 +227,10 @@ class LLMClient:
         if has_answered or fault.kind in _NO_CONNECTION:
             proxy = " HTTPS_PROXY or HTTP_PROXY of the environment," if self._transport.is_proxied else ""
             address = for_fallback("LLM_BASE_URL", self._is_fallback)
-            what += f"; see whether {address} is right,{proxy} and whether the server runs"
+            if self.host == urlsplit(OPENAI_BASE_URL).netloc:
+                what += f"; see whether this machine reaches the internet{proxy and f' and{proxy[:-1]} is right'}"
+            else:
+                what += f"; see whether {address} is right,{proxy} and whether the server runs"
         if self._circuit.fail(cooldown_seconds):
             logger.warning("%s; the LLM is left alone for a while and then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.

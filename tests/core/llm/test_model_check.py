@@ -48,12 +48,20 @@ async def test_a_refusal_or_garbage_names_the_setting_to_look_at(fault: Any, nam
             await client.check(QUESTION)
 
 
-async def test_a_closed_port_is_tried_a_few_times_only_and_the_address_is_named(fake_time: FakeTime) -> None:
+@pytest.mark.parametrize("is_openai", [False, True])
+async def test_a_closed_port_is_tried_a_few_times_only_and_the_cause_is_named(
+    fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch, is_openai: bool
+) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         base_url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        if is_openai:
+            monkeypatch.setattr("llmcrawler.core.llm.client.OPENAI_BASE_URL", base_url)
         client = client_at(base_url, "m", KEY, clock=fake_time.clock())
-        with pytest.raises(LLMError, match="see whether LLM_BASE_URL is right, and whether the server runs"):
+        cause = (
+            "this machine reaches the internet$" if is_openai else "LLM_BASE_URL is right, and whether the server runs"
+        )
+        with pytest.raises(LLMError, match=f"see whether {cause}"):
             await client.check(QUESTION)
     assert client.usage.faults == {"unreached": 4}
     await client.close()
