@@ -33,17 +33,20 @@ from llmcrawler.crawl.setting_checks import hint, known_settings
 from llmcrawler.crawl.task_lists import ArchiveList, CaptureIndex, ListedTask, TaskList, list_of, open_list, read_url
 from llmcrawler.errors import ConfigError
 
+_MOST: Final = 10**12  # pages, urls, links: SQLite and Redis can count that far
 _COMPLAINTS: Final = {
     "int_parsing": "{name}={value!r} is not a whole number",
+    "int_parsing_size": f"{{name}}={{value!s:.20}}... is too large: at most {_MOST}",
     "greater_than_equal": "{name}={value} is too small: at least {ge}",
+    "less_than_equal": f"{{name}}={{value!s:.30}} is too large: at most {_MOST}",
     "bool_parsing": "{name}={value!r}: it is 1 or 0",
     "path_not_file": "{name}={value}: no such file",
     "literal_error": "{name}={value!r}: it is one of {expected}",
     "value_error": "{name}={value!r} {error}",
 }
 LISTS: Final = "txt (one a line), csv, jsonl; - for stdin"
-Count = Annotated[int, Field(ge=1)]
-Depth = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+Depth = Annotated[int, Field(ge=0, le=_MOST)]
 MARK: Final = "mark"
 DROP: Final = "drop"
 KEEP: Final = "keep"

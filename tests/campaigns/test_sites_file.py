@@ -46,6 +46,8 @@ def test_arguments_of_all_sites_are_checked_too(listed):
         ("site\na.example\n", "no column url; there are: site"),
         ("url,goals\na.example,product\n", "no argument of explore is called 'goals': did you mean goal?"),
         ("url,max_pages_per_site\na.example,5\n", "max_pages of a row is its site's"),
+        (f"url,max_pages\na.example,{'9' * 23}\n", "line 2: max_pages=99"),
+        (f"url,depth\na.example,{'9' * 5000}\n", "is too large"),
         ("url,refresh\na.example,maybe\n", "refresh='maybe': it is 1 or 0"),
         ("url,url\na.example,b.example\n", "twice"),
         ("url\n", "no site"),

@@ -132,3 +132,28 @@ VALUE_WORDS = (
     "1e999", "9" * 400, "0" * 50, "true", "in stock", "https://x.example/a", "/a%d", "\n", "\t", "\u00a0", "a", "Z",
     "+00:00", "T", "(", ")", "May", "%d", "\u202e", "\x00", "'", '"',
 )  # fmt: skip
+_ODD_JSON = (
+    "9" * 30, "-1", "1e999", "Infinity", "NaN", "1.5", "true", "null", "[]", "{}", '"\\u0000"', '"\\ud800"', "9" * 5000,
+    str(2**63), '"../x"', '"/etc/passwd"', '"x' + "x" * 300 + '"', '"200"', '"text/html"', '"https://a.test/%d"',
+)  # fmt: skip
+INDEX_WORDS = (
+    'com,a)/ 2026 {"url": "https://a.test/%d", "status": "200", "mime": "text/html", "filename": "a.warc.gz", ',
+    *(f'"{name}": {odd}, ' for name in ("url", "status", "filename", "offset", "length") for odd in _ODD_JSON),
+    '"offset": "1", "length": "9"}\n', "}\n", "{", "[", "]", ",", "\n", " ", "!", "CDX a V g\n",
+)  # fmt: skip
+CDX_WORDS = (
+    " CDX N b a m s k r M S V g\n", " CDX a V g S\n", "com,a)/ 2026 https://a.test/%d text/html 200 X - - 5 1 a.warc\n",
+    "-", " ", "\n", "\x00", "9" * 40, "-5", "nan", "1e999", "https://a.test/ ", "text/html ", "200 ", "a.warc.gz ",
+    "[", "{",
+)  # fmt: skip
+SITES_WORDS = (
+    "url,max_pages,goal\n", "url;depth\n", "url", "max_pages", "depth", "goal", "allow", "render", "refresh",
+    "max_records", "https://a%d.test/",
+    "http://[::1", "a%d.test", "9" * 23, "9" * 5000, "-1", "product", "never", "1e9", "(", '"', ",",
+    ";", "\n", "\r", "\x00", "\ufeff", " ", "*",
+)  # fmt: skip
+TEMPLATES_WORDS = (
+    '{"format": "llmcrawler-templates", "version": 1, "sites": {"a.test": [{"template": "t1"}]}, "state": {"a.test": "',
+    "eJyrVkpUslIw1FFKUrIy1FFKAgAcFQPF", '"}}', '"', "{", "}", "[", "]", ":", ",", '"a.test"',
+    '"sites"', '"state"', *_ODD_JSON,
+)  # fmt: skip

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from hypothesis import strategies as st
 
+from llmcrawler.campaigns.sites_file import make_bundles, read_sites
 from llmcrawler.core.content import Boilerplate, content_hash, decode_page, main_text, read_page, robots_metas
 from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.content.render_features import read_render_features
 from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.politeness.robots import PageRobots, parse_robots
 from llmcrawler.core.politeness.throttling import retry_after_seconds
+from llmcrawler.core.storage import TemplatesFile
+from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Question
 from llmcrawler.core.understanding.classification.classify_prompt import answer_schema, describe_page, parse_answers
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
@@ -41,14 +47,19 @@ from llmcrawler.core.urls import (
     parse_sitemap,
     url_pattern,
 )
-from llmcrawler.errors import BadAnswer, TooCostly
+from llmcrawler.crawl.task_lists import archived_pages, read_place
+from llmcrawler.errors import BadAnswer, ConfigError, TooCostly
 from llmcrawler.items import Link
 from tests.fuzzing.inputs import (
+    CDX_WORDS,
     HTML_WORDS,
+    INDEX_WORDS,
     JSON_WORDS,
     PAGE_ROBOTS_WORDS,
     ROBOTS_WORDS,
     SITEMAP_WORDS,
+    SITES_WORDS,
+    TEMPLATES_WORDS,
     URL_WORDS,
     VALUE_WORDS,
     texts,
@@ -232,6 +243,34 @@ def _header(body: bytes) -> bool:
     return True
 
 
+def _file(body: bytes, name: str, read: Callable[[Path], object]) -> bool:
+    """Read a file of a user's, who is told what is wrong with it."""
+    with TemporaryDirectory() as folder, suppress(ConfigError):
+        path = Path(folder) / name
+        path.write_bytes(body)
+        read(path)
+    return False
+
+
+def _index(path: Path) -> None:
+    for page in archived_pages((str(path),)):
+        page.url.encode()
+        if page.place is not None:
+            with suppress(WarcFault, OSError):
+                read_place(page.place)
+
+
+def _sites(path: Path) -> None:
+    for bundle in make_bundles(read_sites(path, {}, lambda _options: None), {}, 2):
+        json.dumps(bundle.crawl_arguments(), ensure_ascii=False).encode()
+
+
+def _templates(path: Path) -> None:
+    for site in TemplatesFile(path).load().values():
+        with suppress(ValueError):
+            site.state()
+
+
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         "decoding": Target(st.one_of(_HTML, st.binary(max_size=4_000)), _decode),
@@ -247,5 +286,9 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "url": Target(torn(texts(URL_WORDS)), _url, 0.004),
         "value": Target(torn(texts(VALUE_WORDS, 8_000)), _value, 0.02),
         "header": Target(torn(texts(VALUE_WORDS, 2_000)), _header),
+        "cdxj": Target(torn(texts(INDEX_WORDS)), lambda body: _file(body, "index.cdxj", _index), 0.05),
+        "cdx": Target(torn(texts(CDX_WORDS)), lambda body: _file(body, "index.cdx", _index), 0.05),
+        "sites": Target(torn(texts(SITES_WORDS)), lambda body: _file(body, "sites.csv", _sites), 0.05),
+        "templates": Target(torn(texts(TEMPLATES_WORDS)), lambda body: _file(body, "t.json", _templates), 0.05),
     }
 )

@@ -38,7 +38,7 @@ class JobSpec:
     `stages` (-a force=...) run again, in their order. `refresh` looks for what has changed since the crawl was
     finished. `any_arguments` allows arguments that differ from those of earlier runs. `retries` repeats in every run
     the pages of which anything failed. `keys` name the only tasks of this run, and repeat them where they were done.
-    `feeds` are the URIs that the lines go to. `given` are the arguments as they were typed, for commands that are shown.
+    `feeds` are the URIs that the lines go to. `given`: the arguments as they were typed, for commands that are shown.
     """
 
     spider: str

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from llmcrawler.core.storage.job_file import (
     JOB_FILE,
