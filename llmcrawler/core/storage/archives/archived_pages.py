@@ -233,7 +233,7 @@ def pages_of_index(file: str, root: str = "") -> Iterator[ArchivedPage]:
     root = root or dirname(file)
     for entry in entries_of_file(file):
         fault = entry.fault
-        if (found := entry.page()) is not None:
+        if not fault and (found := entry.page()) is not None:
             try:
                 yield ArchivedPage(found[0], _place_of(entry.values, root))
             except ValueError as error:
