@@ -130,18 +130,15 @@ def _of_meta(head: bytes) -> str | None:
         while (one := _ATTRIBUTE.match(head, position)) is not None:
             position = one.end()
             attributes.setdefault(one[1], one[2] or one[3] or one[4] or b"")
-        if tag["meta"] and (encoding := _of_label(_label_in(attributes).decode("latin-1"))) is not None:
+        if not tag["meta"]:
+            continue
+        label = attributes.get(b"charset")
+        if label is None and attributes.get(b"http-equiv", b"").strip() == b"content-type":
+            match = _CONTENT_CHARSET.search(attributes.get(b"content", b""))
+            label = match[1] if match else b""
+        if (encoding := _of_label((label or b"").decode("latin-1"))) is not None:
             return encoding
     return None
-
-
-def _label_in(meta: dict[bytes, bytes]) -> bytes:
-    if b"charset" in meta:
-        return meta[b"charset"]
-    if meta.get(b"http-equiv", b"").strip() != b"content-type":
-        return b""
-    match = _CONTENT_CHARSET.search(meta.get(b"content", b""))
-    return match[1] if match else b""
 
 
 def _unmarked_utf_16(head: bytes) -> str | None:

@@ -127,7 +127,7 @@ def numbered(keys: Iterable[Hashable]) -> list[int]:
 
 def bit_rows(values: NDArray[Any], count: int) -> Matrix:
     """Return a row per bit and a column per value."""
-    return ((values >> _PLACES[:count]) & 1).astype(np.float32)
+    return ((values >> np.arange(count)[:, None]) & 1).astype(np.float32)
 
 
 def row_sums_by(numbers: NDArray[Any], size: int, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -135,9 +135,6 @@ def row_sums_by(numbers: NDArray[Any], size: int, rows: NDArray[np.float64]) -> 
     places = numbers + np.arange(0, len(rows) * size, size)[:, None]
     found: NDArray[Any] = np.bincount(places.ravel(), rows.ravel(), len(rows) * size)
     return found.reshape(-1, size)
-
-
-_PLACES: Final = np.arange(64)[:, None]
 
 
 # Containers deeper than this are one region with what is around them: content and frame part above.

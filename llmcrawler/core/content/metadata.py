@@ -88,18 +88,14 @@ def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
     for url, (text, container) in texts.items():
         place = places.get(container)
         if place is None:
-            above = page.parents[container]
+            part = above = page.parents[container]
+            while part and TAGS[page.tags[part]] not in _PARTS:
+                part = page.parents[part]
             containers = (container, above) if above != container else (container,)
-            place = places[container] = _place(*(page.signatures[one] for one in containers), _part(page, above))
+            names = [page.signatures[one] for one in containers]
+            place = places[container] = _place(*names, TAGS[page.tags[part]])
         links.append(Link(url, text, place))
     return tuple(links)
-
-
-def _part(page: Segments, container: int) -> str:
-    """Return the part of the page (nav, main, ...) that a container is or stands in; "body" outside of all."""
-    while container and TAGS[page.tags[container]] not in _PARTS:
-        container = page.parents[container]
-    return TAGS[page.tags[container]]
 
 
 @lru_cache(maxsize=8192)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -93,15 +93,6 @@ def address_words() -> dict[str, dict[str, frozenset[str]]]:
         where: {kind: frozenset(words.split()) for kind, words in kinds.items()}
         for where, kinds in json.loads(text).items()
     }
-
-
-@lru_cache(maxsize=1)
-def _kinds_of_words() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for kind, words in address_words()["path"].items():
-        for word in words:
-            found.setdefault(word, []).append(kind)
-    return found
 
 
 _SUFFIX: Final = re.compile(r"\.\w{2,5}$")
@@ -415,7 +406,11 @@ _MAX_LINKS_READ: Final = 1500
 
 def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[str, float]:
     """Return shares and counts of the links of each sort; of very many links the first ones are looked at."""
-    links, kinds_of_words = links[:_MAX_LINKS_READ], _kinds_of_words()
+    links = links[:_MAX_LINKS_READ]
+    kinds_of_words: defaultdict[str, list[str]] = defaultdict(list)
+    for kind, words in address_words()["path"].items():
+        for word in words:
+            kinds_of_words[word].append(kind)
     address = read_address(url)
     host, path = address.host.removeprefix("www."), address.path.rstrip("/")
     parent = path.rpartition("/")[0]
@@ -485,14 +480,6 @@ class Repeat:
     tag: int
     parts: int
 
-    @property
-    def is_card(self) -> bool:
-        return self.blocks >= 1.8 and self.linked > 0.05 and self.words >= 4
-
-    @property
-    def is_post(self) -> bool:
-        return self.prose > 0.5 and self.words >= 20
-
 
 def find_repeats(page: Segments, layout: Layout, blocks: BlockNumbers) -> list[Repeat]:
     """Return the groups that have words."""
@@ -528,8 +515,8 @@ def find_repeats(page: Segments, layout: Layout, blocks: BlockNumbers) -> list[R
 def repeat_numbers(repeats: list[Repeat], blocks: BlockNumbers) -> dict[str, float]:
     """Return counts of cards, posts and prices, and the numbers of the largest group and of the likeliest list."""
     total, prices = blocks.total_words, blocks.prices
-    cards = [one for one in repeats if one.is_card]
-    posts = [one for one in repeats if one.is_post]
+    cards = [one for one in repeats if one.blocks >= 1.8 and one.linked > 0.05 and one.words >= 4]
+    posts = [one for one in repeats if one.prose > 0.5 and one.words >= 20]
     priced = [one.count for one in repeats if one.prices >= 0.5]
     headed = [one for one in repeats if one.headings >= 0.5 and one.blocks >= 1.5]
     found: dict[str, float] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -32,11 +32,14 @@ class PackedContent(NamedTuple):
 def pack_content(content: PageContent, *, with_blocks: bool = True) -> PackedContent:
     links = content.links
     blocks = content.blocks if with_blocks else ()
-    parts = [blocks[start : start + _BLOCKS_AT_ONCE] for start in range(0, len(blocks), _BLOCKS_AT_ONCE)]
+    parts = [
+        [[getattr(block, name) for block in blocks[start : start + _BLOCKS_AT_ONCE]] for name in _BLOCK_FIELDS]
+        for start in range(0, len(blocks), _BLOCKS_AT_ONCE)
+    ]
     return PackedContent(
         tuple(getattr(content, name) for name in _PLAIN_FIELDS),
         ([one.url for one in links], [one.text for one in links], [one.place for one in links]),
-        tuple(pickle.dumps(_columns(part), pickle.HIGHEST_PROTOCOL) for part in parts),
+        tuple(pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts),
     )
 
 
@@ -47,10 +50,6 @@ def unpack_content(packed: PackedContent) -> PageContent:
         blocks += map(TextBlock, *pickle.loads(part))  # noqa: S301 - from a process of ours
     plain = dict(zip(_PLAIN_FIELDS, packed.plain, strict=True))
     return PageContent(links=tuple(map(Link, *packed.links)), blocks=tuple(blocks), **plain)
-
-
-def _columns(blocks: Sequence[TextBlock]) -> list[list[Any]]:
-    return [[getattr(block, name) for block in blocks] for name in _BLOCK_FIELDS]
 
 
 T = TypeVar("T")

@@ -133,10 +133,10 @@ def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:
     body = tree.body
     if body is None:
         return RenderFeatures(scripts=len(sources), asks=asks)
-    words, links = len(_text(body).split()), len(tree.css("a[href]"))
+    words, links = len(body.text(separator=" ").split()), len(tree.css("a[href]"))
     for node in tree.css(_AROUND):
         node.decompose()
-    own_text = _text(body)
+    own_text = body.text(separator=" ")
     own = own_text.split()
     if len(own) > _FULL_WORDS or len(own_text) > _FULL_CHARS:
         return RenderFeatures(words, len(own), links, len(sources), asks=asks)
@@ -159,10 +159,6 @@ def _scripts(tree: LexborHTMLParser) -> list[str]:
         for node in tree.css("script")[:_MAX_SCRIPTS]
         if _RUNS.fullmatch((node.attributes.get("type") or "").strip())
     ]
-
-
-def _text(node: LexborNode) -> str:
-    return node.text(separator=" ")
 
 
 def _empty_elements(body: LexborNode) -> list[LexborNode]:
@@ -190,7 +186,7 @@ def _is_mount(node: LexborNode) -> bool:
 
 def _is_hollow(tree: LexborHTMLParser, body: LexborNode, sources: list[str]) -> bool:
     mains = [node for node in tree.css(_MAIN) if node.tag not in ("input", "a", "button")]
-    if mains and not any(_text(node).strip() or node.css_first(_HOLDS_SOMETHING) for node in mains):
+    if mains and not any(node.text().strip() or node.css_first(_HOLDS_SOMETHING) for node in mains):
         return True
     filling = " ".join(source for source in sources if _FETCHES.search(source))
     named = set(_NAMED.findall(filling))

@@ -27,7 +27,7 @@ from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.layout import ABOVE, Layout, Matrix, bit_rows, numbered, row_sums_by
 from llmcrawler.core.content.markup import H1, H6
 from llmcrawler.core.content.part_names import PART_NAMES
-from llmcrawler.core.content.segmenter import Segments
+from llmcrawler.core.content.segmenter import RawBlock, Segments
 
 HEAD_CHARS: Final = 80
 HEAD_WORDS: Final = 7
@@ -593,20 +593,18 @@ def _with_introduced(page: Segments, scores: list[float], codes: list[bool]) -> 
     found: list[float] = []
     for index, (block, score, code) in enumerate(zip(page.blocks, scores, codes, strict=True)):
         if code or was_code or block.unit != unit:
-            before = page.blocks[index - 1] if index else None
-            introduced = (block.unit or code) and before and not before.unit
-            if introduced and before and _is_beside(page, before.container, block.container):
+            floor = 0.0
+            before = page.blocks[index - 1]
+            if (block.unit or code) and index and not before.unit and _is_beside(page, before, block):
                 floor = found[-1] * (1 if was_code else _INTRODUCED)
-            else:
-                floor = 0.0
             unit, was_code = block.unit, code
         found.append(max(score, floor))
     return found
 
 
-def _is_beside(page: Segments, before: int, inside: int) -> bool:
-    """Tell whether a container, or the one that it stands in, holds the other a few levels down."""
-    above = {before, page.parents[before]}
+def _is_beside(page: Segments, before: RawBlock, block: RawBlock) -> bool:
+    """Tell whether the container of the block before, or the one around it, holds the other a few levels down."""
+    above, inside = {before.container, page.parents[before.container]}, block.container
     for _ in range(_UNIT_LEVELS):
         inside = page.parents[inside]
         if inside in above:

@@ -108,7 +108,7 @@ _ORNAMENT: Final = re.compile(
 )
 _ADDRESS: Final = re.compile(r"[^\s()<>\x00-\x1f]{1,2000}")
 _UNSAID: Final = re.compile(r"[\[\]\\`$*|<>]")
-_AROUND: Final = 3  # elements of an image, one of which is a figure or a paragraph
+# One of the three elements around an image is one of these.
 _PARTS: Final = frozenset((TAG_IDS["p"], TAG_IDS["figure"]))
 _MIN_ALT_CHARS, _MAX_ALT_CHARS = 4, 300
 
@@ -465,10 +465,10 @@ class Segmenter:
 
     def _image_markdown(self, source: str) -> str:
         """Return the Markdown of an image within a text; "" for one that stands alone, which waits, or says nothing."""
-        around = [self._container]
-        for _ in range(_AROUND - 1):
-            around.append(self._out.parents[around[-1]])
-        if _ORNAMENT.search(source) or _PARTS.isdisjoint(self._out.tags[one] for one in around):
+        parents, tags = self._out.parents, self._out.tags
+        above = parents[self._container]
+        around = {tags[self._container], tags[above], tags[parents[above]]}
+        if _ORNAMENT.search(source) or _PARTS.isdisjoint(around):
             return ""
         found = attributes(source)
         alt = " ".join(_UNSAID.sub(" ", found.get("alt", "")).split())[:_MAX_ALT_CHARS]

@@ -289,7 +289,11 @@ def main_blocks(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = N
     limit = limit_score(trusted, words)
     taken = [score >= limit for score in scores]
     if any(taken):
-        even = _even_score(trusted, words, taken)
+        # The score of a block that would leave the expected F1 as it is: half of that (see `limit_score`). It lies
+        # between those that reach the limit, which are taken, and the others.
+        parts = list(map(mul, trusted, words))
+        hit, count = sum(compress(parts, taken)), sum(compress(words, taken))
+        even = float((hit / max(1, count + sum(parts))) ** (1 / TRUST))
         taken = _with_parts(blocks, scores, limit, taken, _smoothed(blocks, words, scores, even))
     if any(frame):
         rest = [
@@ -322,15 +326,6 @@ def _with_parts(
         for index, label in notes.items():
             taken[index] = taken[index] or (label in known and scores[index] >= limit / 4)
     return taken
-
-
-def _even_score(trusted: Sequence[float], words: Sequence[int], taken: Sequence[bool]) -> float:
-    """Return the score of a block that would leave the expected F1 as it is: half of that (see `limit_score`). It lies
-    between those that reach the limit, which are taken, and the others.
-    """
-    parts = list(map(mul, trusted, words))
-    hit, count = sum(compress(parts, taken)), sum(compress(words, taken))
-    return float((hit / max(1, count + sum(parts))) ** (1 / TRUST))
 
 
 def _smoothed(blocks: Sequence[TextBlock], words: Sequence[int], scores: Sequence[float], even: float) -> list[bool]:
