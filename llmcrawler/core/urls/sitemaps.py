@@ -172,14 +172,13 @@ def parse_sitemap(body: bytes) -> Sitemap:
         if start > 0:  # behind what the server says of its own troubles
             body = body[start:]
         encoding = xml_encoding_of(body, MAX_BODY_BYTES)
-    source = _Source(body, encoding)
-    head = next(source.texts())[:_HEAD_BYTES].lstrip(_BLANKS)
+    head = next(pieces(body, encoding, MAX_BODY_BYTES))[:_HEAD_BYTES].lstrip(_BLANKS)
     if not head.startswith("<"):
-        _read_lines(source.texts(), found)
+        _read_lines(pieces(body, encoding, MAX_BODY_BYTES), found)
     elif _WEB_PAGE.search(head) and not _ROOT.search(head):  # often an error page under the sitemap's address
         found.blame("it is a web page")
     else:
-        _read_xml(source, found)
+        _read_xml(body, encoding, found)
     if found.is_full:
         found.blame(f"it has {MAX_URLS:,} urls or more: the rest is left out")
     elif not found.urls and not found.sitemaps:
@@ -193,23 +192,6 @@ def parse_packed_sitemap(body: bytes) -> Sitemap:
     """Return the same as `parse_sitemap`, in little memory, for another process."""
     found = parse_sitemap(body)
     return replace(found, urls=PackedUrls(found.urls))
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A file, and the encoding that we decided on: libxml2 would take any that the file names and iconv knows."""
-
-    body: bytes
-    encoding: str
-
-    def texts(self) -> Iterator[str]:
-        return pieces(self.body, self.encoding, MAX_BODY_BYTES)
-
-    def xml(self) -> Iterator[str]:
-        """Yield the text without its declaration, which would contradict the encoding in which it is passed on."""
-        texts = self.texts()
-        for text in chain([_DECLARATION.sub("", next(texts).lstrip(_BLANKS))], texts):
-            yield from (text[start : start + _FED_CHARS] for start in range(0, len(text), _FED_CHARS))
 
 
 def _unpack(body: bytes) -> tuple[bytes, str]:
@@ -234,10 +216,17 @@ def _unpack(body: bytes) -> tuple[bytes, str]:
     return body, fault
 
 
-def _read_xml(source: _Source, found: _FoundUrls) -> None:
+def _read_xml(body: bytes, encoding: str, found: _FoundUrls) -> None:
     """Read XML strictly, which tells what is wrong; then, where something is, as far as it can be read."""
+
+    def texts() -> Iterator[str]:
+        # Without the declaration: libxml2 would take any encoding that it names and iconv knows.
+        parts = pieces(body, encoding, MAX_BODY_BYTES)
+        for text in chain([_DECLARATION.sub("", next(parts).lstrip(_BLANKS))], parts):
+            yield from (text[start : start + _FED_CHARS] for start in range(0, len(text), _FED_CHARS))
+
     try:
-        _pull(source.xml(), found, recover=False)
+        _pull(texts(), found, recover=False)
     except etree.XMLSyntaxError as error:
         found.blame(f"its XML is malformed: {str(error)[:_MAX_TEXT]}")
     else:
@@ -245,13 +234,13 @@ def _read_xml(source: _Source, found: _FoundUrls) -> None:
             return
     # The recovering parser drops all entities from the first fault on, and what is not closed.
     with suppress(etree.XMLSyntaxError):  # past recovery: keep what was read so far
-        _pull((text.replace("&", _AMPERSAND) for text in source.xml()), found, recover=True)
+        _pull((text.replace("&", _AMPERSAND) for text in texts()), found, recover=True)
     last = next(reversed(found.urls), None)
-    end = decode(source.body[-4 * _MAX_FIELD :], source.encoding)
+    end = decode(body[-4 * _MAX_FIELD :], encoding)
     if last is not None and html.unescape(end).endswith(last):  # half an address is none
         del found.urls[last]
     if not found.is_feed:
-        _scan(source.texts(), found)
+        _scan(pieces(body, encoding, MAX_BODY_BYTES), found)
 
 
 def _pull(texts: Iterator[str], found: _FoundUrls, *, recover: bool) -> None:

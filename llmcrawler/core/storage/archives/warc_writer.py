@@ -124,7 +124,6 @@ NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modifi
 # How a body came, where it is written unpacked; Common Crawl's name for that.
 AS_IT_CAME: Final = "X-Crawler-"
 _FIELDS: Final = "application/warc-fields"
-_REQUEST: Final = "application/http; msgtype=request"
 _RESPONSE: Final = "application/http; msgtype=response"
 
 
@@ -174,8 +173,15 @@ class WarcWriter:
             said = _as_fields((("rendered-by", "a browser"), ("http-status", str(one.status))))
             self._add("metadata", with_answer, said, date=one.date, kind=_FIELDS)
         elif one.method:
-            block, payload = _request_block(one), one.request_body
-            self._add("request", with_answer, block, payload=payload, date=one.date, kind=_REQUEST)
+            parts, payload = urlsplit(one.url), one.request_body
+            headers = one.request_headers
+            if not any(name.lower() == "host" for name, _ in headers):
+                headers = (("Host", parts.netloc), *headers)
+            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            line = f"{one.method} {path} {one.protocol}\r\n".encode("utf-8", "replace")
+            block = line + _as_fields(headers, "latin-1") + b"\r\n" + payload
+            kind = "application/http; msgtype=request"
+            self._add("request", with_answer, block, payload=payload, date=one.date, kind=kind)
 
     def _add(  # noqa: PLR0913 - what makes up a record
         self,
@@ -226,14 +232,6 @@ def _response_block(one: Exchange, body: bytes) -> bytes:
         headers.append(("Content-Length", length))
     line = f"{one.protocol} {one.status} {responses.get(one.status, '')}\r\n"
     return line.encode("latin-1") + _as_fields(headers, "latin-1") + b"\r\n" + body
-
-
-def _request_block(one: Exchange) -> bytes:
-    parts = urlsplit(one.url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    host = () if any(name.lower() == "host" for name, _ in one.request_headers) else (("Host", parts.netloc),)
-    line = f"{one.method} {target} {one.protocol}\r\n".encode("utf-8", "replace")
-    return line + _as_fields((*host, *one.request_headers), "latin-1") + b"\r\n" + one.request_body
 
 
 def _as_fields(pairs: Iterable[tuple[str, str]], encoding: str = "utf-8") -> bytes:
