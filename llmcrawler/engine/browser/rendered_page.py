@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,34 +30,19 @@ class BrowserHostLimiter:
     def __init__(self, limit_of: Callable[[str], int]) -> None:
         self._limit_of = limit_of
         self._in_flight: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._left: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)  # of hosts that others wait for
 
     async def enter(self, host: str) -> None:
         while self._in_flight[host] >= max(1, self._limit_of(host)):
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.setdefault(host, deque()).append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                self._call_next(host)  # the turn may have been given to this one
-                raise
+            await self._left[host].wait()
         self._in_flight[host] += 1
 
     def leave(self, host: str) -> None:
         self._in_flight[host] -= 1
         if not self._in_flight[host]:
             del self._in_flight[host]
-        self._call_next(host)
-
-    def _call_next(self, host: str) -> None:
-        waiting = self._waiting.get(host, deque())
-        while waiting:
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                break
-        if not waiting:
-            self._waiting.pop(host, None)
+        if (left := self._left.pop(host, None)) is not None:
+            left.set()
 
 
 # Resources that are never text. An EventSource would never end; a frame's content is not the page's.

@@ -16,6 +16,7 @@ from scrapy import Field, FormRequest, Item, Request, Spider, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.exceptions import DropItem
 from scrapy.http import JsonRequest, Response
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 
 from llmcrawler.engine.request_context import context_of
@@ -103,16 +104,8 @@ class Opened:
         """Give a response to the request, of which its callback makes `found`."""
         self.spider.found = found
         response = Response(request.url, request=request)
-        await asyncio.wrap_future(_as_future(self.crawler.engine.scraper.enqueue_scrape(response, request)))
+        await maybe_deferred_to_future(self.crawler.engine.scraper.enqueue_scrape(response, request))
         await self.settle()
-
-
-def _as_future(deferred):
-    import concurrent.futures  # noqa: PLC0415
-
-    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-    deferred.addCallbacks(future.set_result, lambda failure: future.set_exception(failure.value))
-    return future
 
 
 def page(path="", **values) -> Request:
