@@ -93,54 +93,56 @@ async def test_an_item_without_a_response_goes_to_the_pipelines_before_the_spide
     assert seen == ["item", "closed"]
 
 
+class Running(Opened):
+    """A crawl that notes whether it was closing when it was asked to stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[bool] = []
+        compat.on_stop(self.crawler, lambda: self.asked.append(compat.is_closing(self.crawler)))
+
+    def run(self) -> None:
+        self.crawler.crawling = self.crawler.engine.running = self.crawler.engine._starting = True
+
+
 async def test_a_crawl_that_runs_tells_that_it_is_to_stop_before_it_begins_to():
-    seen: list[bool] = []
-    async with Opened() as opened:
-        crawler = opened.crawler
-        compat.on_stop(crawler, lambda: seen.append(compat.is_closing(crawler)))
-        crawler.crawling = crawler.engine.running = crawler.engine._starting = True
-        await crawler.stop_async()
-        assert crawler.engine.spider is None
-    assert seen == [False]
+    async with Running() as opened:
+        opened.run()
+        await opened.crawler.stop_async()
+        assert opened.crawler.engine.spider is None
+    assert opened.asked == [False]
 
 
 async def test_a_crawl_that_is_asked_to_stop_while_it_is_opened_stops_once_it_runs():
-    seen: list[str] = []
-    async with Opened() as opened:
-        crawler = opened.crawler
-        compat.on_stop(crawler, lambda: seen.append("asked"))
-        crawler.crawling = True
-        stopping = asyncio.ensure_future(crawler.stop_async())
+    async with Running() as opened:
+        opened.crawler.crawling = True
+        stopping = asyncio.ensure_future(opened.crawler.stop_async())
         done, _ = await asyncio.wait({stopping}, timeout=0.2)
         assert not done
-        crawler.engine.running = crawler.engine._starting = True
+        opened.run()
         await stopping
-        assert crawler.engine.spider is None
-    assert seen == ["asked"]
+        assert opened.crawler.engine.spider is None
+    assert opened.asked == [False]
 
 
 async def test_a_crawl_that_cannot_be_opened_is_not_waited_for():
-    seen: list[str] = []
-    async with Opened() as opened:
-        compat.on_stop(opened.crawler, lambda: seen.append("asked"))
+    async with Running() as opened:
         opened.crawler.crawling = True
         stopping = asyncio.ensure_future(opened.crawler.stop_async())
         await asyncio.sleep(0)
         assert not stopping.done()
         opened.crawler.crawling = False  # as Scrapy has it then
         await stopping
-    assert not seen
+    assert not opened.asked
 
 
 async def test_a_crawl_that_has_come_to_its_own_end_or_never_ran_was_not_told_to_stop():
-    seen: list[str] = []
-    async with Opened() as opened:
-        compat.on_stop(opened.crawler, lambda: seen.append("asked"))
+    async with Running() as opened:
         await opened.crawler.stop_async()  # it does not crawl yet
-        opened.crawler.crawling = opened.crawler.engine.running = opened.crawler.engine._starting = True
+        opened.run()
         await opened.crawler.engine.close_spider_async()
         await opened.crawler.stop_async()  # as Scrapy does then
-    assert not seen
+    assert not opened.asked
 
 
 def test_a_signal_that_comes_twice_at_once_counts_once_and_a_later_one_kills():

@@ -26,6 +26,13 @@ def proxy_of(**settings) -> ProxyMiddleware:
     return ProxyMiddleware.from_crawler(crawler_of(**{**PROXIES, **settings}))
 
 
+async def sent(middleware: ProxyMiddleware, meta: dict[str, Any] | None = None) -> Request:
+    """A request that is on its way."""
+    request = Request(URL, meta=meta)
+    await middleware.process_request(request)
+    return request
+
+
 def test_without_proxies_nothing_stands_in_the_way():
     with pytest.raises(NotConfigured):
         proxy_of(PROXIES=[])
@@ -34,8 +41,7 @@ def test_without_proxies_nothing_stands_in_the_way():
 
 
 async def test_credentials_are_on_the_request_only_while_it_is_on_its_way():
-    middleware, request = proxy_of(), Request(URL)
-    await middleware.process_request(request)
+    request = await sent(middleware := proxy_of())
     assert request.meta["proxy"] == "http://gate.example:80"
     assert request.headers["Proxy-Authorization"].startswith(b"Basic ")
     assert "secret" not in str(request.meta)
@@ -47,8 +53,7 @@ async def test_credentials_are_on_the_request_only_while_it_is_on_its_way():
 
 @pytest.mark.parametrize("proxy", ["http://own.example:3128", None])
 async def test_a_proxy_that_the_request_names_itself_is_left_alone(proxy):
-    middleware, request = proxy_of(), Request(URL, meta={"proxy": proxy})
-    await middleware.process_request(request)
+    request = await sent(middleware := proxy_of(), {"proxy": proxy})
     answer = Response(URL, status=403, request=request)
     assert request.meta["proxy"] == proxy
     assert middleware.process_response(request, answer) is answer
@@ -65,10 +70,8 @@ async def test_a_proxy_of_the_environment_gives_way():
 
 async def test_a_request_that_goes_back_is_no_retry_and_keeps_what_it_had():
     middleware = proxy_of()
-    request = Request(
-        URL, meta={CONTEXT: RequestContext(lease=(lease := stub())), "download_timeout": 30, "retry_times": 1}
-    )
-    await middleware.process_request(request)
+    known = RequestContext(lease=(lease := stub()))
+    request = await sent(middleware, {CONTEXT: known, "download_timeout": 30, "retry_times": 1})
     assert request.meta["download_timeout"] == 10
     again = middleware.process_exception(request, DownloadConnectionRefusedError("no"))
     assert context_of(again).lease is lease
@@ -79,23 +82,20 @@ async def test_a_request_that_goes_back_is_no_retry_and_keeps_what_it_had():
 
 
 async def test_a_timeout_that_is_not_the_proxys_is_at_last_one_of_the_page():
-    middleware, request = proxy_of(PROXY_MAX_SWITCHES=2), Request(URL)
-    await middleware.process_request(request)
+    request = await sent(middleware := proxy_of(PROXY_MAX_SWITCHES=2))
     request = middleware.process_exception(request, DownloadTimeoutError("slow"))
     await middleware.process_request(request)
     assert middleware.process_exception(request, DownloadTimeoutError("slow")) is None
 
 
 async def test_what_is_not_the_proxys_business_is_left_to_others():
-    middleware, request = proxy_of(), Request(URL)
-    await middleware.process_request(request)
+    request = await sent(middleware := proxy_of())
     assert middleware.process_exception(request, IgnoreRequest("robots")) is None
     assert middleware.process_exception(request, DownloadTimeoutError("not through us")) is None
 
 
 async def test_a_redirect_to_a_captcha_is_a_ban_and_is_not_followed():
-    middleware, request = proxy_of(), Request(URL)
-    await middleware.process_request(request)
+    request = await sent(middleware := proxy_of())
     wall = Response(URL, status=302, headers={"Location": "/captcha?back=/"}, request=request)
     again = middleware.process_response(request, wall)
     assert isinstance(again, Request)
@@ -114,16 +114,16 @@ async def test_a_redirect_to_a_captcha_is_a_ban_and_is_not_followed():
 )
 async def test_the_country_comes_from_the_request_and_else_from_the_setting(setting, meta, taken):
     proxies = {"DE": ["de.example:1"], "*": ["any.example:1"]}
-    middleware, request = proxy_of(PROXIES=proxies, PROXY_COUNTRY=setting), Request(URL, meta=meta)
-    await middleware.process_request(request)
+    request = await sent(proxy_of(PROXIES=proxies, PROXY_COUNTRY=setting), meta)
     assert request.meta["proxy"] == taken
 
 
 async def test_a_country_without_proxies_refuses_its_request_only():
-    middleware = proxy_of(PROXIES={"DE": ["de.example:1"]})
     with pytest.raises(RequestRefused, match="no proxy in IT") as refused:
-        await middleware.process_request(Request(URL, meta={"proxy_country": "IT"}))
+        await sent(proxy_of(PROXIES={"DE": ["de.example:1"]}), {"proxy_country": "IT"})
     assert refused.value.kind == "no_proxy"
+    with pytest.raises(RequestRefused, match="'Italy' is no country"):
+        await sent(proxy_of(), {"proxy_country": "Italy"})
 
 
 async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not():
@@ -136,14 +136,8 @@ async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not(
         resolver._check("10.0.0.1", "other.example")
 
 
-async def test_a_country_that_is_none_is_the_fault_of_its_request():
-    with pytest.raises(RequestRefused, match="'Italy' is no country"):
-        await proxy_of().process_request(Request(URL, meta={"proxy_country": "Italy"}))
-
-
 async def test_a_redirect_keeps_the_proxy_of_a_sticky_host():
-    middleware, request = proxy_of(PROXY_STICKY=True), Request(URL)
-    await middleware.process_request(request)
+    request = await sent(middleware := proxy_of(PROXY_STICKY=True))
     middleware.process_response(request, Response(URL, status=302, headers={"Location": "/x"}, request=request))
     redirected = request.replace(url=URL + "x")
     await middleware.process_request(redirected)
@@ -153,8 +147,7 @@ async def test_a_redirect_keeps_the_proxy_of_a_sticky_host():
 async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
     crawler = crawler_of(**PROXIES)
     middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
-    request = Request(URL, meta={CONTEXT: RequestContext(lease=stub())})
-    await middleware.process_request(request)
+    request = await sent(middleware, {CONTEXT: RequestContext(lease=stub())})
     again = middleware.process_response(request, Response(URL, status=502, request=request))
     assert isinstance(again, Request)
     await middleware.process_request(again)

@@ -78,6 +78,13 @@ async def busy(request: Request) -> Response:
     return Response(request.url, status=500)
 
 
+def failing(error: Exception) -> Answering:
+    async def fail(_request: Request) -> Response:
+        raise error
+
+    return fail
+
+
 @in_virtual_time
 async def test_a_file_is_asked_for_once_a_day_and_host(monkeypatch):
     site = Site(monkeypatch, rules)
@@ -104,17 +111,23 @@ async def test_all_pages_of_a_host_wait_for_one_question(monkeypatch):
     assert len(site.asked) == 1
 
 
-@in_virtual_time
-async def test_a_file_that_cannot_be_had_is_asked_for_again_with_growing_rests(monkeypatch):
-    site = Site(monkeypatch, busy)
-    for _second in range(200):
-        if not site.downloader.is_resting(HOST):
-            assert await site.verdict(f"http://{HOST}/open") == "paused"
-        await asyncio.sleep(1)
-    assert [when for when, _ in site.asked] == [0, 5, 15, 35, 75, 155]
-    reason = site.throttle.policies()[HOST].reason_to_give_up()
-    assert reason is not None
-    assert "it was asked for 6 times: 500 Internal Server Error" in reason
+def test_a_file_that_cannot_be_had_is_asked_for_again_with_growing_rests_and_one_warning(monkeypatch, caplog):
+    async def crawl() -> None:
+        site = Site(monkeypatch, busy)
+        for _second in range(200):
+            if not site.downloader.is_resting(HOST):
+                assert await site.verdict(f"http://{HOST}/open") == "paused"
+            await asyncio.sleep(1)
+        assert [when for when, _ in site.asked] == [0, 5, 15, 35, 75, 155]
+        reason = site.throttle.policies()[HOST].reason_to_give_up()
+        assert reason is not None
+        assert "it was asked for 6 times: 500 Internal Server Error" in reason
+
+    with caplog.at_level(logging.WARNING):
+        run_fast(crawl())
+    assert [record.getMessage() for record in caplog.records] == [
+        "http://a.test/robots.txt cannot be had, so nothing of it is fetched until it can: 500 Internal Server Error"
+    ]
 
 
 @in_virtual_time
@@ -186,14 +199,9 @@ async def test_the_last_copy_holds_while_no_newer_one_can_be_had(monkeypatch):
 
 @in_virtual_time
 async def test_what_befalls_the_pages_too_is_told_of_them(monkeypatch):
-    async def unknown(request: Request) -> Response:
-        raise CannotResolveHostError(request.url)
-
-    async def private(_request: Request) -> Response:
-        raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, "it is 10.0.0.1")
-
     with pytest.raises(CannotResolveHostError):
-        await Site(monkeypatch, unknown).verdict(f"http://{HOST}/open")
+        await Site(monkeypatch, failing(CannotResolveHostError("a.test"))).verdict(f"http://{HOST}/open")
+    private = failing(RequestRefused(RefusalKind.PRIVATE_ADDRESS, "it is 10.0.0.1"))
     assert await Site(monkeypatch, private).verdict(f"http://{HOST}/open") == "private_address"
 
 
@@ -246,28 +254,9 @@ async def test_a_scheme_that_does_not_answer_does_not_hold_the_one_that_does(mon
 
 @in_virtual_time
 async def test_a_file_that_waits_for_the_end_of_the_crawl_is_no_missing_one(monkeypatch):
-    async def stopping(_request: Request) -> Response:
-        raise HostPaused("the crawl is being stopped")
-
-    site = Site(monkeypatch, stopping)
+    site = Site(monkeypatch, failing(HostPaused("the crawl is being stopped")))
     assert await site.verdict(f"http://{HOST}/open") == "paused"
     assert HOST not in site.throttle.policies()
-
-
-def test_a_host_has_one_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    async def crawl() -> None:
-        site = Site(monkeypatch, busy)
-        for _second in range(100):
-            if not site.downloader.is_resting(HOST):
-                await site.verdict(f"http://{HOST}/open")
-            await asyncio.sleep(1)
-
-    with caplog.at_level(logging.WARNING):
-        run_fast(crawl())
-    (record,) = caplog.records
-    assert record.getMessage() == (
-        "http://a.test/robots.txt cannot be had, so nothing of it is fetched until it can: 500 Internal Server Error"
-    )
 
 
 def test_a_gap_that_is_capped_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
