@@ -86,7 +86,10 @@ def failure_kind(error: BaseException | None) -> tuple[str, str]:
     """Return the (kind, message) of a failed download: `internal` with the error's type where no table has it."""
     if isinstance(error, RequestRefused):
         return error.kind, str(error)
-    message = _message_of(error)
+    # An error that Scrapy wraps holds its reasons as a list of Twisted failures.
+    reasons = getattr(error.__cause__ if error is not None else None, "reasons", None)
+    text = "; ".join(reason.getErrorMessage() for reason in reasons) if reasons else str(error)
+    message = (text or _SILENT.get(type(error).__name__, type(error).__name__))[:_MAX_MESSAGE]
     if isinstance(error, _BODY_ERRORS) or type(error).__name__ in _DECODER_ERRORS:
         return "body", f"the body cannot be decoded: {message}"
     kind = next((kind for error_type, kind in _KINDS if isinstance(error, error_type)), None)
@@ -97,13 +100,6 @@ def failure_kind(error: BaseException | None) -> tuple[str, str]:
     if "DOWNLOAD_MAXSIZE" in message or kind == "too_large":
         return "too_large", "the body is larger than DOWNLOAD_MAXSIZE"
     return kind, message
-
-
-def _message_of(error: BaseException | None) -> str:
-    # An error that Scrapy wraps holds its reasons as a list of Twisted failures.
-    reasons = getattr(error.__cause__ if error is not None else None, "reasons", None)
-    text = "; ".join(reason.getErrorMessage() for reason in reasons) if reasons else str(error)
-    return (text or _SILENT.get(type(error).__name__, type(error).__name__))[:_MAX_MESSAGE]
 
 
 def response_fault(response: Response) -> tuple[str, str] | None:

@@ -60,9 +60,8 @@ class RightsFiles:
         meta = {**_META, CONTEXT: RequestContext(found_at=base)}
         self.crawler.stats.inc_value("llmcrawler/rights/files")
         try:
-            response = await self.crawler.engine.download_async(
-                Request(url, priority=_PRIORITY, meta=meta, callback=NO_CALLBACK)
-            )
+            request = Request(url, priority=_PRIORITY, meta=meta, callback=NO_CALLBACK)
+            response = await self.crawler.engine.download_async(request)
         except HostPaused:
             raise
         except Exception:  # noqa: BLE001 (whatever a download may raise)
@@ -113,18 +112,15 @@ class PageRights:
         if page.rights is not None:  # of an earlier run; what the host says may have changed since
             kept = (one for one in signals_of(page.rights) if not self.rights.is_file_of(response.url, one.where))
             return [*said, *kept]
-        headers = {
-            name: b", ".join(response.headers.getlist(name)).decode("latin-1")
-            for name in HEADERS
-            if name in response.headers
-        }
+        named = (name for name in HEADERS if name in response.headers)
+        headers = {name: b", ".join(response.headers.getlist(name)).decode("latin-1") for name in named}
         said += header_signals(response.status, headers)
         if page.content is not None:
             said += content_signals(page.content)
         said += noai_signals(headers, page.content, page.robots)
-        for named in licence_files(headers, page.content):
+        for url in licence_files(headers, page.content):
             with suppress(HostPaused):
-                said += await self.rights.licence_signals(response.url, named, self.files)
+                said += await self.rights.licence_signals(response.url, url, self.files)
         return said
 
 

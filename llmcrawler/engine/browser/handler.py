@@ -184,7 +184,10 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             ) from None
         except PlaywrightError as error:
             await self.forget_if_gone()
-            raise self._failed(request) or _error_of(error) from error
+            message = (str(error).strip().splitlines() or ["the browser failed"])[0][:200]
+            is_tls = "ERR_CERT" in message or "ERR_SSL" in message
+            told = DownloadFailedError(f"TLS: {message}" if is_tls else message)
+            raise self._failed(request) or told from error
         if traffic.document_seconds is not None:  # the host's latency; the rest is the browser's
             request.meta[LATENCY] = traffic.document_seconds
         self.stats.inc_value("llmcrawler/content/rendering/pages")
@@ -418,10 +421,3 @@ _ERRORS: Final = {
     "refused": DownloadConnectionRefusedError,
     "timeout": DownloadTimeoutError,
 }
-
-
-def _error_of(error: PlaywrightError) -> Exception:
-    message = (str(error).strip().splitlines() or ["the browser failed"])[0][:200]
-    if "ERR_CERT" in message or "ERR_SSL" in message:
-        return DownloadFailedError(f"TLS: {message}")
-    return DownloadFailedError(message)
