@@ -76,16 +76,13 @@ class PageHandlers(DownloadHandlers):
 
 
 class StartGate:
-    """Lets no more than `most` requests of all slots be in flight (0: any number). `waiting` counts the requests that
-    wait in slots: for the gap after the last one, for a place at their host, or here.
-    """
+    """Lets no more than `most` requests of all slots be in flight (0: any number)."""
 
     def __init__(self, most: int, start: Callable[[Slot], None]) -> None:
         self._most = most
         self._start = start
         self._in_turn: OrderedDict[Slot, None] = OrderedDict()  # slots that could start a request if it were not full
         self.in_flight = 0
-        self.waiting = 0
 
     @property
     def is_full(self) -> bool:
@@ -116,7 +113,7 @@ class PoliteSlot(Slot):
 
     def __init__(self, slot: Slot, gate: StartGate, on_start: Callable[[], object], rests_until: float) -> None:
         super().__init__(slot.concurrency, slot.delay, slot.jitter)
-        self.queue = _CountingQueue(self, gate)
+        self.queue = _CountingQueue(self)
         self.rests_until = rests_until
         self.went_out = -math.inf  # when its last request did: after its start, where other workers are heard first
         self.turn = asyncio.Lock()  # of those that have started and have not gone out
@@ -163,28 +160,14 @@ class _CountingQueue(deque[tuple[Request, Any]]):
     no delay that loop drained the whole queue: 59 requests in flight where 5 were allowed.
     """
 
-    def __init__(self, slot: PoliteSlot, gate: StartGate) -> None:
+    def __init__(self, slot: PoliteSlot) -> None:
         super().__init__()
         self._slot = slot
-        self._gate = gate
-
-    def append(self, entry: tuple[Request, Any]) -> None:
-        super().append(entry)
-        self._gate.waiting += 1
 
     def popleft(self) -> tuple[Request, Any]:
         entry = super().popleft()
-        self._gate.waiting -= 1
         self._slot.start(entry[0])
         return entry
-
-    def remove(self, entry: tuple[Request, Any]) -> None:
-        super().remove(entry)
-        self._gate.waiting -= 1
-
-    def clear(self) -> None:
-        self._gate.waiting -= len(self)
-        super().clear()
 
 
 _Result = TypeVar("_Result")
