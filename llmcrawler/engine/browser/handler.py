@@ -9,10 +9,9 @@ import asyncio
 import logging
 import os
 import shutil
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -55,48 +54,38 @@ from llmcrawler.errors import BrowserMissing, ConfigError
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Context:
-    name: str
-    pages: int = 0
-    open_pages: int = 0
-
-
 class ContextTurns:
     """Gives one context to each way out (`route`: a proxy, or none). Beyond `max_open`, idle ones are closed."""
 
     def __init__(self, max_pages: int, max_open: int = 8) -> None:
         self._max_pages = max_pages
         self._max_open = max_open
-        self._current: OrderedDict[str, _Context] = OrderedDict()
-        self._retired: dict[str, _Context] = {}
+        self._current: OrderedDict[str, str] = OrderedDict()  # the context of each route
+        self._pages: Counter[str] = Counter()  # those that each context has had
+        self._open_pages: Counter[str] = Counter()
         self._issued = 0
 
     def enter(self, route: str) -> str:
         """Return the name of the context that a page goes into."""
-        context = self._current.get(route)
-        if context is not None and context.pages >= self._max_pages:
-            self._retired[context.name] = context
-            context = None
-        if context is None:
+        name = self._current.get(route)
+        if name is None or self._pages[name] >= self._max_pages:
             self._issued += 1
-            context = self._current[route] = _Context(f"{self._issued}")
+            name = self._current[route] = f"{self._issued}"
         self._current.move_to_end(route)
-        context.pages += 1
-        context.open_pages += 1
-        return context.name
+        self._pages[name] += 1
+        self._open_pages[name] += 1
+        return name
 
     def leave(self, name: str) -> list[str]:
         """Note that a page of the context is closed. Return the contexts to close now."""
-        for context in (*self._current.values(), *self._retired.values()):
-            if context.name == name:
-                context.open_pages -= 1
-        done = [context.name for context in self._retired.values() if not context.open_pages]
-        for retired in done:
-            del self._retired[retired]
-        spare = len(self._current) - self._max_open
-        idle = [route for route, context in self._current.items() if not context.open_pages]
-        done += [self._current.pop(route).name for route in idle[: max(0, spare)]]
+        self._open_pages[name] -= 1
+        idle = [one for one, pages in self._open_pages.items() if not pages]
+        done = [one for one in idle if one not in self._current.values()]
+        idle_routes = [route for route, one in self._current.items() if one in idle]
+        spare = max(0, len(self._current) - self._max_open)
+        done += [self._current.pop(route) for route in idle_routes[:spare]]
+        for one in done:
+            del self._pages[one], self._open_pages[one]
         return done
 
 
