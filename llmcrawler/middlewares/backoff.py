@@ -37,11 +37,10 @@ class BackoffMiddleware:
         if request.callback is NO_CALLBACK or put_backs >= self.max_put_backs:
             request.meta["dont_retry"] = True
             return response
-        put_backs += 1
-        is_patient = put_backs >= _PATIENT_FROM
-        wait_seconds = min(2.0 ** (put_backs - _PATIENT_FROM), _MAX_PATIENCE_SECONDS) if is_patient else 0.0
+        patience = put_backs + 1 - _PATIENT_FROM
+        wait_seconds = min(2.0**patience, _MAX_PATIENCE_SECONDS) if patience >= 0 else 0.0
         self._count(f"status/{response.status}")
-        return self._put_back(request, put_backs=put_backs, wait_seconds=wait_seconds)
+        return self._put_back(request, put_backs=put_backs + 1, wait_seconds=wait_seconds)
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         if not isinstance(exception, HostPaused) or request.callback is NO_CALLBACK:

@@ -80,9 +80,8 @@ class SamplingPipeline(ClassifyPipeline):
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is None:
             error = item.error or PageError("content", "content", "content")
-            kind = error.kind
-            self.sampler.failures.setdefault(kind, error.message)
-            self.sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
+            self.sampler.failures.setdefault(error.kind, error.message)
+            self.sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=error.kind), item.final_url)
         elif isinstance(item, Page) and item.is_withheld:  # it comes, and costs nothing more
             seconds = item.latency_seconds or 0.0
             page = SampledPage(
