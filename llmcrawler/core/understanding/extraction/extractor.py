@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -268,12 +269,10 @@ class ExtractionRunner:
     async def extractions(
         self, extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, site: str
     ) -> list[Extraction]:
-        if self._is_inline(html):
-            try:
-                if all(compile_extractor(one).is_bounded for one in extractors):
-                    return extractions(extractors, html, url, lang, INLINE_STEPS)
-            except TooCostly:
-                pass  # it is no ordinary page
+        """Return what each extractor gives on a page. Raises TooCostly where they take too long for any page."""
+        if self._is_inline(html) and all(compile_extractor(one).is_bounded for one in extractors):
+            with suppress(TooCostly):  # it is no ordinary page
+                return extractions(extractors, html, url, lang, INLINE_STEPS)
         return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)
 
     async def structured(self, page: PageToRead, fields: Sequence[Field] | None, site: str) -> dict[str, Any] | None:
@@ -281,10 +280,8 @@ class ExtractionRunner:
         if len(page.html) <= _LOOKED_AT and not may_have_record(page.html, of_metas=page.is_sure):
             return None
         if self._is_inline(page.html):
-            try:
+            with suppress(TooCostly):
                 return structured_record(page, fields, INLINE_STEPS)
-            except TooCostly:
-                pass  # it is no ordinary page
         return await self._run(_PAGE_SECONDS, site, structured_record, page, fields)
 
     def _is_inline(self, html: str) -> bool:
