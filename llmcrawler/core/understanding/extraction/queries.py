@@ -136,11 +136,10 @@ _PIECES: Final[tuple[Callable[[str, str], str | None], ...]] = tuple(
 
 def _words_beside(text: str, value: str) -> str | None:
     before, after = _cut(text, value)
-    left = re.search(r"\S+\s*$", before[-_MAX_WORD_CHARS:])
-    right = re.match(r"\s*\S+", after)
-    start = _escape(left[0]) if left else "^"
-    end = _escape(right[0]) if right else "$"
-    return None if start == "^" and end == "$" else f"{start}(.+?){end}"
+    left, right = re.search(r"\S+\s*$", before[-_MAX_WORD_CHARS:]), re.match(r"\s*\S+", after)
+    if not left and not right:
+        return None
+    return f"{_escape(left[0]) if left else '^'}(.+?){_escape(right[0]) if right else '$'}"
 
 
 def _word_and_number(text: str, value: str) -> str | None:

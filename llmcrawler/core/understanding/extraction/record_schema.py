@@ -208,7 +208,8 @@ class RecordValidator:
                 return record, found
             for path, message in problems:
                 value = _at(record, path)
-                if message.endswith('is not a "date"') and _is_time(value):
+                is_time = isinstance(value, str) and len(value) > 10 and _is_iso(value)
+                if is_time and message.endswith('is not a "date"'):
                     _at(record, path[:-1])[path[-1]] = value[:10]
                 else:
                     found.append(f"{'.'.join(map(str, path))}: {message}")
@@ -247,10 +248,6 @@ def _or_null(given: Any) -> Any:
 
 def _is_iso(text: str) -> bool:
     return _ISO.fullmatch(text) is not None
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, str) and len(value) > 10 and _is_iso(value)
 
 
 def _refuse(address: str) -> NoReturn:

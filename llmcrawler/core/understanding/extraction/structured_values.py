@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -203,7 +204,7 @@ _SEPARATOR: Final = re.compile(r"[,;\n]")
 _OF_BEST: Final = re.compile(r"(\d+(?:[.,]\d+)?) ?(?:/|out of|of|von|sur|de) ?\d+\Z")
 _SECONDS: Final = re.compile(r"\d{10}(?:\d{3})?\Z")
 _SCRIPT_DATE: Final = re.compile(
-    r"(?:[A-Z][a-z]{2},? )?([A-Z][a-z]{2} \d{1,2} \d{4} [\d:]{8}) GMT[+-]\d{4}(?: \(.*\))?\Z"
+    r"\A(?:[A-Z][a-z]{2},? )?([A-Z][a-z]{2} \d{1,2} \d{4} [\d:]{8}) GMT[+-]\d{4}(?: \(.*\))?\Z"
 )
 _PARTIAL: Final = re.compile(r"\d{4}(?:-\d{2})?\Z")
 
@@ -299,9 +300,11 @@ class StructuredValues:
         text = fold(self.text(value))[:100].strip(" ,.")
         if _SECONDS.match(text):
             return datetime.fromtimestamp(int(text[:10]), UTC).isoformat()
-        if match := _SCRIPT_DATE.match(text):
-            text = match[1]
-        found = text if _PARTIAL.match(text) else read_date(text, self._lang, self._work) or _iso(text)
+        text = _SCRIPT_DATE.sub(r"\1", text)
+        found = text if _PARTIAL.match(text) else read_date(text, self._lang, self._work)
+        if not found:
+            with suppress(ValueError, OverflowError):
+                found = datetime.fromisoformat(text.replace(" +", "+")).isoformat()
         return found if found and int(found[:4]) >= _FIRST_YEAR else None
 
     def _names(self, value: Any) -> list[str]:
@@ -432,10 +435,3 @@ def _one_or_all(values: list[Any]) -> Any:
 
 def _is_huge(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) >= _MAX_NUMBER
-
-
-def _iso(text: str) -> str | None:
-    try:
-        return datetime.fromisoformat(text.replace(" +", "+")).isoformat()
-    except (ValueError, OverflowError):
-        return None
