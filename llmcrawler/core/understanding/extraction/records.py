@@ -73,9 +73,9 @@ BY_MODEL: Final = "llm"
 @dataclass(frozen=True, slots=True)
 class RecordRules:
     """The rules for records of a crawl. A template is learned from `learn_pages` pages on, or from `min_pages` when no
-    more are to come, and at most `max_relearned` times anew. `record_types` are the page types that have a record at
-    all, `requested` are the user's fields; with `singletons` the model is asked about each page that is left over, and
-    `tries_guesses` where the types of pages that unsure rules take for something else are not trusted."""
+    more are to come, and at most `max_relearned` times again. `record_types` are the page types that have a record at
+    all, `requested` are the user's fields. With `singletons` the model is asked about each page that is left over, with
+    `tries_guesses` a record is also looked for on pages whose type is a guess."""
 
     min_pages: int = 5
     learn_pages: int = 20
@@ -533,7 +533,7 @@ class RecordSerializer:
     def restore(self, site: str, value: Any, origin: str) -> None:
         learners = read_learners(site, value, origin)
         if value["wanted"] != self._requested:
-            logger.warning("Other fields are wanted of %s than those learned before: they are learned anew", site)
+            logger.warning("Other fields are requested of %s than were learned before: they are learned again", site)
         else:
             self._records.restore(learners)
 
