@@ -325,6 +325,7 @@ class RecordSettings(SettingsGroup):
             training=TrainingRules(self.record_samples, self.record_max_samples, self.record_sample_tokens),
             record_types=types,
             requested=options.wanted,
+            goal=options.goal,
             singletons=self.record_singletons,
             tries_guesses=tries_guesses(options.wanted, types),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -69,6 +70,7 @@ class Classifier:
         self._sites: dict[str, SiteVerdicts] = {}
         self._unavailable: LLMUnavailable | None = None
         self.waiting_count = 0  # pages whose verdict depends on an answer that has not come
+        self._asking: dict[str, asyncio.Task[Verdict]] = {}  # by url
 
     async def classify(self, question: Question) -> Verdict:
         """Return the page's verdict. It may wait for a batch of the model; no failure of the model raises."""
@@ -173,7 +175,11 @@ class Classifier:
             return await self._step_by_step(self._asker, site, question, guess)
         finally:
             self.waiting_count -= 1
-            site.leave(question.url)
+            asking = self._asking.get(question.url)
+            if asking is None:
+                site.leave(question.url)
+            else:  # the page's time is over, but its answer will serve the pages that follow
+                asking.add_done_callback(lambda _: site.leave(question.url))
 
     async def _step_by_step(
         self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
@@ -193,8 +199,13 @@ class Classifier:
             if step is SampleStep.GUESS and guess is not None:
                 return guess
             if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
+                patient = step is SampleStep.ASK_PATIENTLY
+                samples.note_asked(question.url, patient=patient)
+                asking = asyncio.ensure_future(self._ask(asker, site, question, patient=patient))
+                self._asking[question.url] = asking
+                asking.add_done_callback(lambda _: self._asking.pop(question.url))
                 try:
-                    return await self._ask(asker, site, question, patient=step is SampleStep.ASK_PATIENTLY)
+                    return await asyncio.shield(asking)
                 except LLMError as failure:
                     error = failure
             elif step is SampleStep.WAIT:
@@ -211,7 +222,6 @@ class Classifier:
 
     async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
         url, error = question.url, None
-        site.samples_of(url).note_asked(url, patient=patient)
         try:
             answer = await asker.submit(describe_page(question), patient=patient)
             fits = question.settled and site.speaks_for(url, question.rivals)

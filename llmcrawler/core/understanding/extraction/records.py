@@ -74,8 +74,9 @@ BY_MODEL: Final = "llm"
 class RecordRules:
     """The rules for records of a crawl. A template is learned from `learn_pages` pages on, or from `min_pages` when no
     more are to come, and at most `max_relearned` times again. `record_types` are the page types that have a record at
-    all, `requested` are the user's fields. With `singletons` the model is asked about each page that is left over, with
-    `tries_guesses` a record is also looked for on pages whose type is a guess."""
+    all, and those in `goal` are learned first. `requested` are the user's fields. With `singletons` the model is asked
+    about each page that is left over, with `tries_guesses` a record is also looked for on pages whose type is a guess.
+    """
 
     min_pages: int = 5
     learn_pages: int = 20
@@ -83,6 +84,7 @@ class RecordRules:
     training: TrainingRules = field(default_factory=TrainingRules)
     record_types: Container[str] = field(default_factory=RecordTypes)
     requested: RequestedSchema | None = None
+    goal: Collection[str] = ()
     singletons: bool = False
     tries_guesses: bool = False
 
@@ -189,7 +191,7 @@ class Records:
             if now != template or learner.variants != variants:
                 template = now  # meanwhile its template was learned, or became part of another one
                 continue
-            may_learn = self._may_learn(learner)
+            may_learn = self._may_learn(learner) and (question.is_guess or self._is_turn_of(learner))
             if match is not None and (match.fits or (match.extraction.present and not may_learn)):
                 return await self._taken(learner, match, question)
             if may_learn:
@@ -284,6 +286,15 @@ class Records:
         if self._annotator is None or learner.gave_up:
             return False
         return learner.is_learning or learner.runs <= self.rules.max_relearned
+
+    def _is_turn_of(self, learner: Learner) -> bool:
+        """Tell whether the templates that the goal is about leave the model to this one: a slow one may take minutes
+        for each, and until then no page is to wait for what nobody has asked for.
+        """
+        if not self.rules.goal or learner.key.page_type in self.rules.goal:
+            return True
+        wanted = [one for one in self.all_learners if one.key.page_type in self.rules.goal]
+        return any(one.variants or one.gave_up for one in wanted) and not any(one.is_learning for one in wanted)
 
     async def _taken(self, learner: Learner, match: VariantMatch, question: RecordQuestion) -> RecordAnswer:
         """Return the record by a variant of the page's own template. Fields that it lacks may start a training run."""

@@ -111,6 +111,21 @@ async def test_pages_wait_for_one_first_verdict_of_their_template() -> None:
     assert [verdict.decided_by for verdict in await asyncio.gather(*tasks)] == ["llm", "template", "template"]
 
 
+async def test_an_answer_that_comes_when_its_page_is_gone_serves_the_pages_that_follow() -> None:
+    oracle = Oracle()
+    classifier = Classifier(TYPES, oracle)
+    (first, second) = await start(classifier, [page(1), page(2)])
+    for late in (first, second):  # as STAGE_TIMEOUT_SECONDS does
+        late.cancel()
+    await asyncio.wait([first, second])
+    assert classifier.waiting_count == 0
+    (third,) = await start(classifier, [page(3)])
+    assert not third.done(), "it waits for the answer that is out"
+    oracle.gate.set()
+    verdict = await third
+    assert (verdict.page_type, verdict.decided_by, len(oracle.asked)) == ("product", "template", 1)
+
+
 async def test_pages_without_a_settled_group_are_asked_themselves() -> None:
     oracle = opened(lambda url: "product" if url.endswith("1") else "listing")
     classifier = Classifier(TYPES, oracle)

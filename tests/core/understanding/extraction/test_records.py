@@ -76,6 +76,24 @@ async def test_a_template_is_learned_from_a_few_pages_and_serves_all() -> None:
     assert answers[5].record == {**product(5)}
 
 
+async def test_the_templates_of_the_goal_are_learned_first_and_other_pages_do_not_wait() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator, rules=replace(RULES, goal=("product",)))
+    articles = {"template": "t2", "page_type": "article", "design": new_design}
+    early = await ask(records, [question(number, **articles) for number in range(20)])
+    assert ([one for one in early if one.record or one.error], annotator.asked) == ([], [])
+    products = await ask(records, [question(number) for number in range(20, 40)])
+    assert agreement(products, range(20, 40)) == 1.0
+    later = await ask(records, [question(number, **articles) for number in range(40, 60)])
+    assert agreement(later, range(40, 60)) == 1.0
+
+
+async def test_a_page_that_may_be_of_the_goal_is_learned_from_too() -> None:
+    records = make(TruthAnnotator(), rules=replace(RULES, goal=("product",), tries_guesses=True))
+    answers = await ask(records, [question(number, page_type="other", is_guess=True) for number in range(20)])
+    assert agreement(answers, range(20)) == 1.0
+
+
 async def test_pages_wait_until_there_are_enough() -> None:
     annotator = TruthAnnotator()
     records = make(annotator)
