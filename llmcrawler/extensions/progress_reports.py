@@ -248,6 +248,8 @@ def _throttle_of(key: str, slot: Slot | None, policy: HostPolicy | None) -> Host
         latency_p50=figures.latency_p50,
         latency_p95=figures.latency_p95,
         refused_share=figures.refused_share,
+        failures=policy.breaker.failures,
+        failure=policy.breaker.reason,
     )
 
 

@@ -60,39 +60,44 @@ class StartGap:
 # The cooldown doubles: at 64 times the first one it is long enough for a server that is down, and soon over when it is
 # back.
 _MAX_DOUBLINGS = 6
+# A host that keeps requests waiting without an answer is down sooner than one that refuses them at once.
+_MAX_HUNG_SECONDS = 55.0
 
 
 @dataclass(slots=True)
 class HostBreaker:
-    """Opens after `failures_to_open` in a row; from then on each failure is a probe (M. Nygard, Release It!)."""
+    """Opens after `failures_to_open` in a row, or when those in a row have taken a minute; from then on each failure is
+    a probe (M. Nygard, Release It!).
+    """
 
     failures_to_open: int
     first_cooldown_seconds: float
     failures: int = 0
+    failed_probes: int = 0
+    hung_seconds: float = 0.0
     reason: str = ""
     has_ever_answered: bool = False
 
     @property
     def is_open(self) -> bool:
-        return self.failures >= self.failures_to_open
-
-    @property
-    def failed_probes(self) -> int:
-        return max(0, self.failures - self.failures_to_open)
+        return self.failures >= self.failures_to_open or self.hung_seconds >= _MAX_HUNG_SECONDS
 
     @property
     def cooldown_seconds(self) -> float:
         """Return how long the server is left alone after the last failure; 0 while the breaker is closed."""
         return self.first_cooldown_seconds * 2.0 ** min(self.failed_probes, _MAX_DOUBLINGS) if self.is_open else 0.0
 
-    def failed(self, reason: str) -> None:
+    def failed(self, reason: str, seconds: float = 0.0) -> None:
+        self.failed_probes += self.is_open
         self.failures += 1
+        self.hung_seconds += seconds
         self.reason = reason
 
     def answered(self) -> bool:
         """Note a real answer. Tell whether it closes the breaker."""
         closes = self.is_open
-        self.failures = 0
+        self.failures = self.failed_probes = 0
+        self.hung_seconds = 0.0
         self.has_ever_answered = True
         return closes
 
@@ -316,7 +321,7 @@ class HostPolicy:
         """Note no answer at all, or a gateway's word that the host is not there, after so many seconds."""
         if self._is_old(seconds):
             return None
-        self.breaker.failed(reason)
+        self.breaker.failed(reason, seconds or 0.0)
         self._cool_down(self.breaker.cooldown_seconds)
         self._backed_off_at = self._clock()
         if self.rules.is_adaptive:

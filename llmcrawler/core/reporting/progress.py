@@ -79,8 +79,8 @@ def _pages_wait(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostThrottle:
-    """The throttle of one host. `waiting` requests wait for it alone; `rest_seconds` are left of a cooldown. Latencies
-    are None before an answer.
+    """The throttle of one host. `waiting` requests wait for it alone; `rest_seconds` are left of a cooldown, `failures`
+    came in a row, the last one was `failure`. Latencies are None before an answer.
     """
 
     host: str
@@ -94,6 +94,8 @@ class HostThrottle:
     latency_p50: float | None = None
     latency_p95: float | None = None
     refused_share: float = 0.0
+    failures: int = 0
+    failure: str = ""
 
     @property
     def limit(self) -> str:
@@ -143,9 +145,8 @@ def binding_limit(
     """Return what holds the crawl back; None while there is nothing to judge by."""
     if flow.backing_out:
         return Limit("pages in process", "pages in process: downloads wait until pages are read or classified")
-    if flow.resting and not flow.busy:
-        longest = max(flow.resting, key=lambda host: host.rest_seconds)
-        return Limit("hosts that rest", f"hosts that rest: {longest.host} for {longest.rest_seconds:.0f} s more")
+    if (limit := _limit_by_hosts(flow)) is not None:
+        return limit
     if not queued and not any(host.waiting for host in flow.hosts):
         return Limit("waiting for links to follow", "waiting for links to follow: none is left to fetch")
     if not flow.busy or latency_seconds is None or starts_per_second <= 0:
@@ -166,6 +167,17 @@ def binding_limit(
     if tightest == "per host":
         return Limit("requests in flight per host", f"requests in flight per host: {used} of {slots:g}")
     return Limit("requests in flight", f"requests in flight over all hosts: {used} of {flow.concurrency}")
+
+
+def _limit_by_hosts(flow: DownloadFlow) -> Limit | None:
+    if flow.resting and not flow.busy:
+        longest = max(flow.resting, key=lambda host: host.rest_seconds)
+        return Limit("hosts that rest", f"hosts that rest: {longest.host} for {longest.rest_seconds:.0f} s more")
+    if any(host.failures == 0 for host in flow.busy) or not flow.busy:
+        return None
+    worst = max(flow.busy, key=lambda host: host.failures)
+    name, failed = "hosts that do not answer", f"failed {many(worst.failures, 'time')} in a row: {worst.failure}"
+    return Limit(name, f"{name}: {worst.host} {failed}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,22 @@ def test_there_is_hope_until_enough_probes_failed(clock: Clock) -> None:
     assert policy.cooldown_seconds == 10
 
 
+def test_answers_that_never_come_count_by_the_time_that_they_took(clock: Clock) -> None:
+    policy = HostPolicy(ThrottleRules(breaker_probes=1), clock)
+    policy.answered(0.1, 1, 1)
+    states = []
+    for _ in range(3):
+        clock.seconds += 31
+        policy.failed("timeout", 30.0)
+        states.append((policy.breaker.is_open, policy.cooldown_seconds, policy.reason_to_give_up()))
+    assert states[:2] == [(False, 0.0, None), (True, 5.0, None)]
+    assert states[2][1:] == (10.0, "the host failed 3 times in a row, the last time with: timeout")
+    policy.answered(0.1, 1, 1)
+    clock.seconds += 31
+    policy.failed("timeout", 30.0)
+    assert not policy.breaker.is_open
+
+
 def test_a_host_that_never_answered_is_not_waited_for(clock: Clock) -> None:
     policy = HostPolicy(ThrottleRules(breaker_failures=2), clock)
     for _ in range(2):

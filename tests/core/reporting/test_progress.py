@@ -305,6 +305,10 @@ def flow(concurrency=5, gap=0.2, waiting=2, hosts=1, total=32):
         (flow(gap=0), 20, 0.1, "the speed of this machine", "20.0 requests/s where 50.0 are allowed"),
         (flow(gap=0), 100, 0.0, "the speed of this machine", "5000.0 are allowed"),
         (replace(flow(), backing_out=True), 4.9, 0.1, "pages in process", "downloads wait"),
+        (
+            DownloadFlow([HostThrottle("shop.example", 1, 0.2, in_flight=1, failures=2, failure="timeout")], 32),
+            *(0.0, None, "hosts that do not answer", "shop.example failed 2 times in a row: timeout"),
+        ),
     ],
 )
 def test_the_limit_that_binds_is_named_with_its_figures(state, rate, latency, name, words):
