@@ -157,7 +157,7 @@ class CrawlContext:
         self.page_robots = PageRobots(politeness.robots_token, politeness.robots_meta_obey)
         self.robots: RobotsCache[RobotParser] = RobotsCache(monotonic)
         self.rights = rights_of_sites(settings, options)
-        self.rendering = RenderChoice(options.render)
+        self.rendering = RenderChoice(options.render, presses_more=settings.getint("RENDER_SCROLLS") > 0)
         max_bytes = LimitSettings.of(settings).scraper_slot_max_active_size
         self.intake = BodyLimiter(max_bytes, partial(active_bytes, crawler))
         self.arriving_pages = ArrivingPages()

@@ -39,8 +39,10 @@ class RenderChoice:
     shape holds both kinds of pages, each is looked at. Memory is bounded: the template not used for longest goes first.
     """
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: str, *, presses_more: bool = False) -> None:
         self.mode = mode
+        self.unpressed = 0  # pages that have a button for more of their list, and were not rendered
+        self._presses_more = presses_more
         self._templates: OrderedDict[tuple[str, str], _Trials] = OrderedDict()
 
     def goes_straight(self, url: str) -> bool:
@@ -55,8 +57,12 @@ class RenderChoice:
         """Tell whether a page that came over plain HTTP is to be fetched again by the browser."""
         if self.mode != AUTO:
             return False
-        trials = self._trials_of(url)
-        if not features.may_be_more:
+        wants = self._tries(self._trials_of(url), features)
+        self.unpressed += features.has_more and not wants
+        return wants
+
+    def _tries(self, trials: _Trials, features: RenderFeatures) -> bool:
+        if not (features.may_be_more or (self._presses_more and features.has_more)):
             trials.fine_as_they_are += 1
             return False
         if trials.tried < _TRIALS or trials.pay:

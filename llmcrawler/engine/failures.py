@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from scrapy import exceptions
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import IgnoreRequest
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.response import response_status_message
 from twisted.internet import error as network
 
-from llmcrawler.core.content import is_binary
+from llmcrawler.core.content import is_binary, is_text
 from llmcrawler.engine.request_context import attempts_of, response_context
 from llmcrawler.errors import ProtocolFault
 from llmcrawler.items import Page, PageError
@@ -109,8 +109,9 @@ def response_fault(response: Response) -> tuple[str, str] | None:
         still = f", still after {put_backs} times that it was put back" if put_backs else ""
         return f"http_{response.status}", response_status_message(response.status) + still
     # Scrapy chose the class by the header, and looked into the body only where that says nothing.
-    if not isinstance(response, HtmlResponse) or is_binary(response.body):
-        content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]
+    content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]
+    is_page = isinstance(response, HtmlResponse) or (isinstance(response, TextResponse) and is_text(content_type))
+    if not is_page or is_binary(response.body):
         return "not_html", f"not a web page: {content_type}"
     return None
 

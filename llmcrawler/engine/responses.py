@@ -7,7 +7,7 @@ from typing import Any
 from scrapy.http import Headers, HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 from scrapy.responsetypes import responsetypes
 
-from llmcrawler.core.content import decode, decode_page, encoding_of, looks_like_html
+from llmcrawler.core.content import decode, decode_page, encoding_of, html_of, looks_like_html
 from llmcrawler.core.storage import StoredBody
 from llmcrawler.engine.request_context import LATENCY
 
@@ -92,14 +92,16 @@ def names_of(response: Response) -> list[str]:
 
 
 def page_text(response: Response) -> str:
-    """Return the text of the first 6,000,000 bytes.
+    """Return the first 6,000,000 bytes as HTML.
 
-    It is kept with the response, but for large ones: a text may take four times the memory of its body, and the
+    Their text is kept with the response, but for large ones: a text may take four times the memory of its body, and the
     response stays for as long as its page is worked on.
     """
     if isinstance(response, _Decoded) and (response._cached_ubody is not None or len(response.body) <= _KEPT_BYTES):
-        return response.text
-    return decode(response.body, _encoding_of(response))
+        text = response.text
+    else:
+        text = decode(response.body, _encoding_of(response))
+    return html_of(text, content_type_of(response))
 
 
 def may_refresh(response: Response) -> bool:

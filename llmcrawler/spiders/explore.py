@@ -136,9 +136,15 @@ class ExploreSpider(FrontierSpider):
             await self._lists.ask_named(robotparser, request.url)
 
     def closed(self, _reason: str) -> None:
-        """Say that `allow` has let no link through: a slip in it looks like a small site."""
+        """Count what was not fetched, and say that `allow` has let no link through: a slip in it looks like a small
+        site.
+        """
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
+        for ending, count in self.crawl.admission.files.items():
+            self.crawler.stats.inc_value(f"llmcrawler/file_links/{ending}", count)
+        if self.crawl.rendering.unpressed:
+            self.crawler.stats.inc_value("llmcrawler/unpressed_pages", self.crawl.rendering.unpressed)
         refused = self.crawl.admission.refused[UrlRefusalKind.NOT_ALLOWED]
         if refused and stats.get("llmcrawler/lines") == stats.get("llmcrawler/start_lines"):
             logger.warning("allow=%s matched none of the %d links that were found", self.options.allow[0], refused)

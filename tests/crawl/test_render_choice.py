@@ -63,6 +63,27 @@ def test_a_shell_is_recognised_and_a_page_with_something_to_read_or_no_script_is
 
 
 @pytest.mark.parametrize(
+    ("button", "has_more"),
+    [
+        ("<button>Load more</button>", True),
+        ("<a href='#' class=btn> Show 12 more products </a>", True),
+        ("<input type=button value='Weitere Artikel laden'>", True),
+        ("<a href='/list?page=2'>Load more</a>", False),  # a link like any other
+        ("<button aria-expanded=false>Show more</button>", False),  # of a text that is there
+        ("<button>Buy</button>", False),
+    ],
+)
+def test_a_button_for_more_of_a_list_is_noticed(button, has_more):
+    html = f"<body><main>{PROSE}{button}</main>{SCRIPT}</body>"
+    for features in (read_render_features(html), read_page_and_features(html, "https://a.test/")[1]):
+        assert features.has_more is has_more
+    choice, url = RenderChoice(AUTO), "https://a.test/"
+    assert not choice.wants(url, features)
+    assert choice.unpressed == has_more
+    assert RenderChoice(AUTO, presses_more=True).wants(url, features) is has_more
+
+
+@pytest.mark.parametrize(
     ("raw", "rendered", "gained"),
     [
         (SHELLS["react"], f"<body>{PROSE}", True),

@@ -122,6 +122,25 @@ def test_templates_stand_at_the_end_with_their_examples(labelled):
     assert sum(template["page_count"] for template in outcome.templates) == len(outcome.pages)
 
 
+async def guide(_request):
+    return web.Response(text="# Guide\n\nHow to [start](/start.txt).\n", content_type="text/markdown")
+
+
+async def start(_request):
+    return web.Response(text="Turn the lamp on.", content_type="text/plain")
+
+
+def test_text_is_read_and_links_to_files_are_counted(tmp_path):
+    files = "".join(f"<a href={name}>{name}</a> " for name in ("/a.pdf", "/b.pdf", "/b.pdf", "/c.docx", "/d.json"))
+    routes = {"/": f"<h1>Lamps</h1><a href=/guide.md>Guide</a> {files}", "/guide.md": guide, "/start.txt": start}
+    with MockSite(routes).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/"), allow=r"\.(md|txt)$")
+    assert [page["title"] for page in outcome.pages if page["url"].endswith("/guide.md")] == ["Guide"]
+    assert outcome.page("/start.txt")["text"] == "Turn the lamp on."
+    assert len(outcome.pages) == 3
+    assert "Links to files, not fetched: .pdf 2, .docx 1, .json 1" in outcome.log
+
+
 @pytest.mark.parametrize(
     ("path", "kind"),
     [

@@ -73,6 +73,17 @@ def test_a_list_that_grows_is_scrolled_as_far_as_it_is_asked_for(tmp_path, site)
 
 
 @needs_browser
+def test_a_button_that_loads_more_is_pressed_where_that_is_asked_for_and_named_elsewhere(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/products"), {"RENDER_SCROLLS": 5}, allow="/plain/p")
+    assert all(f"Lamp {number}" in outcome.page("/products")["text"] for number in (0, 9, 10, 29))
+    assert len(outcome.pages) == 31
+    assert "loads more" not in outcome.log
+    outcome = explore(tmp_path, site.url("/products"), allow="/plain/p")
+    assert len(outcome.pages) == 11
+    assert "1 page with a button that loads more of a list, which was not pressed" in outcome.log
+
+
+@needs_browser
 def test_a_rendered_body_is_what_a_job_keeps(tmp_path, site):
     job = {"JOBDIR": str(tmp_path / "job")}
     first = explore(tmp_path, site.url("/app/items"), job, depth=0)

@@ -99,6 +99,15 @@ more();
 </script>
 """
 
+PRODUCTS = [f'<p><a href="/plain/p{n}">Lamp {n}</a> of brushed brass with a shade of linen.</p>' for n in range(30)]
+LOAD_MORE = f"""
+<button onclick="more()">Load more products</button>
+<script>
+const rest = {PRODUCTS[10:]};
+function more() {{ document.getElementById("list").insertAdjacentHTML("beforeend", rest.splice(0, 10).join("")); }}
+</script>
+"""
+
 
 class AppSite(MockSite):
     def __init__(self, *, latency_seconds: float = 0.0, routes: dict[str, str | Handler] | None = None) -> None:
@@ -115,6 +124,7 @@ class AppSite(MockSite):
             "/plain/*": _plain,
             "/half/": layout("Half", f"<h1>Half</h1>{paragraphs(2, 4)}{half}"),
             "/half/*": layout("Half made", "") + HALF,
+            "/products": layout("Lamps", f'<h1>Lamps</h1><div id="list">{"".join(PRODUCTS[:10])}</div>') + LOAD_MORE,
             "/feed": layout("Feed", '<h1>Feed</h1><div id="feed"></div>') + FEED,
         }
         super().__init__({**own, **(routes or {})}, latency_seconds=latency_seconds)

@@ -1,6 +1,14 @@
 """Reads HTML: main text as Markdown, links, metadata, structured data and cues, with one parse a page."""
 
-from llmcrawler.core.content.decoding import decode, decode_page, encoding_of, is_binary, looks_like_html
+from llmcrawler.core.content.decoding import (
+    decode,
+    decode_page,
+    encoding_of,
+    html_of,
+    is_binary,
+    is_text,
+    looks_like_html,
+)
 from llmcrawler.core.content.markup import MAX_HTML_CHARS, is_cheap
 from llmcrawler.core.content.metadata import robots_metas
 from llmcrawler.core.content.page import Outline, block_key, read_names, read_outline, read_page

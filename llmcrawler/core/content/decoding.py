@@ -1,4 +1,4 @@
-"""Turns the bytes of a page into text, in the encoding that a browser would choose (encoding.spec.whatwg.org); and
+"""Turns the bytes of a page into HTML, in the encoding that a browser would choose (encoding.spec.whatwg.org); and
 tells by the first of them whether a body is a page: some servers say nothing, or `text/html` of everything.
 """
 
@@ -8,6 +8,8 @@ import codecs
 import re
 from collections.abc import Iterator
 from functools import cache
+from html import escape
+from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -38,10 +40,48 @@ _ATTRIBUTE: Final = re.compile(
 
 
 def decode_page(body: bytes, content_type: str | None = None) -> str:
-    """Return the text of a page's first 6,000,000 bytes; `content_type` is the header of that name. Never raises, takes
+    """Return a page's first 6,000,000 bytes as HTML; `content_type` is the header of that name. Never raises, takes
     time in proportion to the bytes, whatever they are, and lets other threads run.
     """
-    return decode(body, encoding_of(body, content_type))
+    return html_of(decode(body, encoding_of(body, content_type)), content_type)
+
+
+_TEXT_TYPES: Final = ("text/plain", "text/markdown", "text/x-markdown")
+_FENCE: Final = re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE)
+_BLANK_LINES: Final = re.compile(r"\n[ \t\n]*\n")
+_LINE: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*$|[ ]{0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(.*)")
+_LINK: Final = re.compile(r"\[([^\[\]\n]{1,500})\]\(([^\s()]{1,2000}+)(?:[ \t][^()\n]{0,300})?\)")
+
+
+def is_text(content_type: str | None) -> bool:
+    """Tell whether a header announces plain text or Markdown."""
+    return (content_type or "").partition(";")[0].strip().lower() in _TEXT_TYPES
+
+
+def html_of(text: str, content_type: str | None) -> str:
+    """Return plain text and Markdown as HTML: headings, items, paragraphs, links; what is indented or a table stays as
+    it is. Anything else is returned unchanged, and so is HTML that a server calls text.
+    """
+    if not is_text(content_type) or _HTML.match(text):
+        return text
+    parts = []
+    for number, part in enumerate(_FENCE.split(text.replace("\r\n", "\n"))):
+        for block in [part] if number % 2 else _BLANK_LINES.split(part):
+            if not block.strip():
+                continue
+            lines = escape(block.strip("\n")).split("\n")
+            if number % 2 or all(line.startswith(("    ", "\t", "|")) for line in lines):
+                parts.append(f"<pre>{chr(10).join(lines)}</pre>")
+                continue
+            lines = [_LINK.sub(r'<a href="\2">\1</a>', line) for line in lines]
+            for match, group in groupby(lines, _LINE.match):
+                if match is None:
+                    parts.append(f"<p>{chr(10).join(group)}</p>")
+                elif match[1]:
+                    parts.append(f"<h{len(match[1])}>{match[2]}</h{len(match[1])}>")
+                else:
+                    parts.append(f"<li>{match[3]}</li>")
+    return f"<html><body>{chr(10).join(parts)}</body></html>"
 
 
 def decode(body: bytes, encoding: str, max_bytes: int = MAX_BYTES) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -34,6 +34,16 @@ _ASKS: Final = re.compile(r"java\s?script|\bJS\b", re.IGNORECASE)
 _WAITS: Final = re.compile(
     r"(?:loading|please wait|one moment|laden|chargement|cargando|загрузка)\b.{0,40}", re.IGNORECASE | re.DOTALL
 )
+# The texts of buttons that load more of a list, for the browser's scripts too.
+LOADS_MORE: Final = (
+    r"^\W*(?:(?:load|show|view|see|get) (?:\d+ )?more\b|more (?:results|items|products|posts|articles|stories)"
+    r"|mehr (?:laden|anzeigen)|weitere .{0,20}(?:laden|anzeigen)|(?:afficher|voir|charger) (?:la suite|plus)"
+    r"|(?:cargar|ver|mostrar) m[áa]s|carica altr|mostra altr|meer laden|показать ещ)"
+)
+_LOADS_MORE: Final = re.compile(LOADS_MORE, re.IGNORECASE)
+PRESSABLE: Final = "button, [role=button], a:not([href]), a[href='#'], a[href^='javascript:'], input[type=button]"
+_UNFOLDS: Final = ("aria-expanded", "aria-controls", "data-toggle", "data-bs-toggle")  # what is there, but not seen
+_MAX_BUTTON_CHARS: Final = 60
 _FETCHES: Final = re.compile(r"\bfetch\s*\(|XMLHttpRequest|\baxios\b|\.getJSON\b|\$\.(?:get|ajax|post)\b")
 _LEAVES: Final = re.compile(r"location(?:\.href)?\s*=[^=]|location\.(?:replace|assign)\s*\(")
 # What stands in quotes, or between a # and a quote. The quote that ends one may begin the next.
@@ -53,6 +63,7 @@ class RenderFeatures:
     `links`. `scripts`: those that run. `mounts`: empty elements where an app may go, 0 where too many words are seen
     for a shell. `is_hollow`: the place of the main content is there, and empty, or a script fills an empty element with
     what it fetches. `asks`: what it says without scripts is that it needs them. `waits`: it says that it is loading.
+    `has_more`: a button loads more of its list.
     """
 
     words: int = 0
@@ -63,6 +74,7 @@ class RenderFeatures:
     is_hollow: bool = False
     asks: bool = False
     waits: bool = False
+    has_more: bool = False
 
     @property
     def is_shell(self) -> bool:
@@ -93,8 +105,8 @@ def may_need_browser(html: str, *, is_rendered: bool = False) -> bool:
 def read_render_features(html: str, is_rendered: bool = False) -> RenderFeatures:
     """Read the features by one lexbor parse; see `may_need_browser`."""
     tree = parse(html)
-    sources = _scripts(tree)
-    return _features_of(tree, sources) if sources or is_rendered else RenderFeatures()
+    sources, has_more = _scripts(tree), _has_more(tree)
+    return replace(_features_of(tree, sources), has_more=has_more) if sources or is_rendered else RenderFeatures()
 
 
 def read_page_and_features(html: str, url: str) -> tuple[PageContent, RenderFeatures]:
@@ -103,14 +115,24 @@ def read_page_and_features(html: str, url: str) -> tuple[PageContent, RenderFeat
     """
     tree = parse(html)
     sources = _scripts(tree)
+    has_more = bool(sources) and _has_more(tree)
     is_changed = bool(sources) and tree.css_first(_STRIPPED_BY_READING) is not None
     content, evidence = read_with_evidence(tree, html, url)
     if not sources:
         return content, RenderFeatures()
     own_words = _own_words(evidence)
     if own_words > _FULL_WORDS:
-        return content, RenderFeatures(words=own_words, own_words=own_words)
-    return content, read_render_features(html) if is_changed else _features_of(tree, sources)
+        return content, RenderFeatures(words=own_words, own_words=own_words, has_more=has_more)
+    features = read_render_features(html) if is_changed else _features_of(tree, sources)
+    return content, replace(features, has_more=has_more)
+
+
+def _has_more(tree: LexborHTMLParser) -> bool:
+    for node in tree.css(PRESSABLE):
+        text = (node.text().strip() or node.attributes.get("value") or node.attributes.get("aria-label") or "").strip()
+        if len(text) < _MAX_BUTTON_CHARS and _LOADS_MORE.match(text) and node.attributes.keys().isdisjoint(_UNFOLDS):
+            return True
+    return False
 
 
 def _own_words(evidence: KindEvidence) -> int:

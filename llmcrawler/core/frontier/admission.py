@@ -82,6 +82,7 @@ class Admission:
     def __init__(self, scope: Scope, traps: TrapGuard, addresses: AddressGuard | None = None) -> None:
         self.scope = scope
         self.refused: Counter[str] = Counter()
+        self.files: Counter[str] = Counter()  # links to files that hold no page, by their ending
         self.views = SiteViews()
         self._traps = traps
         self._addresses = addresses if addresses is not None and addresses.admits_any else None
@@ -112,6 +113,8 @@ class Admission:
                     tasks.append(self._task(url, depth, referer, "" if group_of is None else group_of(link, url)))
                 else:
                     self.refused[reason.kind] += 1
+                    if reason.kind is UrlRefusalKind.NO_PAGE:
+                        self.files[reason.rpartition(" ")[2]] += 1
         return tasks
 
     def restore(self, urls: Iterable[str]) -> None:

@@ -107,6 +107,8 @@ class Figures:
     rights: Counter[str] = _of("llmcrawler/rights/")
     errors: Counter[str] = _of("llmcrawler/errors/")
     noindex_pages: int = _of("llmcrawler/noindex_pages")
+    file_links: Counter[str] = _of("llmcrawler/file_links/")
+    unpressed_pages: int = _of("llmcrawler/unpressed_pages")
     sources: Counter[str] = _of("llmcrawler/urls/")
     map_end: str = _of("llmcrawler/map_end", "")
 

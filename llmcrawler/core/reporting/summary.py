@@ -272,6 +272,11 @@ def _result(figures: Figures, ending: Ending) -> list[str]:
     lines = [f"{what} in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {with_errors}"]
     if figures.noindex_pages:
         lines.append(f"{many(figures.noindex_pages, 'page')} without text, not to be indexed (robots: noindex)")
+    if figures.file_links:
+        lines.append(f"Links to files, not fetched: {counts(figures.file_links, 8)}")
+    if figures.unpressed_pages:
+        what = f"{many(figures.unpressed_pages, 'page')} with a button that loads more of a list, which was not pressed"
+        lines.append(f"{what}: -s RENDER_SCROLLS=20 presses it up to 20 times on each page")
     if figures.sources:
         lines.insert(0, f"{many(figures.sources.total(), 'url')} ({counts(figures.sources, 5)})")
     lines.append(f"Ended: {_why_ended(figures, ending)}")

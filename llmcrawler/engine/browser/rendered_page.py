@@ -8,6 +8,7 @@ it does not see redirects.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ from playwright.async_api import Error as PlaywrightError
 from scrapy import Request
 
 from llmcrawler.core.content import robots_metas
+from llmcrawler.core.content.render_features import LOADS_MORE, PRESSABLE
 from llmcrawler.core.urls import normalise_with_route, route_of
 from llmcrawler.crawl.configuration import RenderSettings
 
@@ -355,10 +357,8 @@ SIZE: Final = "() => ({ height: document.documentElement.scrollHeight, items: wi
 # One step towards the end of a list: the button that loads more, else the end of the page. -> whether it clicked
 MORE: Final = """
 () => {
-  const wanted = new RegExp("^\\\\W*(?:(?:load|show|view|see|get) (?:\\\\d+ )?more\\\\b|more (?:results|items|products|"
-    + "posts|articles|stories)|mehr (?:laden|anzeigen)|weitere .{0,20}(?:laden|anzeigen)|(?:afficher|voir|charger) "
-    + "(?:la suite|plus)|(?:cargar|ver|mostrar) m[áa]s|carica altr|mostra altr|meer laden|показать ещ)", "i");
-  const pressable = "button, [role=button], a:not([href]), a[href='#'], a[href^='javascript:'], input[type=button]";
+  const wanted = new RegExp(WANTED, "i");
+  const pressable = PRESSABLE;
   const seen = (element) => element.offsetParent !== null && !element.disabled;
   for (const element of window.__llmcrawler.all(pressable)) {
     const text = (element.innerText || element.value || element.getAttribute("aria-label") || "").trim();
@@ -371,7 +371,7 @@ MORE: Final = """
   }
   return false;
 }
-"""
+""".replace("WANTED", json.dumps(LOADS_MORE)).replace("PRESSABLE", json.dumps(PRESSABLE))
 
 # Links that are none in the HTML: router links without href, onclick, and what reacts to a click by going elsewhere.
 # (limit: clicks) -> urls. Nothing is sent but GET requests meanwhile.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.core.content import decode_page
+from llmcrawler.core.content import decode_page, read_page
 from llmcrawler.core.content.decoding import MAX_BYTES, encoding_of
 
 PAGE = "<html><title>Käse</title>"
@@ -107,6 +107,40 @@ def test_a_page_is_read_as_browsers_read_it(body: bytes, content_type: str | Non
 )
 def test_a_page_says_its_encoding_where_browsers_look_for_it(head: str, encoding: str) -> None:
     assert encoding_of(head.encode()) == encoding
+
+
+MARKDOWN = b"""# Guide
+
+A [link](/next "Next") & <more>,
+on two lines.
+
+- one
+2. two
+
+```sh
+# a [comment](c)
+
+make
+```
+
+    make install
+"""
+
+
+@pytest.mark.parametrize("content_type", ["text/markdown; charset=utf-8", "Text/Plain"])
+def test_plain_text_and_markdown_are_pages(content_type: str) -> None:
+    content = read_page(decode_page(MARKDOWN, content_type), "https://a.example/docs/")
+    assert content.title == "Guide"
+    assert [link.url for link in content.links] == ["https://a.example/next"]
+    assert [block.markdown for block in content.blocks] == [
+        *("# Guide", "A [link](https://a.example/next) & <more>, on two lines.", "- one", "- two"),
+        *("```\n# a [comment](c)\n\nmake\n```", "```\n    make install\n```"),
+    ]
+
+
+def test_html_that_a_server_calls_text_is_html() -> None:
+    assert decode_page(b"<!doctype html><p>Lamp", "text/plain") == "<!doctype html><p>Lamp"
+    assert decode_page(b"# Lamp", "text/html") == "# Lamp"
 
 
 def test_a_long_page_is_cut_at_a_whole_letter() -> None:

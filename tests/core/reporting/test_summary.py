@@ -252,3 +252,11 @@ def test_guesses_of_the_classifier_are_told_beside_those_of_rules():
     guessed = "1,040 page types guessed: 1,036 by the trained classifier, 4 by rules"
     assert f"{guessed}; no model was asked, or it did not answer" in " ".join(told(stats=stats).split())
     assert guessed in told(stats={**stats, "llmcrawler/decided_by/llm": 3}).splitlines()
+
+
+def test_what_was_not_fetched_is_named():
+    stats = {"llmcrawler/file_links/.pdf": 12, "llmcrawler/file_links/.json": 1, "llmcrawler/unpressed_pages": 2}
+    text = told(stats={**STATS, **stats})
+    assert "Links to files, not fetched: .pdf 12, .json 1" in text
+    assert "2 pages with a button that loads more of a list, which was not pressed" in text
+    assert "RENDER_SCROLLS=20" in text
