@@ -130,7 +130,7 @@ class Application:
         state = self.out / STATE
         if not state.exists():
             if any(self.out.glob("part-*")):
-                raise ConfigError(f"{self.out}: it has parts of something else; name another folder")
+                raise ConfigError(f"{self.out}: it contains parts of something else; name another folder")
             replace_file(state, json.dumps(identity, indent=1).encode())
             return
         try:
@@ -184,7 +184,9 @@ def _counts_of(
             running: list[Future[PartCounts]] = [pool.submit(_work_on, part) for part in parts]
             yield from (one.result() for one in as_completed(running))
         except BrokenProcessPool as error:
-            raise CrawlFailed(1, "a process died, perhaps for want of memory; the same command goes on") from error
+            raise CrawlFailed(
+                1, "a process died, perhaps out of memory; run the same command again to continue"
+            ) from error
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -182,7 +182,7 @@ class CampaignFile:
             self._connection.execute(query, (now, number))
 
     def note_attempt(self, number: int, attempts: int, exit_status: int | None, reason: str) -> None:
-        """Note a run that was not the bundle's last one; nobody knows its exit status where its machine has gone."""
+        """Note a run that was not the bundle's last one; nobody knows its exit status where its machine is gone."""
         query = "UPDATE bundles SET attempts = ?, exit_status = ?, reason = ? WHERE number = ?"
         with self._connection:
             self._connection.execute(query, (attempts, exit_status, reason, number))

@@ -152,9 +152,9 @@ class CampaignRun:
                 self._note_outcomes(one, self._ends.pop(one.number), event)
             case _:
                 # It goes on elsewhere, soon, from the job that was saved last; no failure of its own is counted.
-                self._put_back(one, None, "its machine has gone")
+                self._put_back(one, None, "its machine is gone")
                 self._waiting = {one.number: one, **self._waiting}
-                self.tell(f"Bundle {one.number} has lost its machine, and goes on from its saved job")
+                self.tell(f"Bundle {one.number} has lost its machine and resumes from its saved job")
 
     def _put_back(self, one: StoredBundle, status: int | None, reason: str) -> None:
         self.file.note_attempt(one.number, one.attempts, status, reason)

@@ -343,7 +343,7 @@ def _saved(storage: CampaignStorage, number: int) -> _Saved | None:
 
 
 def _damage(storage: CampaignStorage, number: int, what: str) -> ConfigError:
-    cure = f"delete saved/{number:05}/ there to crawl the bundle anew"
+    cure = f"delete saved/{number:05}/ there to crawl the bundle again"
     return ConfigError(f"{storage}/{_index(number)} cannot be used ({what}): {cure}")
 
 
@@ -374,7 +374,7 @@ def _unpack(packed: Path, path: Path, size: int) -> None:
                 break
             out.write(chunk)
         if left:
-            raise ValueError(f"it has not the {size:,} bytes that it should have")
+            raise ValueError(f"it does not have the {size:,} bytes that it should have")
         out.flush()
         os.fsync(out.fileno())
 

@@ -175,7 +175,9 @@ class ClusterCrawls:
         self._looked = now
         machines = self.cluster.machines()
         if not machines and self._members:
-            self.tell("The cluster has no machine left with a processor for crawls: one that comes gets a pool")
+            self.tell(
+                "The cluster has no machine left with free cores for crawls; a machine that joins gets a worker pool"
+            )
         events: list[CrawlEvent] = []
         for member in [*self._members.values()]:
             if member.name not in machines:
@@ -219,7 +221,7 @@ class ClusterCrawls:
         return [*turn.events]
 
     def _lose(self, member: _Member, why: str) -> None:
-        """Listen no more to a pool. What it crawled is told of when it is known whether its machine has gone."""
+        """Listen no more to a pool. What it crawled is told of when it is known whether its machine is gone."""
         del self._members[member.name]
         self._doubted.append((self.clock(), member))
         self.cluster.end(member.pool)
@@ -247,7 +249,7 @@ class RayCluster:
             ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False)
         except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is the usual one
             hint = "by its address, a cluster that `ray start` has given a token wants RAY_AUTH_MODE=token"
-            raise ConfigError(f"--ray {address}: there is no cluster to be reached: {error} ({hint})") from error
+            raise ConfigError(f"--ray {address}: no cluster can be reached: {error} ({hint})") from error
         self._ray: Any = ray
         self._make = make
 

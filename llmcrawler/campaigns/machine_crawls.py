@@ -118,7 +118,7 @@ class CrawlPool:
         if not told.startswith(_STARTED):
             line.close()
             watcher.end()
-            raise OSError("its process has ended at once")
+            raise OSError("its process ended at once")
         with suppress(OSError):  # it has ended, which `wait` will see
             # What it is to do does not stand on a command line, which every user of the machine can read.
             line.sendall(json.dumps(list(argv)).encode() + b"\n")

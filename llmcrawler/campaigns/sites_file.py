@@ -53,17 +53,19 @@ def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOp
                         continue
                     _check_arguments(row, check, checked)
                     if row.name in found:
-                        raise ValueError(f"{row.name} has line {found[row.name].line} already: a site has one row")
+                        raise ValueError(
+                            f"{row.name} has line {found[row.name].line} already: a site may have only one row"
+                        )
                 except ValueError as error:
                     faults.append(f"line {line}: {error}")
                     continue
                 if len(found) >= _MAX_ROWS:
-                    raise ConfigError(f"{path}: more than {_MAX_ROWS:,} sites: make several campaigns of them")
+                    raise ConfigError(f"{path}: more than {_MAX_ROWS:,} sites: split them into several campaigns")
                 found[row.name] = row
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"{path}: it is no CSV in UTF-8: {error}") from error
+        raise ConfigError(f"{path}: it is not CSV in UTF-8: {error}") from error
     if faults:
         raise ConfigError(told_faults(str(path), faults))
     if not found:
@@ -110,7 +112,7 @@ def _cells(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, dict[st
     if "url" not in names:
         raise ConfigError(f"{path}: line 1: there is no column url; there are: {', '.join(names)[:200] or 'none'}")
     if len({*names}) < len(names):
-        raise ConfigError(f"{path}: line 1: a column stands there twice")
+        raise ConfigError(f"{path}: line 1: a column occurs twice")
     _check_names(f"{path}: line 1", names)
     for row in rows:
         line = rows.line_num  # type: ignore[attr-defined] # csv.reader has it

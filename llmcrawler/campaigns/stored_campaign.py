@@ -74,7 +74,7 @@ class StoredCampaign:
 
     def __enter__(self) -> Self:
         """Take the campaign, and bring here what another driver has noted. Raises JobBusy, ConfigError and OSError."""
-        self.tell(f"{self.storage} is worked on in {self.work}")
+        self.tell(f"{self.storage} is being worked on in {self.work}")
         mark = self._read_mark()
         owner = read_owner(self.storage)
         was_here = owner is not None and (owner["id"], owner["machine"]) == (mark, self.machine)
@@ -135,7 +135,7 @@ class StoredCampaign:
         try:
             work()
         except (OSError, sqlite3.Error) as error:
-            self.tell(f"{self.storage} cannot be written now, and is tried again: {error}")
+            self.tell(f"{self.storage} cannot be written now and will be retried: {error}")
 
     def _save_if_due(self) -> None:
         if not self.is_lost and self.clock() >= self._not_before:
@@ -164,7 +164,9 @@ class StoredCampaign:
         is_here = owner["machine"] == self.machine
         if owner["is_over"] or (is_here and (owner["pid"] == os.getpid() or not is_alive(owner["pid"]))):
             return
-        self.tell(f"{self.storage}: {_named(owner)} has it; {_WATCH_SECONDS:g} s will show whether that still runs")
+        self.tell(
+            f"{self.storage}: {_named(owner)} has it; waiting {_WATCH_SECONDS:g} s to see whether it is still running"
+        )
         self.sleep(_WATCH_SECONDS)
         now = read_owner(self.storage)
         if now is not None and now != owner and not now["is_over"]:
@@ -195,7 +197,7 @@ class StoredCampaign:
             is_there = self.storage.download(name, brought)
             if not is_there and name == CAMPAIGN_FILE and path.exists():
                 raise ConfigError(
-                    f"{self.work} has a campaign that is not at {self.storage}: delete that folder to begin anew"
+                    f"{self.work} has a campaign that is not at {self.storage}: delete that folder to start over"
                 )
             delete_database(path)
             if is_there:

@@ -34,7 +34,9 @@ class Command(Offline, ScrapyCommand):
         super().add_options(parser)
         parser.add_argument("-o", "--output", metavar="FOLDER", help="where the parts of the lines are written")
         parser.add_argument("--format", default="jsonl", choices=("jsonl", "parquet"), help="of the parts (jsonl)")
-        parser.add_argument("--processes", metavar="N", type=int, help="how many at once (the cores of this machine)")
+        parser.add_argument(
+            "--processes", metavar="N", type=int, help="parallel processes (default: the cores of this machine)"
+        )
         parser.add_argument("--warc-root", metavar="PLACE", default="", help="where the archives of an index are")
         parser.add_argument("--fields", default="", help="fields=... of the crawl that has learned")
         parser.add_argument("--schema", metavar="FILE", default="", help="likewise")
@@ -56,7 +58,7 @@ class Command(Offline, ScrapyCommand):
         try:
             counts = apply_archives(work, opts.processes or len(os.sched_getaffinity(0)), tell)
         except KeyboardInterrupt:
-            sys.stderr.write("Stopped; the same command goes on\n")
+            sys.stderr.write("Stopped; run the same command again to continue\n")
             self.exitcode = ExitStatus.INTERRUPTED
         except (CrawlFailed, StorageFailed, JobBusy) as error:
             sys.stderr.write(f"{error}\n")
@@ -76,12 +78,12 @@ def _application(args: list[str], opts: argparse.Namespace) -> Application:
     from llmcrawler.crawl.task_lists import ArchiveList
 
     if len(args) < 2 or not opts.output:
-        raise wrong_usage("name templates, archives and where to write: scrapy apply -o FOLDER TEMPLATES ARCHIVE ...")
+        raise wrong_usage("name templates, archives and an output folder: scrapy apply -o FOLDER TEMPLATES ARCHIVE ...")
     if opts.processes is not None and opts.processes < 1:
         raise wrong_usage(f"--processes {opts.processes}: at least 1")
     out = Path(opts.output)
     if out.exists() and not out.is_dir():
-        raise wrong_usage(f"-o {out}: it is a file, and a folder is wanted")
+        raise wrong_usage(f"-o {out}: it is a file; name a folder")
     with config_errors_as_usage():
         if opts.format == "parquet":
             require_format("parquet")

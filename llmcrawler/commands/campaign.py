@@ -42,7 +42,7 @@ class Command(Offline, ScrapyCommand):
         add("--ray", metavar="ADDRESS", help="crawl on the machines of a Ray cluster: auto, HOST:PORT or local")
         add("--format", metavar="FORM", default="jsonl", help="of the lines: jsonl (default), parquet")
         add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites")
-        add("--retry", action="store_true", help="try sites again that are unreachable or given up")
+        add("--retry", action="store_true", help="retry sites that are unreachable or were given up")
         add("--json", action="store_true", help="of status: print JSON instead of tables")
         add("--html", metavar="FILE", help="of status: write a page to look at")
 
@@ -83,7 +83,7 @@ class Command(Offline, ScrapyCommand):
                 return
         self._show_status(opts.output, opts, is_brief=True)
         if not is_over:
-            _tell("Stopped before its end: the same command goes on")
+            _tell("Stopped before the end: run the same command again to continue")
             self.exitcode = ExitStatus.INTERRUPTED
 
     def _run(self, rows: Any, rules: Any, folder: Path, storage: Any, opts: argparse.Namespace) -> bool:
@@ -97,7 +97,7 @@ class Command(Offline, ScrapyCommand):
         assert self.settings is not None
         is_here = storage.is_at(folder)
         if is_here and read_owner(storage) is not None:
-            raise ConfigError(f"{folder}: this campaign is worked on in another folder: name one with --work")
+            raise ConfigError(f"{folder}: this campaign is being worked on in another folder: name one with --work")
         crawls, cores = self._crawls(folder, storage, opts)
         stored = StoredCampaign(folder, storage, _tell) if not is_here else None
         with lock_campaign(folder), stored or nullcontext(), CampaignFile(folder) as file:
@@ -126,7 +126,7 @@ class Command(Offline, ScrapyCommand):
         given = _pairs("-s", opts.set)
         for name in ("JOBDIR", "REDIS_URL"):
             if given.get(name):
-                raise ConfigError(f"{name}: each bundle of a campaign has a JOBDIR of its own: leave it out")
+                raise ConfigError(f"{name}: each bundle of a campaign has its own JOBDIR: leave it out")
         check_settings(self.settings)
         campaign = CampaignSettings.of(self.settings)
         return CampaignRules(

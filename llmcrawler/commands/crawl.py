@@ -46,7 +46,7 @@ class Command(WithLog, CrawlCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "--force", action="store_true", help="go on with a JOBDIR that was started with other spider arguments"
+            "--force", action="store_true", help="resume a JOBDIR that was started with other spider arguments"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ class Command(Offline, ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--days", type=int, default=90, metavar="N", help="the signed headers hold so long (90)")
+        parser.add_argument("--days", type=int, default=90, metavar="N", help="validity of the signed headers (90)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.core.politeness.bot_auth import directory_of, read_key_file
@@ -72,8 +72,8 @@ def _make(file: Path) -> str:
         published = f"{directory}: publish it at https://YOUR.HOST{bot_auth.WELL_KNOWN_PATH}, which is BOT_AUTH_AGENT"
     except FileExistsError as error:
         if error.filename != str(directory):
-            raise wrong_usage(f"{file}: it is there already, and is kept as it is") from error
+            raise wrong_usage(f"{file}: it exists already and is left unchanged") from error
         published = f"{directory} has other keys: publish old and new with: scrapy keys show OLD.pem {file}"
     except OSError as error:
         raise wrong_usage(f"{error.filename}: it cannot be written: {error.strerror}") from error
-    return f"{file}: the private key, for BOT_AUTH_KEY; show it to nobody\n{published}\nkeyid: {key.thumbprint}\n"
+    return f"{file}: the private key, for BOT_AUTH_KEY; keep it secret\n{published}\nkeyid: {key.thumbprint}\n"

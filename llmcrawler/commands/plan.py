@@ -67,7 +67,7 @@ class Command(Described, BaseRunSpiderCommand):
         if opts.sample < 1:
             raise wrong_usage("--sample is at least 1")
         # What is imported from here on takes a second.
-        sys.stderr.write(f"Looking at up to {opts.sample:,} pages of {args[0]}; no model is asked\n")
+        sys.stderr.write(f"Looking at up to {opts.sample:,} pages of {args[0]}; no model is used\n")
         sys.stderr.flush()
         super().process_options(args, opts)
         from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
@@ -113,7 +113,7 @@ class Command(Described, BaseRunSpiderCommand):
             self.exitcode = self.exitcode or ExitStatus.UNREACHABLE
             return
         if self.exitcode:
-            sys.stderr.write(f"This plan is made of what came: {why}\n")
+            sys.stderr.write(f"This plan is based on the pages fetched so far: {why}\n")
         # A Crawl-delay in robots.txt is known by now.
         gap = max((host.gap_seconds for host in read_hosts(crawler)), default=0.0)
         terms = [replace(one, gap_seconds=max(one.gap_seconds, gap)) for one in self._terms]

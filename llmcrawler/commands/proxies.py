@@ -27,8 +27,8 @@ class Command(Offline, ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for one try (10)")
-        parser.add_argument("--attempts", type=int, default=2, metavar="N", help="tries of each proxy (2)")
-        parser.add_argument("--at-once", type=int, default=50, metavar="N", help="proxies tried at a time (50)")
+        parser.add_argument("--attempts", type=int, default=2, metavar="N", help="attempts per proxy (2)")
+        parser.add_argument("--at-once", type=int, default=50, metavar="N", help="proxies tried in parallel (50)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.core.politeness.proxies import check_proxies

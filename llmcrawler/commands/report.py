@@ -31,7 +31,7 @@ class Command(Offline, ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         listed = f"pages in the list, {_MAX_LISTED:,} if not given; figures are of all pages"
-        rights = "write what the sites say of the use of their pages as CSV, and no page"
+        rights = "write what the sites say about the use of their pages as CSV, instead of a page"
         parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the page (report.html)")
         parser.add_argument("--pages", metavar="N", type=int, default=_MAX_LISTED, help=listed)
         parser.add_argument("--rights", metavar="FILE", help=rights)

@@ -28,14 +28,14 @@ class Command(Offline, ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--dead", action="store_true", help="dead letters: what could not be fetched")
-        parser.add_argument("--failed", action="store_true", help="pages of which another stage failed")
+        parser.add_argument("--dead", action="store_true", help="dead letters: pages that could not be fetched")
+        parser.add_argument("--failed", action="store_true", help="pages that failed in another stage")
         parser.add_argument(
             "--kind", action="append", metavar="KIND", help="with this kind of error, as http_503, http_*"
         )
         parser.add_argument("--stage", action="append", metavar="STAGE", help="of which this stage failed")
         parser.add_argument(
-            "--force", action="store_true", help="also pages of which nothing failed: from --stage on, or fetched again"
+            "--force", action="store_true", help="also pages without a failure: from --stage on, or fetched again"
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -65,9 +65,9 @@ def _lines(result: Requeued, jobdir: str) -> list[str]:
     if count:
         lines = [f"{count:,} back in the queue: {result.fetched:,} to fetch, {result.rerun:,} from their stored bodies"]
     if result.waiting:
-        lines.append(f"{result.waiting:,} were in the queue already")
+        lines.append(f"{result.waiting:,} were already queued")
     if result.unfit:
-        lines.append(f"{result.unfit:,} left as they are: nothing of them failed, or not what was chosen (see --force)")
+        lines.append(f"{result.unfit:,} left unchanged: nothing of them failed, or not what was chosen (see --force)")
     if count:
         command = ["scrapy", "crawl", result.spider or "explore"]
         for name, value in result.given.items():

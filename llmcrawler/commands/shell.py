@@ -56,7 +56,7 @@ class Command(WithLog, ShellCommand):
             def function(response: Any = None) -> Any:
                 chosen = vars.get("response") if response is None else response
                 if not isinstance(chosen, TextResponse):
-                    raise TypeError("there is no response with a text: fetch(url) one")
+                    raise TypeError("there is no text response: fetch(url) one")
                 return look(page_text(chosen), chosen.url)
 
             return function

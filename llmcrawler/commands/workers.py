@@ -24,7 +24,7 @@ class Command(Offline, ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        told = "delete also a crawl that has workers (these end), or one of another version"
+        told = "also delete a crawl that has workers (they end), or one of another version"
         parser.add_argument("--force", action="store_true", help=told)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -48,7 +48,7 @@ class Command(Offline, ScrapyCommand):
                     told += f"; {many(len(crawl.workers), 'worker')} will end with exit status 1"
             elif action == "pause":
                 was_so = "" if crawl_control.pause(url, crawl_id) else " already"
-                told = f"paused{was_so}; go on with: scrapy workers resume {shown(url)} {crawl_id}"
+                told = f"paused{was_so}; resume with: scrapy workers resume {shown(url)} {crawl_id}"
             else:
                 told = "goes on" if crawl_control.resume(url, crawl_id) else "was not paused"
         sys.stdout.write(plain(f"{crawl_id}: {told}") + "\n")

@@ -119,20 +119,22 @@ class ExploreOptions(BaseModel):
 
     url: Urls = Field(default=(), description="where to start; several with commas")
     urls: tuple[str, ...] = Field(default=(), validate_default=True, description=f"a FILE of start urls: {LISTS}")
-    max_pages: Count = Field(default=500, description="stop after so many pages")
-    max_pages_per_site: Count | None = Field(default=None, description="of several sites: and so many of each")
-    depth: Depth | None = Field(default=None, description="links away from the start; 0 fetches the start urls alone")
+    max_pages: Count = Field(default=500, description="stop after this many pages")
+    max_pages_per_site: Count | None = Field(default=None, description="with several sites: at most this many of each")
+    depth: Depth | None = Field(default=None, description="links away from the start; 0 fetches only the start URLs")
     allow: Expressions = Field(default=(), description="only links that match this regular expression")
-    deny: Expressions = Field(default=(), description="no links that match this regular expression")
-    goal: Names = Field(default=(), description="pages of these types first, as product,article")
-    max_records: Count | None = Field(default=None, description="with a goal: stop after so many of its records")
-    page_types: FilePath | None = Field(default=None, description="a FILE with page types of your own")
-    fields: WantedFields | None = Field(default=None, description="records of these, as title,price:number,tags[]")
+    deny: Expressions = Field(default=(), description="skip links that match this regular expression")
+    goal: Names = Field(default=(), description="pages of these types first, such as product,article")
+    max_records: Count | None = Field(default=None, description="with a goal: stop after this many of its records")
+    page_types: FilePath | None = Field(default=None, description="a FILE with your own page types")
+    fields: WantedFields | None = Field(
+        default=None, description="fields of records, such as title,price:number,tags[]"
+    )
     schema_file: WantedSchema | None = Field(default=None, alias="schema", description="the same, a JSON Schema's FILE")
     render: Render = Field(default="auto", description="pages for a browser: auto (those that need it), never, always")
     duplicates: Duplicates = Field(default=MARK, description="pages that repeat another: mark, drop, keep")
-    force: Names = Field(default=(), description="of a job: run these stages again, as classify,record, or all")
-    refresh: bool = Field(default=False, description="of a job: fetch again what may have changed")
+    force: Names = Field(default=(), description="of a job: run these stages again, such as classify,record, or all")
+    refresh: bool = Field(default=False, description="of a job: find out what has changed")
 
     keys: Names = ()
     has_countries: bool = False
@@ -172,7 +174,7 @@ class ExploreOptions(BaseModel):
                 raise ConfigError(f"{name}={given[name]!r}: {cls.refused[name]}")
             if name.upper() in known_settings():
                 setting = f"-s {name.upper()}={given[name]}"
-                raise ConfigError(f"-a {name}: it is a setting, and no argument of the spider: {setting}")
+                raise ConfigError(f"-a {name}: it is a setting, not an argument of the spider: {setting}")
             meant = hint(name, known)
             if meant or cls.own is None:
                 raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(known)}")
@@ -180,9 +182,7 @@ class ExploreOptions(BaseModel):
         typed = {name: value for name, value in typed.items() if name not in _OF_ONE_RUN}
         options = cls.reading({**{name: value for name, value in given.items() if name in known}, "given": typed})
         if not options.urls:
-            raise ConfigError(
-                "no url: say where to start with -a url=https://example.com (or -a urls=FILE, one a line)"
-            )
+            raise ConfigError("no start URL: give one with -a url=https://example.com (or -a urls=FILE, one a line)")
         return options
 
     @classmethod
@@ -204,11 +204,9 @@ class ExploreOptions(BaseModel):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if self.fields and self.schema_file:
-            raise ConfigError("schema and fields are two ways to say the same: give one of them")
+            raise ConfigError("schema and fields both define the record: give one of them")
         if self.max_records is not None and not self.goal:
-            raise ConfigError(
-                f"max_records={self.max_records}: of which page types? Say so with -a goal=product,article"
-            )
+            raise ConfigError(f"max_records={self.max_records}: name the page types with -a goal=product,article")
         return self
 
     @property
@@ -239,7 +237,7 @@ class ExtractOptions(ExploreOptions):
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
             ("url", "max_pages", "max_pages_per_site", "depth", "allow", "deny", "goal", "max_records"),
-            "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
+            "give the list to fetch with urls=FILE or tasks=FILE.json",
         ),
         "duplicates": "each url of a list gives its own text and record",
     }
@@ -307,17 +305,19 @@ class MapOptions(ExploreOptions):
 
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("force", "refresh"), "a map has no stages to run again; name another JOBDIR"),
-        **dict.fromkeys(("goal", "max_records", "page_types", "fields", "schema"), "a map lists urls, and no records"),
+        **dict.fromkeys(("goal", "max_records", "page_types", "fields", "schema"), "a map lists URLs, not records"),
         "max_pages_per_site": "a map is of one site",
         "render": "a map needs no browser",
         "duplicates": "a map reads no pages",
     }
 
-    max_pages: Count = Field(default=1000, description="look through no more than so many pages for links")
+    max_pages: Count = Field(default=1000, description="fetch at most this many pages to look for links")
     render: Render = NEVER
     duplicates: Duplicates = KEEP
-    max_urls: Count = Field(default=30_000, description="list no more than so many (the start urls aside)")
-    match: Expression | None = Field(default=None, description="list only urls that match; links of others count too")
+    max_urls: Count = Field(default=30_000, description="list at most this many URLs, not counting the start URLs")
+    match: Expression | None = Field(
+        default=None, description="list only URLs that match; links are followed through the others"
+    )
     subdomains: bool = Field(default=False, description="list the subdomains of the start urls' hosts too")
     cdx: SiteIndex | None = Field(
         default=None, description="list what an index of archives has: .cdx, .cdxj or a SERVER"

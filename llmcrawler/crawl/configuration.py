@@ -49,8 +49,8 @@ _COMPLAINTS: Final = {
     "value_error": "{error}",
 }
 _FIELD_COMPLAINTS: Final = {
-    "content_workers": ": it is auto, or how many processes read pages beside the crawl's",
-    "proxy_ban_statuses": " are no HTTP statuses: write numbers such as 403,407",
+    "content_workers": ": it is auto, or a number of processes that read pages",
+    "proxy_ban_statuses": " are not HTTP statuses: write numbers such as 403,407",
     **dict.fromkeys(("feeds", "understanding_fields", "understanding_options"), ": it is a JSON object, as {{}}"),
 }
 _EXPORTERS: Final = {
@@ -162,7 +162,7 @@ class RightsSettings(SettingsGroup):
     @model_validator(mode="after")
     def _has_purpose(self) -> Self:
         if self.rights_policy == RESPECT and not self.crawl_purpose:
-            raise ConfigError(f"RIGHTS_POLICY={RESPECT}: for which use? Say so with CRAWL_PURPOSE: {', '.join(USES)}")
+            raise ConfigError(f"RIGHTS_POLICY={RESPECT}: for which use? Set CRAWL_PURPOSE to one of {', '.join(USES)}")
         return self
 
 
@@ -213,7 +213,7 @@ class ProxySettings(SettingsGroup):
         function = _load("VALIDATE_RESPONSE", self.validate_response)
         if not callable(function):
             kind = type(function).__name__
-            raise ConfigError(f"VALIDATE_RESPONSE={self.validate_response!r} is a {kind}, and no function")
+            raise ConfigError(f"VALIDATE_RESPONSE={self.validate_response!r} is a {kind}, not a function")
         return cast("Callable[[Any], Any]", function)
 
 
@@ -244,7 +244,7 @@ class MonitoringSettings(SettingsGroup):
             self._check_port()
         if file is not None and is_shared and "%(worker)s" not in file.name:
             raise ConfigError(
-                f"METRICS_TEXTFILE={file}: with REDIS_URL each worker writes a file of its own: name it with "
+                f"METRICS_TEXTFILE={file}: with REDIS_URL each worker writes its own file: name it with "
                 "%(worker)s, as in shop-%(worker)s.prom"
             )
         if file is not None and not file.parent.is_dir():
@@ -259,7 +259,7 @@ class MonitoringSettings(SettingsGroup):
                 probe.bind((self.metrics_host, self.metrics_port))
         except OSError as error:
             raise ConfigError(
-                f"METRICS_PORT={self.metrics_port} cannot be had on METRICS_HOST={self.metrics_host}: "
+                f"METRICS_PORT={self.metrics_port} is not available on METRICS_HOST={self.metrics_host}: "
                 f"{error.strerror or error}; name another, or use METRICS_TEXTFILE, which several crawls at a time can "
                 "do"
             ) from error
@@ -376,7 +376,7 @@ class JobSettings(SettingsGroup):
         for path in self.page_stages:
             function = _load("PAGE_STAGES", path)
             if not asyncio.iscoroutinefunction(function):
-                raise ConfigError(f"PAGE_STAGES: {path!r} is no async function (async def f(page): ...)")
+                raise ConfigError(f"PAGE_STAGES: {path!r} is not an async function (async def f(page): ...)")
             name = function.__name__
             if name in stages or name in STAGES:
                 raise ConfigError(f"PAGE_STAGES: there is a stage named {name!r} already: give it another name")
@@ -464,11 +464,11 @@ class ModelSettings(SettingsGroup):
     def _share_in_one_place(self) -> Self:
         if self.llm_budget_file and self.redis_url:
             raise ConfigError(
-                "LLM_BUDGET_FILE and REDIS_URL: workers of one crawl share its budget there: leave one out"
+                "LLM_BUDGET_FILE and REDIS_URL: workers of one crawl share their budget in Redis: leave one out"
             )
         if self.llm_budget_url and (self.redis_url or self.llm_budget_file):
             other = "REDIS_URL" if self.redis_url else "LLM_BUDGET_FILE"
-            raise ConfigError(f"LLM_BUDGET_URL and {other}: each says where a budget is shared: leave one out")
+            raise ConfigError(f"LLM_BUDGET_URL and {other}: both say where a budget is shared: leave one out")
         return self
 
     @property
@@ -503,12 +503,12 @@ class ModelSettings(SettingsGroup):
     def check_for_many_machines(self) -> None:
         """Raise ConfigError where crawls of many machines could not keep to the model's limits together."""
         if self.llm_budget_file:
-            raise ConfigError("LLM_BUDGET_FILE is a file of one machine: give many machines LLM_BUDGET_URL")
+            raise ConfigError("LLM_BUDGET_FILE is a file on one machine: use LLM_BUDGET_URL for many machines")
         names = ("llm_max_tokens", "llm_max_cost_usd", "llm_requests_per_minute", "llm_tokens_per_minute")
         limited = next((name for name in names if getattr(self, name)), None)
         if limited and not self.llm_budget_url:
             raise ConfigError(
-                f"{limited.upper()}: many machines keep to it by LLM_BUDGET_URL=redis://HOST/0#NAME: add that"
+                f"{limited.upper()}: to apply it to many machines, add LLM_BUDGET_URL=redis://HOST/0#NAME"
             )
 
 
@@ -565,4 +565,4 @@ def _load(name: str, path: str) -> Any:
     try:
         return load_object(path)
     except (ImportError, NameError, ValueError, TypeError) as error:
-        raise ConfigError(f"{name}={path!r} is no path of a function: {error}") from error
+        raise ConfigError(f"{name}={path!r} is not the path of a function: {error}") from error

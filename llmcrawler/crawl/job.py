@@ -59,7 +59,7 @@ class ResumeState:
     """Counts of the pages that a run found in its job directory, by what it has to do with them.
 
     `done` have their line (dead letters too), `stored` run through their stages again from stored bodies, `again` had
-    a line once and are fetched again, `queued` urls wait. `is_new`: this is the job's first run. `finished`: earlier
+    a line once and are fetched again, `queued` URLs wait. `is_new`: this is the job's first run. `finished`: earlier
     runs left nothing to do. `unreadable`: stored bodies that damage has taken.
     """
 
@@ -74,14 +74,14 @@ class ResumeState:
     def __str__(self) -> str:
         parts = [f"{self.done} lines go into the feed again"]
         if self.stored:
-            parts.append(f"{self.stored} pages are gone through from their stored bodies")
+            parts.append(f"{self.stored} pages are processed from their stored bodies")
         if self.again:
             parts.append(f"{self.again} pages are fetched again")
         if self.unreadable:
-            parts.append(f"{self.unreadable} stored bodies are damaged and gone")
+            parts.append(f"{self.unreadable} stored bodies are damaged and lost")
         if self.finished:
             return f"This job was finished: {', '.join(parts)}"
-        return f"Going on with a job: {', '.join(parts)}, {self.queued} urls wait"
+        return f"Resuming a job: {', '.join(parts)}, {self.queued} URLs queued"
 
 
 class Job:
@@ -232,7 +232,7 @@ def keep_plan(folder: Path, plan: Mapping[str, Any]) -> None:
 def check_job(folder: Path, spec: JobSpec) -> None:
     """Raise the ConfigError that `Job` would raise, without changing anything."""
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"JOBDIR={folder}: it is a file, and not a folder")
+        raise ConfigError(f"JOBDIR={folder}: it is a file, not a folder")
     path = folder / JOB_FILE
     check_job_file(path, with_content=True)
     if (folder / LOCK_FILE).exists():
@@ -245,7 +245,7 @@ def check_job(folder: Path, spec: JobSpec) -> None:
         finally:
             connection.close()
     elif spec.stages:
-        raise ConfigError(f"force={','.join(spec.stages)}: {folder} holds no crawl whose stages could run again")
+        raise ConfigError(f"force={','.join(spec.stages)}: {folder} contains no crawl whose stages could run again")
 
 
 def open_request_job(crawler: Crawler, end: Callable[[str], None]) -> Job:
@@ -417,7 +417,7 @@ def truncate_feeds(connection: sqlite3.Connection, feeds: Iterable[str] | None =
         except FileNotFoundError:
             pass
         except OSError as error:
-            logger.warning("%s cannot be cut back to what it held before this job: %s", path, error)
+            logger.warning("%s cannot be truncated to what it held before this job: %s", path, error)
     connection.execute("DELETE FROM feeds")
 
 

@@ -53,7 +53,9 @@ def model_of(
     """
     choice, given = resolve_provider(settings, os.environ), ModelSettings.of(settings)
     if given.llm_fallbacks and not choice.is_chosen:
-        raise ConfigError("LLM_FALLBACKS is set, but no first model: set LLM_BASE_URL or LLM_API_KEY (OPENAI_API_KEY)")
+        raise ConfigError(
+            "LLM_FALLBACKS is set, but no primary model: set LLM_BASE_URL or LLM_API_KEY (OPENAI_API_KEY)"
+        )
     if choice.kind == "none":
         return None
     price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, own_prices(settings, os.environ))

@@ -91,10 +91,10 @@ def check_names(names: Iterable[str], arguments: Iterable[str] = (), where: str 
             continue
         near = near_name(name, known, _ALIKE_HERE if name.upper().startswith("LLM_") else _ALIKE)
         if near is not None:
-            raise ConfigError(f"{where}{name}: there is no such setting: did you mean {near}?")
+            raise ConfigError(f"{where}{name}: no such setting: did you mean {near}?")
         argument = near_name(name, arguments, _ALIKE)
         if argument is not None:
-            raise ConfigError(f"{where}{name}: it is no setting, but an argument of the spider: -a {argument}=...")
+            raise ConfigError(f"{where}{name}: it is not a setting but an argument of the spider: -a {argument}=...")
 
 
 def check_objects(given: Iterable[str]) -> None:
@@ -117,7 +117,9 @@ def check_values(settings: BaseSettings) -> None:
     reactor of asyncio nothing works.
     """
     if not str(settings["TWISTED_REACTOR"]).endswith(".AsyncioSelectorReactor"):
-        raise ConfigError(f"TWISTED_REACTOR={settings['TWISTED_REACTOR']!r}: it must be asyncio's, Scrapy's default")
+        raise ConfigError(
+            f"TWISTED_REACTOR={settings['TWISTED_REACTOR']!r}: it must be Scrapy's default, the asyncio reactor"
+        )
     for name, instead in _REMOVED.items():
         if settings.get(name):
             raise ConfigError(f"{name}: this setting was removed: {instead}")

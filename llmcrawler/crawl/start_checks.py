@@ -70,7 +70,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     if options.wanted is not None:
         RecordValidator(options.wanted.schema)
     if proxies_of(settings) is None and options.has_countries:
-        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see docs/proxies.md")
+        raise ConfigError("tasks: they name countries, but there are no proxies to choose from: see docs/proxies.md")
     ProxySettings.of(settings).validator()
     BotAuthSettings.of(settings).signer()
     MonitoringSettings.of(settings).check(is_shared=bool(kept.redis_url))
@@ -86,7 +86,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
         check_job(kept.jobdir, spec)
     elif spec.stages or options.refresh:
         given = f"force={','.join(options.force)}" if spec.stages else "refresh=1"
-        raise ConfigError(f"{given}: there is nothing to go through again without a JOBDIR: add -s JOBDIR=FOLDER")
+        raise ConfigError(f"{given}: nothing can be repeated without a JOBDIR: add -s JOBDIR=FOLDER")
     if kept.templates is not None:
         template_store.check(kept.templates, options.urls, _READERS)
 
@@ -99,21 +99,21 @@ def check_settings(settings: BaseSettings) -> None:
 
 def _check_distributed(kept: JobSettings, spec: JobSpec, options: ExploreOptions) -> None:
     if kept.jobdir is not None:
-        raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
+        raise ConfigError("REDIS_URL and JOBDIR: a crawl is stored in one of them; leave the other out")
     if isinstance(options, MapOptions):
-        raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
+        raise ConfigError("REDIS_URL: a map runs in one worker: leave it out")
     if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind in ("tasks", "warc"):
         raise ConfigError(
-            "REDIS_URL: tasks and archives are for one worker, with a JOBDIR; a list of urls may be shared"
+            "REDIS_URL: tasks and archives run in one worker, with a JOBDIR; a list of URLs can be shared"
         )
     if options.max_pages_per_site is not None:
-        raise ConfigError("max_pages_per_site is counted by one worker: leave it out, or REDIS_URL")
+        raise ConfigError("max_pages_per_site works in one worker only: leave it out, or REDIS_URL")
     if spec.stages or options.refresh:
-        raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
+        raise ConfigError("force and refresh need a crawl stored in a JOBDIR: leave REDIS_URL out")
     for uri in spec.feeds:
         if "%(worker)s" not in uri and not uri.startswith("stdout:"):
             raise ConfigError(
-                f"FEEDS {uri}: with REDIS_URL each worker writes a feed of its own: name it with %(worker)s, as in "
+                f"FEEDS {uri}: with REDIS_URL each worker writes its own feed: name it with %(worker)s, as in "
                 "-O pages-%(worker)s.jsonl"
             )
     from llmcrawler.fleet.session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
@@ -131,7 +131,7 @@ def check_feed_settings(settings: BaseSettings, options: ExploreOptions) -> None
         chosen = feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS")
         if format_ == WARC:
             if is_map:
-                raise ConfigError(f"{uri}: a map keeps no pages, so there is nothing for an archive; name another form")
+                raise ConfigError(f"{uri}: a map keeps no pages for an archive; name another format")
             if kept.redis_url:
                 cure = "archive with a JOBDIR instead"
                 raise ConfigError(f"{uri}: workers share lines and not what servers have sent: {cure}")
@@ -181,9 +181,9 @@ def _check_place(settings: BaseSettings, uri: str, format_: str) -> None:
             raise ConfigError(f"-O {uri}: it is a folder; name a file in it")
         there_is = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
         if there_is != path and not there_is.is_dir():
-            raise ConfigError(f"-O {uri}: {there_is} is a file, and no folder")
+            raise ConfigError(f"-O {uri}: {there_is} is a file, not a folder")
         if not os.access(there_is, os.W_OK):
-            raise ConfigError(f"-O {uri}: {there_is} may not be written to")
+            raise ConfigError(f"-O {uri}: {there_is} is not writable")
 
 
 def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str, options: ExploreOptions) -> None:

@@ -51,7 +51,7 @@ _COMPLAINTS = {
     "post_payload": "is no object of a form's fields, nor a string",
     "headers": "is no object of names and values",
     "cookies": "is no object of names and values",
-    "country": "is no country: write two letters, such as DE, or * for any",
+    "country": "is not a country: write two letters, such as DE, or * for any",
     "timeout": "is no number of seconds",
 }
 _PLACE: Final = "archived"  # the key of a record's place among a task's details
@@ -93,7 +93,7 @@ class TaskList:
                 if task is not None:
                     yield task
         except csv.Error as error:
-            raise ConfigError(f"{self.argument}: after {place or 'the start'}: it is no CSV: {error}") from error
+            raise ConfigError(f"{self.argument}: after {place or 'the start'}: it is not CSV: {error}") from error
         except OSError as error:
             raise ConfigError(f"{self.argument}: cannot be read: {error}") from error
 
@@ -121,17 +121,17 @@ class TaskList:
         try:
             tasks = json.loads(self.path.read_text(encoding="utf-8-sig"), object_pairs_hook=as_dict)
         except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise ConfigError(f"{self.argument}: it is no JSON: {error}") from error
+            raise ConfigError(f"{self.argument}: it is not JSON: {error}") from error
         if not isinstance(tasks, dict):
-            raise ConfigError(f"{self.argument}: it is no JSON object of tasks by their keys")
+            raise ConfigError(f"{self.argument}: it is not a JSON object of tasks by key")
         if repeated:
-            raise ConfigError(f"{self.argument}: task {repeated[0]!r}: there are two of this key")
+            raise ConfigError(f"{self.argument}: task {repeated[0]!r}: this key occurs twice")
         return tasks
 
     def _read(self, entry: Any) -> ListedTask | None:
         """Read an entry: None where there is nothing to fetch. Raises ValueError for a wrong one."""
         if isinstance(entry, Exception):
-            raise ValueError(f"it is no CSV: {entry}") from entry
+            raise ValueError(f"it is not CSV: {entry}") from entry
         if self.kind == "tasks":
             return self._task(*entry)
         entry = entry.strip()
@@ -144,7 +144,7 @@ class TaskList:
         try:
             row = json.loads(entry)
         except ValueError as error:
-            raise ValueError(f"it is no JSON: {error}") from error
+            raise ValueError(f"it is not JSON: {error}") from error
         if isinstance(row, dict) and row.get("kind") == "template":
             return None  # the list is the feed of another crawl
         return ListedTask(read_url(row.get("url") if isinstance(row, dict) else row, normalise_with_route))
@@ -176,7 +176,7 @@ class TaskList:
         if not key.strip():
             raise ValueError("a key must not be empty")
         if not isinstance(value, dict):
-            raise ValueError(f"it is no object with a url: {_shown(value)}")
+            raise ValueError(f"it is not an object with a url: {_shown(value)}")
         try:
             task = TaskRequest.model_validate(value)
         except ValidationError as invalid:
@@ -231,10 +231,10 @@ def _plain_text(given: Any, info: ValidationInfo) -> Any:
         return given
     for name, value in given.items():
         if not _TOKEN.fullmatch(name):
-            raise ValueError(f"{info.field_name}: {_shown(name)} is no name of one")
+            raise ValueError(f"{info.field_name}: {_shown(name)} is not a valid name")
         is_cut = info.field_name == "cookies" and ";" in str(value)
         if not isinstance(value, (str, int, float)) or _CONTROL.search(str(value)) or is_cut:
-            raise ValueError(f"{info.field_name}: {name} is {_shown(value)}, and no plain text")
+            raise ValueError(f"{info.field_name}: {name} is {_shown(value)}, not plain text")
     return {name: str(value) for name, value in given.items()}
 
 
@@ -246,15 +246,15 @@ class TaskRequest(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)  # few crawls have a list
 
-    url: Any = Field(default=None, description="what to fetch; https where it has no scheme")
+    url: Any = Field(default=None, description="what to fetch; https if it has no scheme")
     method: Annotated[str, Field(pattern="^[A-Za-z]+$")] = Field(default="", description="GET, or POST with a body")
     post_payload: str | dict[str, Any] | None = Field(default=None, description="a form's fields, or the body itself")
     json_body: Any = Field(default=None, alias="json", description="a JSON body")
     headers: Pairs = Field(default={}, description="names and values")
-    cookies: Pairs = Field(default={}, description="names and values, of this task alone")
+    cookies: Pairs = Field(default={}, description="names and values, for this task only")
     country: Country | None = Field(default=None, description="two letters, such as DE, or *: of its proxies")
-    timeout: Annotated[float, Field(gt=0, lt=1e6)] | None = Field(default=None, description="seconds for one try")
-    meta: Any = Field(default=None, description="any JSON: it stands on the task's line of the feed")
+    timeout: Annotated[float, Field(gt=0, lt=1e6)] | None = Field(default=None, description="seconds for one attempt")
+    meta: Any = Field(default=None, description="any JSON; it is copied into the task's line")
 
     @model_validator(mode="before")
     @classmethod
@@ -355,7 +355,7 @@ class CaptureIndex:
         files = tuple(archive_files(given))
         for file in files:
             if not file.endswith(INDEXES):
-                raise ConfigError(f"cdx={file}: it is no index: {', '.join(INDEXES)}, or the url of a CDX server")
+                raise ConfigError(f"cdx={file}: it is not an index: {', '.join(INDEXES)}, or the url of a CDX server")
         return cls(given, files)
 
     def __str__(self) -> str:
@@ -423,17 +423,19 @@ def list_of(given: Mapping[str, Any]) -> TaskList | ArchiveList:
         raise ConfigError(
             f"{' and '.join(names)} are several lists: give one of them"
             if names
-            else "no list: say what to fetch with -a urls=FILE (txt, csv or jsonl; - for standard input), "
+            else "no list: give one with -a urls=FILE (txt, csv or jsonl; - for standard input), "
             "-a tasks=FILE.json or -a warc=FILE.warc.gz"
         )
     if names == ["warc"]:
         if given.get("render", NEVER) not in (NEVER, "auto"):
-            raise ConfigError(f"render={given['render']}: pages of an archive are as they were, and nothing is fetched")
+            raise ConfigError(
+                f"render={given['render']}: pages of an archive are used unchanged, and nothing is fetched"
+            )
         if str(given.get("refresh", "0")).lower() not in ("0", "false", "no", "off"):
             raise ConfigError(
                 "refresh: an archive does not change; give the urls with -a urls=FILE to fetch them again"
             )
         return ArchiveList.of(str(given["warc"]), str(given.get("warc_root", "")))
     if "warc_root" in given:
-        raise ConfigError(f"warc_root={given['warc_root']}: it goes with warc=FILE.cdxj")
+        raise ConfigError(f"warc_root={given['warc_root']}: it belongs to warc=FILE.cdxj")
     return open_list(names[0], str(given[names[0]]))

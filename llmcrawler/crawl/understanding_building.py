@@ -51,7 +51,7 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
 
 
 class Understanding:
-    """Parts of a crawl that understand its pages. `model` and `answers` are None where no model is asked, `asker` where
+    """Parts of a crawl that understand its pages. `model` and `answers` are None where no model is used, `asker` where
     none is asked for page types.
     """
 

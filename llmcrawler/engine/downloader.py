@@ -59,7 +59,7 @@ class PageHandlers(DownloadHandlers):
             except BrowserMissing as error:
                 if self.no_browser is None:
                     self.no_browser = str(error)
-                    logger.warning("Pages are not rendered, the crawl goes on without: %s", error)
+                    logger.warning("Pages are not rendered; the crawl continues without: %s", error)
             except NotRendered:
                 pass
         return await super().download_request_async(request)
@@ -359,7 +359,7 @@ class PoliteDownloader(Downloader):
             if self._session is not None and not await self._may_start(self._session, slot, request):
                 slot.transferring.remove(request)
                 self._process_queue(slot)
-                raise HostPaused("another worker has its host now")
+                raise HostPaused("another worker owns its host now")
             # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the
             # next one would follow too closely.
             slot.lastseen = monotonic()

@@ -117,7 +117,7 @@ def fault_in_answer(error: BaseException | None) -> str | None:
     """Return what is wrong with an answer when a connection failed by what was read from it, else None."""
     reasons = [reason.value for reason in error.reasons] if isinstance(error, ResponseFailed) else []
     faults = [reason for reason in reasons if isinstance(reason, (ParseError, ValueError, LookupError))]
-    return f"no HTTP: {faults[0].args[0] if faults[0].args else faults[0]!r}" if faults else None
+    return f"not HTTP: {faults[0].args[0] if faults[0].args else faults[0]!r}" if faults else None
 
 
 class JoinedChunks(_ChunkedTransferDecoder):
@@ -187,7 +187,7 @@ class HeadParser(_LenientHTTPClientParser):
     def statusReceived(self, status: bytes) -> None:  # noqa: N802 (Twisted's)
         super().statusReceived(status)  # type: ignore[no-untyped-call]
         if not 100 <= self.response.code <= 999:
-            raise _answer_fault("a status of other than three digits")
+            raise _answer_fault("a status that does not have three digits")
 
 
 def _answer_fault(message: str) -> ParseError:

@@ -390,7 +390,7 @@ class RequestScheduler(BaseScheduler):
             logger.error("%s", failure)
             return
         if reason != "finished":
-            told = "The crawl is not at its end (%s, %d requests wait): run the same command again to go on"
+            told = "The crawl is not finished (%s, %d requests queued): run the same command again to resume"
             logger.info(told, reason, waiting)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -453,7 +453,7 @@ def unpack_item(text: str) -> Any:
         return pickle.loads(b85decode(text))  # noqa: S301
     except Exception as error:  # whatever classes of the user's raise
         raise ConfigError(
-            f"JOBDIR: an item of an earlier run cannot be read ({error}): bring back its class, or name another JOBDIR"
+            f"JOBDIR: an item of an earlier run cannot be read ({error}): restore its class, or use another JOBDIR"
         ) from error
 
 

@@ -658,6 +658,6 @@ def running_scheduler(crawler: Crawler, needed: type[SchedulerT]) -> SchedulerT:
 
 def _refusal(settings: BaseSettings, needed: type[Any]) -> ConfigError:
     return ConfigError(
-        f"SCHEDULER={settings['SCHEDULER']!r} does not do what this crawl needs: leave it out, or name"
+        f"SCHEDULER={settings['SCHEDULER']!r} does not support this crawl: leave it out, or name"
         f" {needed.__module__}.{needed.__qualname__} or a subclass of it"
     )

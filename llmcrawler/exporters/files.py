@@ -58,7 +58,7 @@ class JobFileStorage(_CrawlFileStorage):
         place = None if isinstance(file, MarkdownFolder) else os.fstat(file.fileno())
         stored = super().store(file)
         if place is not None and not place.st_nlink and not Path(self.path).exists():
-            raise FileNotFoundError(errno.ENOENT, "it was removed while it was written", self.path)
+            raise FileNotFoundError(errno.ENOENT, "it was removed while being written", self.path)
         return stored
 
     def _remember(self, path: Path, file: int) -> None:

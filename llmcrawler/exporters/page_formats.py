@@ -203,7 +203,7 @@ class PagesCsvExporter(CsvItemExporter):
 
 
 def warn_of_missing(names: Iterable[str]) -> None:
-    logger.warning("The CSV file that is added to has no column for %s", ", ".join(sorted(names)[:10]))
+    logger.warning("The CSV file that is appended to has no column for %s", ", ".join(sorted(names)[:10]))
 
 
 def columns_there(file: Any) -> list[str] | None:
@@ -215,7 +215,7 @@ def columns_there(file: Any) -> list[str] | None:
         try:
             return next(csv.reader(there), None)
         except csv.Error as error:
-            raise ConfigError(f"{path}: it has no line of CSV that could be its header: {error}") from error
+            raise ConfigError(f"{path}: it has no line that could be a CSV header: {error}") from error
 
 
 class LinesExporter(BaseItemExporter):

@@ -98,7 +98,7 @@ class DistributedWorker:
             except StorageFailed:  # the crawl is being closed, and says why
                 return
             except Exception:  # a bug of ours must not make this worker look dead
-                logger.exception("Error in what this worker tells the others")
+                logger.exception("Error in this worker's heartbeat")
             is_idle = self._idle_since is not None or self._scheduler.working() == 0
             await asyncio.sleep(_IDLE_BEAT_SECONDS if is_idle else _BEAT_SECONDS)
 
@@ -139,9 +139,9 @@ class DistributedWorker:
         if is_paused:
             await self._scheduler.give_back()
         if is_paused and not self._is_paused:
-            logger.info("The crawl is paused; go on with: %s", self.session.resume_command())
+            logger.info("The crawl is paused; resume it with: %s", self.session.resume_command())
         elif self._is_paused and not is_paused:
-            logger.info("The crawl is not paused any more")
+            logger.info("The crawl is no longer paused")
             self._scheduler.go_on()
         self._is_paused = is_paused
         assert self.crawler.stats is not None
@@ -157,7 +157,7 @@ class DistributedWorker:
 
     async def _join_again(self) -> None:
         """Begin anew: this worker was silent for so long that the others have taken over all it had."""
-        logger.warning("The other workers have taken over what this one had: it was not heard of for too long")
+        logger.warning("The other workers have taken over this worker's sites: it was silent for too long")
         self._scheduler.lose_all()
         for site in self.session.frontier.sites:
             self.understanding.records.give_back(site)

@@ -42,7 +42,7 @@ class Feeds(FeedExporter):
             if not crawler.settings["FEEDS"] and not crawler.settings["FEED_URI"]:
                 raise
             # Scrapy would crawl without any feed.
-            raise ConfigError("a feed that was asked for cannot be made, the error above says why") from None
+            raise ConfigError("a requested feed cannot be created, see the error above") from None
         for uri, options in list(self.feeds.items()):
             feeds_of: Callable[..., dict[str, tuple[dict[str, Any], ItemFilter]]] | None
             feeds_of = getattr(self.exporters[options["format"]], "feeds_of", None)
@@ -78,7 +78,7 @@ class Feeds(FeedExporter):
             if isinstance(error, KeyError):
                 named = f"nothing fills %({error.args[0]})s in its name: time, batch_id and attributes of the spider do"
                 error = ConfigError(named)
-            self._tell_and_close("a feed that was asked for", error)
+            self._tell_and_close("a requested feed", error)
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
         if self._lines is None or not self._lines.hold(item):
@@ -143,7 +143,9 @@ class Feeds(FeedExporter):
         self._lacking.add(slot)
         self._count(type(slot.storage).__name__)
         what = getattr(item, "url", None) or type(item).__name__
-        logger.exception("The feed %s lacks %s, and maybe others, for an error in its exporter", _shown(slot.uri), what)
+        logger.exception(
+            "The feed %s lacks %s, and maybe others, because of an error in its exporter", _shown(slot.uri), what
+        )
 
     def _count(self, kind: str) -> None:
         assert self.crawler.stats is not None
@@ -153,7 +155,7 @@ class Feeds(FeedExporter):
         cause = " ".join(str(error).split())[:_MOST_CHARS]
         if not isinstance(error, (OSError, ConfigError)) or not cause:
             cause = f"{type(error).__name__}: {cause}"
-        logger.error("The feed cannot be written (%s): %s. What was written elsewhere is kept", feed, cause)
+        logger.error("The feed cannot be written (%s): %s. Other feeds are kept", feed, cause)
         close_spider_soon(self.crawler, "storage_failed")
 
 

@@ -68,7 +68,7 @@ class OrderlyStop:
             await asyncio.sleep(_SAY_SECONDS)
             self._say(seconds=left - _SAY_SECONDS)
         await asyncio.sleep(max(0.0, left))
-        logger.info("Stopping: %s are cut off", self._under_way())
+        logger.info("Stopping: cutting off %s", self._under_way())
         self.crawl.stop.end()
         self._take_back(unsent_only=False)
         self.crawl.understanding.cut_off()
@@ -83,7 +83,7 @@ class OrderlyStop:
         in_flight = sum(len(slot.transferring) for slot in self._engine.downloader.slots.values())
         scraper = self._engine.scraper.slot
         pages = 0 if scraper is None else len(scraper.active) + len(scraper.queue)
-        return f"{many(in_flight, 'request')} in flight and {many(pages, 'page')} being worked on"
+        return f"{many(in_flight, 'request')} in flight and {many(pages, 'page')} in progress"
 
     def _take_back(self, *, unsent_only: bool) -> int:
         downloader = self._engine.downloader

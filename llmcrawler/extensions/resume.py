@@ -88,7 +88,7 @@ class ResumeExtension:
     def spider_closed(self, reason: str) -> None:
         if reason != "finished":
             waiting, how = self.job.frontier.counts().queued, "run the same command again to go on"
-            logger.info("The crawl is not at its end (%s, %d urls wait): %s", reason, waiting, how)
+            logger.info("The crawl is not at its end (%s, %d URLs queued): %s", reason, waiting, how)
 
 
 class WholeSpiderState(SpiderState):
@@ -98,7 +98,7 @@ class WholeSpiderState(SpiderState):
         try:
             super().spider_opened(spider)
         except Exception as error:  # noqa: BLE001 (a pickle that is damaged may raise anything)
-            logger.warning("%s is damaged, and spider.state starts empty: %r", self.statefn, error)
+            logger.warning("%s is damaged; spider.state starts empty: %r", self.statefn, error)
             spider.state = {}  # type: ignore[attr-defined]
 
     def spider_closed(self, spider: Spider) -> None:

@@ -55,7 +55,7 @@ class StartLine:
         say(logger, start_line(self._settings, spider.name, options if is_ours else None))
         feeds, job = FeedSettings.of(self._settings).uris, JobSettings.of(self._settings).job_or_crawl
         if is_ours and not feeds and not job and not has_own_pipeline(self._settings):
-            logger.warning("Nothing of what is found is kept: there is no feed (-O FILE, FEEDS) and no JOBDIR")
+            logger.warning("Results are not kept: there is no feed (-O FILE, FEEDS) and no JOBDIR")
 
 
 def start_line(settings: BaseSettings, spider: str, options: ExploreOptions | None) -> str:
@@ -115,7 +115,7 @@ def _model(settings: BaseSettings) -> str:
         return "embedded model for records"
     most = ModelSettings.of(settings).llm_max_cost_usd
     budget = f", ${most:g} at most" if most else ""
-    return f"model {choice.model or 'that the server lists first'} at {urlsplit(choice.base_url).netloc}{budget}"
+    return f"model {choice.model or '(the first that the server lists)'} at {urlsplit(choice.base_url).netloc}{budget}"
 
 
 def say(logger: logging.Logger, text: str) -> None:

@@ -85,9 +85,9 @@ class MetricsExtension:
         self._started = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
-        self._fetches = histogram("fetch_seconds", "Until an answer began", _SECONDS)
-        self._stages = histogram("stage_seconds", "Of a page in a stage, waiting included", _STAGE_SECONDS, "stage")
-        self._llm_calls = histogram("llm_call_seconds", "Of one request to the LLM", _SECONDS, "task")
+        self._fetches = histogram("fetch_seconds", "Time to the first byte", _SECONDS)
+        self._stages = histogram("stage_seconds", "Time of a page in a stage, including waits", _STAGE_SECONDS, "stage")
+        self._llm_calls = histogram("llm_call_seconds", "Time of one request to the LLM", _SECONDS, "task")
         connect_handlers(self.crawler, self, "response_downloaded", "item_scraped", llm_called=llm_called)
         if self.monitoring.metrics_port:
             host, port = self.monitoring.metrics_host, self.monitoring.metrics_port
@@ -222,7 +222,7 @@ class TracingExtension:
     def item_dropped(self, item: Any) -> None:
         page = self._pages.pop(item.id, None) if isinstance(item, FeedItem) else None
         if page is not None:
-            _end(page, "dropped", "the page gave no line")
+            _end(page, "dropped", "the page has no line")
 
     item_error = item_dropped
 

@@ -108,7 +108,7 @@ def redis_address(url: str) -> RedisAddress:
     is_watched = scheme in ("redis+sentinel", "rediss+sentinel")
     try:
         if len(_NEXT_ADDRESS.split(url)) > 1 or (not is_watched and "," in (urlsplit(url).hostname or "")):
-            raise ConfigError(f"REDIS_URL={shown(url)}: it names several addresses: {ONE_REDIS}")
+            raise ConfigError(f"REDIS_URL={shown(url)}: it has several addresses: {ONE_REDIS}")
         if not is_watched:
             parse_url(url)
             return RedisAddress(url)
@@ -118,12 +118,12 @@ def redis_address(url: str) -> RedisAddress:
         for text in hosts.split(","):
             place = urlsplit(f"//{text.strip()}")
             if not place.hostname:
-                raise ValueError(f"{text!r} is no host with its port")
+                raise ValueError(f"{text!r} is not a host with a port")
             sentinels.append((place.hostname, place.port or _SENTINEL_PORT))
         service, _, database = parts.path.strip("/").partition("/")
         if not service:
             raise ValueError(
-                "after the Sentinels name what they watch: redis+sentinel://host:26379,host2:26379/mymaster"
+                "after the Sentinels, name the service they watch: redis+sentinel://host:26379,host2:26379/mymaster"
             )
         plain = parts._replace(netloc=f"{given}{at}localhost", path=f"/{database or 0}").geturl()
         options: dict[str, Any] = dict(parse_url(plain))
@@ -231,13 +231,15 @@ class RedisConnection:
             return await self.client.eval(guarded, 2, *keys, *arguments)
 
     async def _until_returned(self, error: Exception) -> None:
-        logger.warning("Redis at %s is away (%s): the crawl waits until it is back", shown(self.url), said_by(error))
+        logger.warning(
+            "Redis at %s is unavailable (%s): the crawl waits until it is back", shown(self.url), said_by(error)
+        )
         left, tries = time.monotonic(), 0
         try:
             while not await self._is_back():
                 since, seconds = self._patience or (left, float("inf"))
                 if time.monotonic() > max(since, left) + seconds:
-                    raise StorageFailed(f"Redis at {shown(self.url)} is away: this worker's leases expire there")
+                    raise StorageFailed(f"Redis at {shown(self.url)} is away: this worker's leases are expiring")
                 await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
                 tries += 1
             logger.info("Redis at %s is back after %.1f s", shown(self.url), time.monotonic() - left)
@@ -265,7 +267,7 @@ class RedisConnection:
 
     def _without_crawl(self) -> StorageFailed:
         return StorageFailed(
-            f"Redis at {shown(self.url)} is without the crawl {self.crawl_id}: somebody has deleted it, or Redis came "
+            f"Redis at {shown(self.url)} no longer has the crawl {self.crawl_id}: it was deleted, or Redis came "
             "back without its data (let it keep them: appendonly yes)"
         )
 
@@ -273,7 +275,7 @@ class RedisConnection:
 def _look_at(task: asyncio.Task[Any]) -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, StorageFailed):  # then the crawl is being closed, and logs why
-        logger.error("Error in a worker's talk with Redis", exc_info=error)
+        logger.error("Error in a worker's connection to Redis", exc_info=error)
 
 
 def _is_away(error: Exception) -> bool:
@@ -314,20 +316,20 @@ def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
                     )
                 client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
     except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
-        raise ConfigError(f"{where}: it refuses the user or the password ({said_by(error)})") from error
+        raise ConfigError(f"{where}: it rejects the user or the password ({said_by(error)})") from error
     except MasterNotFoundError as error:
         raise ConfigError(f"{where}: no Sentinel there names a master ({said_by(error)})") from error
     except faults.ResponseError as error:
-        raise ConfigError(f"{where}: no crawl can be kept there ({said_by(error)})") from error
+        raise ConfigError(f"{where}: no crawl can be stored there ({said_by(error)})") from error
     except (faults.RedisError, OSError) as error:
-        raise ConfigError(f"{where}: no Redis answers there ({said_by(error)})") from error
+        raise ConfigError(f"{where}: no Redis responds there ({said_by(error)})") from error
 
 
 def check_server(url: str, said: Mapping[str, Any]) -> None:
     """Raise ConfigError for a server that will not do, by the section `server` of its INFO."""
     version = str(said.get("valkey_version") or said.get("redis_version") or "0")
     if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
-        raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
+        raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 or newer is required")
     mode = str(said.get("server_mode") or said.get("redis_mode"))
     if mode in _MODES:
         raise ConfigError(f"REDIS_URL={shown(url)}: {_MODES[mode]}")
@@ -337,7 +339,7 @@ def check_format(crawl_id: str, found: str | None) -> None:
     """Raise ConfigError where the keys of a crawl have another format (None: there is no number)."""
     if found != str(FORMAT):
         raise ConfigError(
-            f"CRAWL_ID={crawl_id}: another version of llmcrawler has begun it; its keys in Redis are of format "
-            f"{found or 'unknown'}, those of this version are of format {FORMAT}. Let that version finish it, name "
+            f"CRAWL_ID={crawl_id}: another version of llmcrawler started it; its keys in Redis are of format "
+            f"{found or 'unknown'}, those of this version are of format {FORMAT}. Let that version finish, name "
             f"another CRAWL_ID, or delete it: scrapy workers delete --force REDIS_URL {crawl_id}"
         )

@@ -88,7 +88,7 @@ def opened(url: str, crawl_id: str = "any") -> Iterator[Any]:
         try:
             yield client
         except _REFUSALS as error:
-            raise ConfigError(f"REDIS_URL={shown(url)}: it cannot be done there ({said_by(error)})") from error
+            raise ConfigError(f"REDIS_URL={shown(url)}: the command failed there ({said_by(error)})") from error
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _switch(url: str, crawl_id: str, before: str, after: str) -> bool:
         check_format(crawl_id, found)
         state = client.eval(lua("switch_state"), 1, key_prefix(crawl_id), before, after)
     if state not in (before, after):
-        raise ConfigError(f"{crawl_id}: it is {state}, and can be neither paused nor resumed")
+        raise ConfigError(f"{crawl_id}: it is {state}, so it can be neither paused nor resumed")
     return bool(state == before)
 
 

@@ -63,9 +63,9 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
     memory = f"{status.memory_bytes / 1e6:,.0f} MB in the whole Redis, urls told apart by {filtered}"
     yield Text(f"started {duration(max(0.0, now - status.started))} ago; {memory}")
     if status.pages_a_minute:
-        yield Text(f"{status.pages_a_minute:,.0f} pages a minute, all workers together")
+        yield Text(f"{status.pages_a_minute:,.0f} pages a minute over all workers")
     if status.state == "paused":
-        yield Text(f"go on with: scrapy workers resume {status.url} {status.crawl_id}")
+        yield Text(f"resume with: scrapy workers resume {status.url} {status.crawl_id}")
     here = len([one for one in status.workers if one.ended is None])
     workers = [
         (

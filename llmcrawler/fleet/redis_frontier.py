@@ -137,7 +137,7 @@ class RedisFrontier:
     async def open(self) -> None:
         capacity = max(1_000_000, 20 * (self.max_pages or 0))
         chosen, is_new = await self.connection.run("choose_filter", _BLOOM_ERROR, capacity)
-        logger.info("Urls are told apart by %s%s", _FILTERS[chosen.decode()], "" if is_new else ", as before")
+        logger.info("Duplicate URLs are filtered by %s%s", _FILTERS[chosen.decode()], "" if is_new else ", as before")
         await self.refresh()
 
     async def refresh(self) -> Counts:
@@ -180,7 +180,7 @@ class RedisFrontier:
             for parts in (*lost, ()):  # an empty one at the end sets the number right, also when none is kept any more
                 await self._add(self._last_added, parts)
         if lost:
-            logger.warning("Redis has lost what was last written to it: the urls that were queued are queued again")
+            logger.warning("Redis has lost its last writes: the URLs in them are queued again")
 
     async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         if priorities:

@@ -47,7 +47,7 @@ _LOG_SITES: Final = 5  # in a line
 _LOG_LINES: Final = {
     "taken": "This worker took %s",
     "taken_over": "This worker took over %s",
-    "given_up": "This worker gave up %s: another one has less to do",
+    "given_up": "This worker gave up %s: another worker has less to do",
 }
 
 
@@ -252,7 +252,7 @@ class DistributedSession:
             if found is None:
                 continue  # another worker did it, or it is not gone after all
             lines, finished = found
-            logger.warning("Worker %s is gone; what it had comes back", name)
+            logger.warning("Worker %s is gone; its sites go back to the queue", name)
             packed += lines[1::2]  # by urls
             for site in map(bytes.decode, finished):
                 kept = await self.read_site(site)

@@ -131,7 +131,7 @@ class _InsideTheCrawl(_RedirectBase):
     ) -> Request:
         target = with_plain_origin(url)  # the host that is judged is the one that is asked, and gets no password
         if target is None:
-            raise ValueError("it leads to no web page")
+            raise ValueError("it does not lead to a web page")
         return super()._build_redirect_request(source_request, response, url=target, **kwargs)
 
     def _redirect(self, redirected: Request, request: Request, reason: Any) -> Request:

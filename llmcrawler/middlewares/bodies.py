@@ -77,7 +77,7 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         unpacked = await self._unpacked(request, response)
         is_gzip = codings[0].strip().lower() in (b"gzip", b"x-gzip")
         if is_gzip and request.meta.get(WHOLE_BODY) and await asyncio.to_thread(_is_cut, response.body):
-            raise RequestRefused(RefusalKind.BODY, "the compressed body is cut")
+            raise RequestRefused(RefusalKind.BODY, "the compressed body is truncated")
         return unpacked
 
     async def _unpacked(self, request: Request, response: Response) -> Request | Response:

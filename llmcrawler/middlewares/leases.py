@@ -52,7 +52,7 @@ class LeaseMiddleware:
         # Scrapy ends the output quietly after an exception; `process_spider_exception` has given the page then.
         is_open = lease is not None and not has_page and not continues and self._scheduler().holds(lease)
         if lease is not None and is_open and not response_context(response).has_failed_in_spider:
-            yield self._line(lease, "no_page", "the spider gave no page for this response", response)
+            yield self._line(lease, "no_page", "the spider yielded no page for this response", response)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
         lease = response_context(response).lease
@@ -70,7 +70,7 @@ class LeaseMiddleware:
         """Give an item for each lease that is out when all is quiet: some component dropped its request silently."""
         orphans = self._scheduler().held_leases()
         for lease in orphans:
-            message = "the request was dropped on its way; see the log"
+            message = "the request was dropped; see the log"
             process_item(self.crawler, self._line(lease, "dropped", message))
         if orphans:
             raise DontCloseSpider

@@ -106,7 +106,7 @@ class ProxyMiddleware:
         if isinstance(exception, exceptions.DownloadTimeoutError):
             return self.switch.switched(request, label, "timed out", "a timeout")
         if type(exception) is exceptions.DownloadFailedError or isinstance(exception, (ConnectionDone, ConnectionLost)):
-            return self.switch.switched(request, label, "broke off", "a connection that broke")
+            return self.switch.switched(request, label, "broke off", "a broken connection")
         return None
 
     def spider_closed(self) -> None:
@@ -161,7 +161,7 @@ class ProxyMiddleware:
         again = self.switch.switched(request, label, "banned" if is_ban else "no tunnel", reason)
         if again is None:
             # Scrapy's own error repeats what the proxy said, which may be anything.
-            raise RequestRefused(RefusalKind.PROXY, f"the last proxy asked, {label}, gave {reason}")
+            raise RequestRefused(RefusalKind.PROXY, f"the last proxy, {label}, returned {reason}")
         return again
 
 
@@ -180,7 +180,7 @@ class ProxySwitch:
 
     def again(self, request: Request, label: str, reason: str) -> Request:
         """Return the request for another proxy. It is no retry: the page is not to blame, so RETRY_TIMES stays."""
-        logger.debug("Another proxy for %s: %s gave %s", request, label, reason)
+        logger.debug("Another proxy for %s: %s returned %s", request, label, reason)
         try:
             self.pool.seconds_to_wait(_countries(request))
         except NoProxy as error:

@@ -73,7 +73,7 @@ class GroupRobotParser(RobotParser):
 
 
 class UnreachableRobots(GroupRobotParser):
-    """Stands for a robots.txt that cannot be had: everything is forbidden until it can (RFC 9309, 2.3.1.4).
+    """Stands for a robots.txt that cannot be fetched: everything is forbidden until it can (RFC 9309, 2.3.1.4).
 
     `is_final`: its pages do not wait for it.
     """
@@ -146,7 +146,7 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         if not isinstance(known, UnreachableRobots):
             return known
         if known.is_final:
-            message = f"{origin}/robots.txt cannot be had, which forbids everything: {known.reason}"
+            message = f"{origin}/robots.txt cannot be fetched, which forbids everything: {known.reason}"
             raise RequestRefused(RefusalKind.ROBOTS_UNREACHABLE, message)
         raise HostPaused(f"{origin} waits for its robots.txt: {known.reason}")
 
@@ -166,7 +166,7 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         while not (await asyncio.wait((fetch,), timeout=_PATIENCE_SECONDS))[0]:
             if downloader.is_crowded() and not self._has_twin(origin):
                 downloader.hold(_host_of(origin))
-                raise HostPaused(f"{origin} is long in sending its robots.txt")
+                raise HostPaused(f"{origin} is slow to send its robots.txt")
         return fetch.result()
 
     def _forget(self, origin: str, fetch: asyncio.Task[RobotParser]) -> None:
@@ -254,10 +254,14 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         """Return the last good copy while that may be used, else what forbids everything until the file is there."""
         last = self._known.last(origin)
         if last is not None and not isinstance(last, UnreachableRobots) and self._known.renew(origin):
-            logger.info("%s/robots.txt cannot be had again, so its last copy holds: %s", origin, reason)
+            logger.info("%s/robots.txt cannot be fetched again, so its last copy stays valid: %s", origin, reason)
             return last
         if last is None or not isinstance(last, UnreachableRobots):
-            logger.warning("%s/robots.txt cannot be had, so nothing of it is fetched until it can: %s", origin, reason)
+            logger.warning(
+                "%s/robots.txt cannot be fetched, so nothing else is fetched from this host until it can: %s",
+                origin,
+                reason,
+            )
         unreachable = UnreachableRobots(reason, is_final=self._has_twin(origin))
         now = monotonic()
         if unreachable.is_final:

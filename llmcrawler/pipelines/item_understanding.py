@@ -41,7 +41,7 @@ class ItemUnderstanding:
         unknown = sorted(fields.keys() - set(RESULTS))
         if unknown or not fields:
             told = f"{unknown[0]!r} is nothing" if unknown else "it is empty: there is nothing"
-            raise ConfigError(f"UNDERSTANDING_FIELDS: {told} that a page has; there are: {', '.join(RESULTS)}")
+            raise ConfigError(f"UNDERSTANDING_FIELDS: {told} of a page; there are: {', '.join(RESULTS)}")
         known = self._known = crawl.understanding
         self._robots = crawl.page_robots
         self._fields = fields
@@ -85,7 +85,7 @@ class ItemUnderstanding:
 
     async def close_spider(self) -> None:
         if not self._has_seen_a_page:
-            logger.warning("No item had a `url` and the page's `html`, so that no page was understood")
+            logger.warning("No item had a `url` and the page's `html`, so no page was classified")
         await self._known.close()
 
     def _targets(self, adapter: ItemAdapter) -> Mapping[str, str]:
@@ -95,7 +95,7 @@ class ItemUnderstanding:
         targets = {name: field for name, field in self._fields.items() if field in declared}
         if not targets:
             raise ConfigError(
-                f"{type(adapter.item).__name__} has no field for what is found of its page: declare some of "
+                f"{type(adapter.item).__name__} has no field for the results: declare some of "
                 f"{', '.join(self._fields.values())}, or name yours in UNDERSTANDING_FIELDS"
             )
         return targets

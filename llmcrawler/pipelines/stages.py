@@ -100,7 +100,7 @@ class Stage(ABC):
                 await self._record(item, 1 if earlier is None else earlier.attempts + 1)
         is_stopped = isinstance(item, Page) and item.error is not None and item.error.kind == STOPPED
         if is_stopped and self.rules.stop.goes_on_later:
-            raise DropItem("the crawl is being stopped; the page is for its next run") from WorkGivenBack()
+            raise DropItem("the crawl is being stopped; the page is left for its next run") from WorkGivenBack()
         return item
 
     async def _record(self, page: Page, attempts: int) -> None:
@@ -130,9 +130,9 @@ class Stage(ABC):
             self.rules.check_storage()  # what was found out while its Redis went is not worth a line
             return error
         except WorkGivenBack as left:
-            raise DropItem("this worker leaves, and another one goes on with the page") from left
+            raise DropItem("this worker is leaving; another one continues with the page") from left
         except StorageFailed as failure:
-            raise DropItem("the crawl is being closed; the page is for its next run") from failure
+            raise DropItem("the crawl is being closed; the page is left for its next run") from failure
         except (Exception, SystemExit) as error:  # what a user's stage calls may want to end the process
             if timeout.expired() and self.rules.stop.is_over:
                 return PageError(self.name, STOPPED, "the crawl was stopped before this was done")
@@ -410,7 +410,7 @@ class OwnStage(Stage):
             earlier = page.stages.get(self.name)
             deaths = earlier.attempts if earlier is not None and earlier.status == RUNNING else 0
             if deaths >= self.max_deaths:
-                return PageError(self.name, "lost", f"the crawl was taken down {deaths} times while it ran", deaths)
+                return PageError(self.name, "lost", f"the crawl died {deaths} times while it ran", deaths)
             run = StageRun(RUNNING, None, deaths + 1, time.time(), 0.0)
             await self.rules.ledger.keep_stage(page.id, self.name, run)
         try:

@@ -74,7 +74,7 @@ class SiteLists:
         if len(self._seen) >= self._limits.files:
             if not self._has_told_of_limit:
                 self._has_told_of_limit = True
-                logger.warning("No more than %d lists are read", self._limits.files)
+                logger.warning("At most %d lists are read", self._limits.files)
             return
         if (kind == FEED and self._feeds >= self._limits.feeds) or not self._spider.wants_lists():
             return
@@ -112,7 +112,7 @@ class SiteLists:
         if not urls or not self._spider.wants_lists():
             return ""
         if level > self._limits.levels:
-            return f"{len(urls):,} lists are nested too deep, and not read, such as {urls[0][:_MAX_SHOWN]}"
+            return f"{len(urls):,} lists are nested too deeply and not read, such as {urls[0][:_MAX_SHOWN]}"
         looked_at = 0
         while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self._limits.files:
             self.ask(base, urls[looked_at], level=level)

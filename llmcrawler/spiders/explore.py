@@ -147,7 +147,7 @@ class ExploreSpider(FrontierSpider):
             self.crawler.stats.inc_value("llmcrawler/unpressed_pages", self.crawl.rendering.unpressed)
         refused = self.crawl.admission.refused[UrlRefusalKind.NOT_ALLOWED]
         if refused and stats.get("llmcrawler/lines") == stats.get("llmcrawler/start_lines"):
-            logger.warning("allow=%s matched none of the %d links that were found", self.options.allow[0], refused)
+            logger.warning("allow=%s matched none of the %d links found", self.options.allow[0], refused)
 
     async def _queue_given(self) -> None:
         await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out

@@ -305,7 +305,7 @@ class MapSpider(FrontierSpider):
         try:
             await IndexReader(index, self).read()
         except IndexFault as fault:
-            logger.error("cdx=%s: not all of it was read: %s", index, fault)
+            logger.error("cdx=%s: it was not read completely: %s", index, fault)
             close_spider_soon(self.crawler, "index_failed")
 
     async def take_indexed(self, urls: Iterable[str], address: str) -> int:
@@ -456,10 +456,10 @@ class IndexReader:
         except (WarcFault, OSError) as error:
             raise IndexFault(f"{address}: {error}") from error
         if count and count == faults:
-            raise IndexFault(f"{address}: it is no index: {first}")
+            raise IndexFault(f"{address}: it is not an index: {first}")
         level = logging.WARNING if faults else logging.INFO
         wrong = f"; {many(faults, 'line')} cannot be read, such as {first}" if faults else ""
-        logger.log(level, "Index %s: %s entries, %s new urls of the map%s", address, f"{count:,}", f"{new:,}", wrong)
+        logger.log(level, "Index %s: %s entries, %s new URLs%s", address, f"{count:,}", f"{new:,}", wrong)
         return count - faults
 
     async def _ask(self, url: str) -> bytes:
@@ -480,11 +480,13 @@ class IndexReader:
         if answer.status == 404 and b"no captures" in answer.body[:1000].lower():
             return b""
         if answer.status in OVERLOAD_STATUSES:
-            raise IndexFault(f"{url}: it has no time ({answer.status}); the same command later, with a JOBDIR, goes on")
+            raise IndexFault(
+                f"{url}: it is busy ({answer.status}); run the same command later, with a JOBDIR, to continue"
+            )
         if answer.status != 200:
             said = " ".join(answer.body[:200].decode("utf-8", "replace").split())
             raise IndexFault(
-                f"{url}: it answers {answer.status} ({said}); the url of a CDX server is wanted, such as"
+                f"{url}: it answers {answer.status} ({said}); give the URL of a CDX server, such as"
                 " https://index.commoncrawl.org/CC-MAIN-2026-04-index or https://web.archive.org/cdx/search/cdx"
             )
         return answer.body

@@ -204,7 +204,7 @@ def test_a_bundle_whose_saved_job_is_damaged_fails_with_the_cure_and_keeps_its_e
     failed, _other = run(work, place, storage=storage)["sites"]
     assert place.began == [2]
     assert failed["state"] == "failed"
-    assert "delete saved/00001/ there to crawl the bundle anew" in failed["reason"]
+    assert "delete saved/00001/ there to crawl the bundle again" in failed["reason"]
     assert storage.read(lines) == b"of the last round"
 
 

@@ -195,7 +195,7 @@ def test_a_folder_that_is_not_this_campaigns_is_refused(machine, storage, tmp_pa
         own.drive().__enter__()
     for name in storage.names(""):
         storage.delete(name)
-    with pytest.raises(ConfigError, match=r"has a campaign that is not at .*: delete that folder to begin anew"):
+    with pytest.raises(ConfigError, match=r"has a campaign that is not at .*: delete that folder to start over"):
         here.drive().__enter__()
     (here.folder / "storage.json").write_text("[]", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"storage.json cannot be read"):

@@ -52,7 +52,7 @@ def test_arguments_of_others_are_ignored():
         (MapOptions, {"force": "all"}, "force"),
         (MapOptions, {"refresh": "1"}, "refresh"),
         (MapOptions, {"cdx": "none.cdx"}, "none.cdx: it cannot be read"),
-        (MapOptions, {"cdx": __file__}, "it is no index: .cdx, .cdxj"),
+        (MapOptions, {"cdx": __file__}, "it is not an index: .cdx, .cdxj"),
         (MapOptions, {"cdx": "https://"}, "https://"),
         (MapOptions, {"cdx": "https://index.example/", "depth": "2"}, "depth=2: no page is looked through"),
         (MapOptions, {"cdx": "https://index.example/", "max_pages": "2"}, "max_pages=2: no page is"),

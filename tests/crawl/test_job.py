@@ -214,7 +214,7 @@ async def test_two_crawls_cannot_have_one_job(tmp_path):
 
 
 def test_stages_of_nothing_cannot_be_forced(tmp_path):
-    with pytest.raises(ConfigError, match="holds no crawl whose stages could run again"):
+    with pytest.raises(ConfigError, match="contains no crawl whose stages could run again"):
         check_job(tmp_path / "new", replace(SPEC, stages=("classify",)))
     assert not (tmp_path / "new").exists()
 

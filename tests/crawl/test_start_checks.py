@@ -29,7 +29,7 @@ def test_a_feed_needs_a_place_that_can_be_written(tmp_path):
     (tmp_path / "file").touch()
     for uri, named in (
         (str(tmp_path), "it is a folder"),
-        (f"{tmp_path}/file/o.jsonl", "file is a file, and no folder"),
+        (f"{tmp_path}/file/o.jsonl", "file is a file, not a folder"),
         ("gopher://a/o.jsonl", "nothing writes to gopher://"),
         ("gs://bucket/o.jsonl", "pip install google-cloud-storage"),
     ):

@@ -63,7 +63,7 @@ def test_a_form_a_json_body_and_a_string_are_posted(tmp_path):
         ("csv", "", "line 1: there is no column url"),
         ("csv", 'url\n"https://a.example\nhttps://b.example\n', "it is no CSV"),
         ("tasks", "[]", "no JSON object of tasks by their keys"),
-        ("tasks", '{"a": {"url": "a.example"}, "a": {"url": "b.example"}}', "task 'a': there are two of this key"),
+        ("tasks", '{"a": {"url": "a.example"}, "a": {"url": "b.example"}}', "task 'a': this key occurs twice"),
     ],
 )
 def test_a_file_whose_rest_cannot_be_read_is_refused(tmp_path, kind, text, named):
@@ -86,7 +86,7 @@ def test_a_file_whose_rest_cannot_be_read_is_refused(tmp_path, kind, text, named
         ("jsonl", '{"link": "https://a.example"}', "line 1: there is no url"),
         ("jsonl", "[1]", "line 1: url=[1]"),
         ("jsonl", "[" * 100_000, "line 1: "),
-        ("tasks", '{"a": "a.example"}', "task 'a': it is no object with a url"),
+        ("tasks", '{"a": "a.example"}', "task 'a': it is not an object with a url"),
         ("tasks", '{"": {"url": "a.example"}}', "task '': a key must not be empty"),
         ("tasks", '{"a": {"link": "a.example"}}', "task 'a': no field 'link'"),
         ("tasks", '{"a": {"method": "GET"}}', "task 'a': there is no url"),

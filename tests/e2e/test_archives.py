@@ -207,7 +207,7 @@ def places_of(file: Path) -> list[tuple[str, RecordPlace]]:
         ({"warc": "FOLDER/none.warc.gz"}, "it cannot be read: No such file"),
         ({"warc": "FOLDER"}, "no crawl with this JOBDIR has been started"),
         ({"warc": "FOLDER/none.txt", "urls": "FOLDER/none.txt"}, "several lists: give one of them"),
-        ({"warc": "FOLDER/page.html"}, "it is no WARC file: it does not begin as a WARC record does"),
+        ({"warc": "FOLDER/page.html"}, "it is not a WARC file: it does not begin as a WARC record does"),
         ({"warc": "FOLDER/page.html", "render": "always"}, "nothing is fetched"),
         ({"warc": "FOLDER/page.html", "refresh": 1}, "an archive does not change"),
         ({"warc": "FOLDER/page.html", "warc_root": "x"}, "it is where the files of an index are"),

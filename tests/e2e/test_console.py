@@ -127,7 +127,7 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
         ([], ["llmcrawler COMMAND --help", "requeue"]),
         (
             ["explore", "--help"],
-            ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE", "products.csv:records"],
+            ["--max-pages N", "stop after this many pages (500)", "-o FILE", "-s NAME=VALUE", "products.csv:records"],
         ),
         (["extract", "-h"], ["--tasks FILE", "--keys", "post_payload (a form"]),
         (["--version"], ["llmcrawler 0."]),

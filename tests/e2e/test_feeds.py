@@ -216,5 +216,5 @@ def test_what_cannot_be_written_is_told_before_the_first_request(tmp_path, site)
     parts = [*command({"url": site.url()}, {}, None), "-o", str(tmp_path / "pages.parquet")]
     done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
     assert done.returncode == 2
-    assert "nothing can be added to a parquet file" in done.stderr
+    assert "nothing can be appended to a parquet file" in done.stderr
     assert "INFO: explore " not in done.stderr

@@ -118,7 +118,7 @@ def test_workers_whose_redis_comes_back_empty_end_and_write_no_errors_of_it(tmp_
     [
         ({"JOBDIR": "job"}, "REDIS_URL and JOBDIR"),
         ({"CRAWL_ID": ""}, "CRAWL_ID"),
-        ({"REDIS_URL": "redis://127.0.0.1:1"}, "no Redis answers there"),
+        ({"REDIS_URL": "redis://127.0.0.1:1"}, "no Redis responds there"),
     ],
 )
 def test_what_a_worker_cannot_work_with_is_a_usage_error(tmp_path, settings, words):

@@ -39,7 +39,7 @@ def test_a_site_with_sitemaps_is_listed_whole_for_some_requests(tmp_path):
     listed = [item for item in outcome.items if item["source"] == "sitemap"]
     assert len(listed) > 2900
     assert {item["lastmod"] for item in listed} == {"2026-11-01"}
-    assert "Ended: the site's own lists have it all" in outcome.log
+    assert "Ended: the site's own lists are complete" in outcome.log
     assert "3,001 urls (" in outcome.log
 
 

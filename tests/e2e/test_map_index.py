@@ -95,7 +95,7 @@ def test_the_urls_of_a_site_come_from_files(tmp_path):
     ), outcome.log
     (tmp_path / "cut.cdx.gz").write_bytes((tmp_path / "two.cdx.gz").read_bytes()[:-20])
     cut = listed(tmp_path, tmp_path / "cut.cdx.gz")
-    assert (cut.exit_status, "cut.cdx.gz: it cannot be read further" in cut.log) == (ExitStatus.ERROR, True)
+    assert (cut.exit_status, "cut.cdx.gz: it cannot be read any further" in cut.log) == (ExitStatus.ERROR, True)
 
 
 @pytest.mark.nightly
@@ -104,8 +104,8 @@ def test_the_urls_of_a_site_come_from_files(tmp_path):
     [
         ({"told_pages": 10**9, "answer": b""}, "3 pages in a row are empty: no more of its 1,000,000,000 are read", 0),
         ({"told_pages": 10**9, "answer": b'{"url": "https://shop.example/1"}'}, "1,000,000,000 are the same", 1),
-        ({"told_pages": 2, "answer": b"<html>Welcome"}, "it is no index: line 1: it is neither CDXJ", 0),
-        ({"told_pages": -1, "answer": b'{"pages": -1}'}, "it is no index: line 1", 0),
+        ({"told_pages": 2, "answer": b"<html>Welcome"}, "it is not an index: line 1: it is neither CDXJ", 0),
+        ({"told_pages": -1, "answer": b'{"pages": -1}'}, "it is not an index: line 1", 0),
         ({"told_pages": 1, "answer": b"x" * (3 * 2**20)}, "it is no index", 0),
         ({"told_pages": 1, "answer": b'{"url": 7, "status": [], "mime": {}}\n[[[1'}, "1 line cannot be read", 0),
         ({"robots": "User-agent: *\nDisallow: /"}, "-s ROBOTSTXT_OBEY=False asks it all the same", 0),

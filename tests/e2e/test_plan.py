@@ -20,7 +20,7 @@ def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path
         settings |= {"LLM_PRICE_INPUT": 1, "LLM_PRICE_OUTPUT": 2}
         done = scrapy("plan", server.url("/"), "--sample", 60, "--json", "--models", "m,none", settings=settings)
         assert done.returncode == 0, done.stderr
-        assert done.stderr.splitlines()[0] == f"Looking at up to 60 pages of {server.url('/')}; no model is asked"
+        assert done.stderr.splitlines()[0] == f"Looking at up to 60 pages of {server.url('/')}; no model is used"
         assert " of up to 60 pages, urls known: " in done.stderr.splitlines()[-1], "progress"
         assert llm.calls == 0, "a plan asks no model"
         fetched = sum(server.measures.hits.values())

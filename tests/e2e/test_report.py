@@ -105,7 +105,7 @@ def test_two_crawls_are_compared(job, tmp_path):
 def test_what_cannot_be_shown_is_a_usage_error(job, tmp_path):
     nowhere = scrapy("report", tmp_path)
     assert (nowhere.returncode, nowhere.stdout) == (2, "")
-    assert "there is no such file: no crawl with this JOBDIR has been started" in nowhere.stderr
+    assert "no such file: no crawl with this JOBDIR has been started" in nowhere.stderr
     unwritable = scrapy("report", job / "feed.jsonl", "-o", tmp_path / "no" / "folder.html")
     assert unwritable.returncode == 1
     assert "cannot be written" in unwritable.stderr

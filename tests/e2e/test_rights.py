@@ -317,7 +317,7 @@ def test_a_job_keeps_rights_when_its_stages_run_again_and_no_body_of_what_is_for
             "RIGHTS_POLICY='repsect': did you mean respect? it is one of record, respect, off",
         ),
         ({"CRAWL_PURPOSE": "ai-trian"}, "CRAWL_PURPOSE='ai-trian': did you mean ai-train?"),
-        ({"RIGHTS_POLICY": "respect"}, "RIGHTS_POLICY=respect: for which use? Say so with CRAWL_PURPOSE: search"),
+        ({"RIGHTS_POLICY": "respect"}, "RIGHTS_POLICY=respect: for which use? Set CRAWL_PURPOSE to one of search"),
     ],
 )
 def test_a_wrong_policy_is_a_usage_error_before_the_first_request(tmp_path, settings, named):

@@ -144,8 +144,11 @@ def test_pages_of_a_host_without_its_robots_txt_are_dead_letters_that_requeue_br
         outcome = explore(tmp_path, starts, settings, depth=0)
         assert outcome.error_kinds() == {"robots_unreachable": 2}
         assert outcome.exit_status == 4
-        assert "its robots.txt cannot be had" in outcome.page("/about/")["error"]["message"]
-        assert outcome.log.count("cannot be had, so nothing of it is fetched until it can: 500 Internal") == 1
+        assert "its robots.txt cannot be fetched" in outcome.page("/about/")["error"]["message"]
+        assert (
+            outcome.log.count("cannot be fetched, so nothing else is fetched from this host until it can: 500 Internal")
+            == 1
+        )
         assert site.measures.hits.keys() == {"/robots.txt"}
         is_back.append(True)
         requeued = scrapy("requeue", tmp_path / "job", "--dead")

@@ -26,7 +26,7 @@ REASONS: Mapping[str, str] = {
     "reset": "connection (",
     "cut": "truncated (",
     "drip": "timeout (",
-    "gzip-cut": "body (the compressed body is cut)",
+    "gzip-cut": "body (the compressed body is truncated)",
     "redirect-to-503": "503 Service Unavailable",
     "redirect-to-private": "it leads to http://10.0.0.1/robots.txt: private_address (",
     "redirect-to-no-host": "it leads to http://no-such-host.invalid/robots.txt: dns (",
@@ -76,7 +76,7 @@ def test_each_kind_of_robots_txt_means_what_the_rfc_says(tmp_path: Path) -> None
     warned = {name: int(kind.meaning in (UNREACHABLE, FORBIDS)) for name, kind in KINDS.items()}
     assert {name: crawl.warnings(name) for name in KINDS} == warned
     for name, reason in REASONS.items():
-        assert "its robots.txt cannot be had, which forbids everything; it was asked for" in crawl.message(name)
+        assert "its robots.txt cannot be fetched, which forbids everything; it was requested" in crawl.message(name)
         assert reason in crawl.message(name)
     assert crawl.visits[f"{crawl.origins['501']}/robots.txt"] >= 4  # a status that is not tried again at once
     assert crawl.outcome.exit_status == 0

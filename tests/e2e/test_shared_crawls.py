@@ -83,7 +83,7 @@ def test_a_paused_crawl_ends_what_is_under_way_and_waits_while_another_one_goes_
         until(held.asked.is_set)
         done = scrapy("workers", "pause", redis.url, "shop")
         assert (done.returncode, f"scrapy workers resume {redis.url} shop" in done.stdout) == (0, True), done.stderr
-        until(lambda: f"The crawl is paused; go on with: scrapy workers resume {redis.url} shop" in shop.log(0))
+        until(lambda: f"The crawl is paused; resume with: scrapy workers resume {redis.url} shop" in shop.log(0))
         second = shop.start()
         until(lambda: "The crawl is paused" in shop.log(1))
         held.go.set()
@@ -172,13 +172,13 @@ def test_a_crawl_of_an_older_version_is_refused_and_what_is_wrong_is_said(tmp_pa
         client.hset("llmcrawler:shop:meta", mapping={"spec": "{}", "id": "one", "state": "running"})
     with crawl(tmp_path, held.site.url(), redis, "shop") as shop:
         assert shop.start().wait(TIMEOUT_SECONDS) == 2
-        assert "another version of llmcrawler has begun it" in shop.log(0)
+        assert "another version of llmcrawler started it" in shop.log(0)
     for given, words in (
         (("pause", redis.url, "shop"), "another version"),
         (("pause", redis.url, "none"), "there is no crawl none"),
         (("resume", redis.url), "say what to do with which crawl"),
         (("stop", redis.url, "shop"), "say what to do with which crawl"),
-        (("pause", "redis://127.0.0.1:1", "shop"), "no Redis answers there"),
+        (("pause", "redis://127.0.0.1:1", "shop"), "no Redis responds there"),
     ):
         done = scrapy("workers", *given)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr

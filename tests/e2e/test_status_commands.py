@@ -111,7 +111,7 @@ def test_a_crawl_that_runs_is_said_to(own_job):
         assert "a crawl is running" in scrapy("status", own_job).stdout
         refused = scrapy("requeue", own_job, "--dead")
     assert refused.returncode == 2
-    assert "another crawl is running in it; stop it, or wait for its end" in refused.stderr
+    assert "another crawl is running in it; stop it, or wait until it ends" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,10 @@ def test_a_crawl_whose_host_has_no_robots_txt_to_be_had_fetches_nothing_and_ends
         outcome = crawled(project, site.url())
     assert site.measures.hits.keys() == {"/robots.txt"}
     assert 8 <= site.measures.hits["/robots.txt"] <= 20  # twice each time
-    assert "cannot be had, so nothing of it is fetched until it can: 500 Internal Server Error" in outcome.log
+    assert (
+        "cannot be fetched, so nothing else is fetched from this host until it can: 500 Internal Server Error"
+        in outcome.log
+    )
     assert "is given up, nothing else is left to do" in outcome.log
 
 
@@ -209,7 +212,7 @@ def test_items_without_fields_for_it_and_projects_without_such_items_are_told(tm
         refused = project.crawl(site.url())
         project.write_spider(SPIDER.replace('"html"', '"body"'))
         passed = crawled(project, site.url())
-    assert "ConfigError: PageItem has no field for what is found of its page: declare some of page_type" in refused.log
+    assert "ConfigError: PageItem has no field for the results: declare some of page_type" in refused.log
     assert "No item had a `url` and the page's `html`" in passed.log
     assert [sorted(item) for item in passed.items] == [["body", "url"]]
 

@@ -114,7 +114,7 @@ def test_a_host_that_comes_back_loses_no_page(tmp_path):
         outcome = explore(tmp_path, site.url(), ADAPTIVE | settings | {"RETRY_TIMES": 0})
     assert not outcome.error_kinds()
     assert len([page for page in outcome.pages if "/page/" in page["url"]]) == 40
-    assert "the host answers again" in outcome.log
+    assert "the host responds again" in outcome.log
 
 
 @pytest.mark.nightly

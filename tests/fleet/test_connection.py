@@ -80,7 +80,7 @@ def test_what_answers_at_an_address_is_what_it_was_named_as(tmp_path):
             (cluster.url, "in Redis Cluster mode: .* one Redis; split the sites over several crawls"),
             (sentinel.replace("+sentinel", "").removesuffix("/mymaster"), r"redis\+sentinel://"),
             (sentinel.replace("mymaster", "other"), "names a master"),
-            ("redis://127.0.0.1:1", "no Redis answers there"),
+            ("redis://127.0.0.1:1", "no Redis responds there"),
         ):
             with pytest.raises(ConfigError, match=words):
                 check_redis(url, "crawl")

@@ -55,7 +55,7 @@ def test_who_works_on_what_and_who_was_lost_when() -> None:
     lost = [worker(number, "lost", ended=90.0) for number in range(2, 15)]
     lines = text_of(session_status_tables(status_of([worker(1, "here", sites=("shop.example",)), *lost]), now=100.0))
     assert lines[0] == "shop in redis://host/0: running"
-    assert "60 pages a minute, all workers together" in lines
+    assert "60 pages a minute over all workers" in lines
     assert "w1 here 20 60 3 2 0 1 shop.example" in lines
     assert "w2 lost 20 0 0 10 s ago" in lines
     assert ("w11 lost 20 0 0 10 s ago" in lines, "w12 lost 20 0 0 10 s ago" in lines) == (True, False)
@@ -65,7 +65,7 @@ def test_who_works_on_what_and_who_was_lost_when() -> None:
 
 def test_a_paused_crawl_says_how_it_goes_on() -> None:
     lines = text_of(session_status_tables(status_of([], state="paused"), now=100.0))
-    assert "go on with: scrapy workers resume redis://host/0 shop" in lines
+    assert "resume with: scrapy workers resume redis://host/0 shop" in lines
 
 
 def test_the_crawls_of_a_redis_are_rows() -> None:

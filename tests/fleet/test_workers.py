@@ -345,7 +345,7 @@ async def test_a_crawl_of_the_same_name_that_began_anew_is_another_one(connectio
 
 def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
     for url, words in (
-        ("redis://127.0.0.1:1", "no Redis answers there"),
+        ("redis://127.0.0.1:1", "no Redis responds there"),
         ("http://127.0.0.1", "redis://"),
         (server.url.replace("/0", "/99"), "DB index"),
     ):

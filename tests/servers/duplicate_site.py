@@ -54,7 +54,7 @@ class SitePage:
 
 
 class DuplicateSite:
-    """`pages` by path with query. `first` names for each page that is there twice the other one; `kind` how."""
+    """`pages` by path with query. `first` names for each page that occurs twice the other one; `kind` how."""
 
     def __init__(self, *, with_duplicates: bool = True, of_a_kind: int = _OF_A_KIND) -> None:
         self._of_a_kind = of_a_kind

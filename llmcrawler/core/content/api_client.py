@@ -64,7 +64,7 @@ class APIClient(httpx2.AsyncClient):
 
     async def _read(self, answer: httpx2.Response) -> bytes:
         if "," in answer.headers.get("Content-Encoding", ""):
-            raise TooLargeError("the answer is packed more than once")
+            raise TooLargeError("the answer is compressed more than once")
         body = bytearray()
         chunks = 0
         async with aclosing(answer.aiter_bytes()) as parts:

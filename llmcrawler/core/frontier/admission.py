@@ -193,7 +193,7 @@ class MapAdmission(Admission):
             return f"max_urls={self._rules.max_urls} reached"
         is_whole = self._listed and len(self._unlisted) <= self._rules.lacking_share * len(self._listed)
         if is_whole and self._barren >= self._rules.barren_pages:
-            return f"the site's own lists have it all: {self._barren} pages in a row led to nothing new"
+            return f"the site's own lists are complete: {self._barren} pages in a row led to nothing new"
         return None
 
     def of_list(self, entries: Iterable[Listed], source: str, address: str) -> list[UrlTask]:

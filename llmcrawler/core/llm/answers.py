@@ -33,7 +33,7 @@ def read_answer(text: str, schema: dict[str, Any], *, salvage: bool = False) -> 
     cut = ((part, part.partition(_THOUGHTS_BEGIN)) for part in parts)
     text = "".join(before if begin else part + _THOUGHTS_END for part, (before, begin, _) in cut) + rest
     if is_too_much(text):
-        raise BadAnswer("the answer is far longer than what was asked for")
+        raise BadAnswer("the answer is far longer than requested")
     text = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
     problem = "the answer holds no JSON"
     for value in _json_values(text):

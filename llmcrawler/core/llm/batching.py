@@ -313,12 +313,12 @@ class Batcher(Generic[Q, A]):
                 halves = (half for one in useless for half in (one[: -(-len(one) // 2)], one[-(-len(one) // 2) :]))
                 groups, reason = [half for half in halves if half], "halved"
         except Exception:
-            logger.exception("LLM: a batch broke off")
+            logger.exception("LLM: a batch failed")
         finally:
             # Broken off or cancelled: nobody may wait for an answer that does not come.
             for entry in batch:
                 if entry.batch is batch:
-                    entry.fail(LLMFailed("the batch was broken off"))
+                    entry.fail(LLMFailed("the batch was cancelled"))
 
     async def _ask_group(self, group: list[WaitingQuestion[Q, A]], reason: str) -> list[WaitingQuestion[Q, A]]:
         """Call the worker once. Return those to be asked again in halves, as the whole answer was useless."""
@@ -354,7 +354,7 @@ class Batcher(Generic[Q, A]):
         """Give each its answer or its last error. Return the number of answers, and the questions to be asked again."""
         missing, answered = [], 0
         for position, entry in enumerate(group):
-            answer = answers[position] if position in answers else BadAnswer("the model's answer leaves this out")
+            answer = answers[position] if position in answers else BadAnswer("the model's answer omits this")
             if isinstance(answer, BadAnswer):
                 entry.error = answer
                 if len(group) == 1 and entry.asks >= _MIN_ASKS:

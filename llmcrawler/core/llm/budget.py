@@ -214,7 +214,7 @@ class Budget:
         reason = f"the budget is spent: {what}, which leaves too little for another call"
         if not self.is_reached:
             self.is_reached = True
-            logger.warning("%s. What is learned goes on to serve, else rules and structured data decide", reason)
+            logger.warning("%s. Learned templates stay in use; rules and structured data decide the rest", reason)
         return BudgetSpent(reason)
 
     def _committed(self) -> dict[str, float]:

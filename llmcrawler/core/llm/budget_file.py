@@ -156,4 +156,4 @@ class FileRate:
     def _note(self, posted: asyncio.Future[Any]) -> None:
         self._posted.discard(posted)
         if not posted.cancelled() and (error := posted.exception()) is not None:
-            logger.warning("The pace of the model is not shared for a moment: %s", error)
+            logger.warning("The model's rate limits are not shared for the moment: %s", error)

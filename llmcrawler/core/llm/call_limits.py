@@ -131,7 +131,7 @@ class CallBreaker:
         left_seconds = self._open_until - self._clock()
         if left_seconds > 0 or self._probing:
             when = f"in {left_seconds:.0f} s" if left_seconds > 0 else "under way"
-            raise LLMFailed(f"the LLM server failed {self._failures} calls in a row; the next try is {when}")
+            raise LLMFailed(f"the LLM server failed {self._failures} calls in a row; the next attempt is {when}")
         self._probing = True
 
     def fail(self, cooldown_seconds: float | None = None) -> bool:

@@ -232,14 +232,14 @@ class LLMClient:
             else:
                 what += f"; see whether {address} is right,{proxy} and whether the server runs"
         if self._circuit.fail(cooldown_seconds):
-            logger.warning("%s; the LLM is left alone for a while and then tried again", what)
+            logger.warning("%s; the LLM is skipped for a while and then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.
         return BadAnswer(what) if has_answered and not self._circuit.is_open else LLMFailed(what)
 
     def _give_up(self, reason: str) -> LLMUnavailable:
         if not self._unavailable:
             self._unavailable = reason
-            logger.log(self._loss_level, "The LLM is out for this crawl: %s", reason)
+            logger.log(self._loss_level, "The LLM is unavailable for this crawl: %s", reason)
         return LLMUnavailable(reason)
 
     def _describe(self, fault: Fault) -> str:
@@ -442,7 +442,7 @@ class LanguageModel:
             self._on_progress(bytes_done, bytes_total)
 
         why = "LLM_PROVIDER" if self._endpoints[0].choice.is_chosen else "no key and no LLM_BASE_URL"
-        logger.info("Starting the embedded model (%s) to learn records; the first time its weights are fetched", why)
+        logger.info("Starting the embedded model (%s) to learn records; its weights are downloaded the first time", why)
         try:
             server = self._server = await embedded.launch(self._embedded_file, on_progress=note_progress)
         except LLMUnavailable as error:

@@ -68,7 +68,7 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
     if not base_url and not api_key:
         raise ConfigError(
             "LLM_PROVIDER is 'openai', but neither LLM_API_KEY (or OPENAI_API_KEY) nor LLM_BASE_URL is set: "
-            "set a key, or the address of a server of your own"
+            "set a key, or the address of your own server"
         )
     tier = _text("LLM_SERVICE_TIER", settings, environ).lower()
     if tier not in SERVICE_TIERS:
@@ -89,7 +89,7 @@ def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPr
             except ValueError:
                 prices[key] = math.nan
             if not 0 <= prices[key] < math.inf:
-                raise ConfigError(f"{name} is {text!r}; it has to be US dollars per million tokens, such as 0.25")
+                raise ConfigError(f"{name} is {text!r}; it must be US dollars per million tokens, such as 0.25")
     return OwnPrices(**prices)
 
 
@@ -111,7 +111,7 @@ def _api_key(own_url: str, settings: Mapping[Any, Any], environ: Mapping[str, st
 
 def _checked_key(name: str, key: str) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError(f"{name} holds a space, a line break or a character that no key has; copy it again")
+        raise ConfigError(f"{name} contains a space, a line break or a character that no key has; copy it again")
     return key
 
 
@@ -135,7 +135,7 @@ def _checked_url(name: str, url: str) -> str:
     except ValueError:  # urlsplit checks a port only when it is asked for it
         well_formed = False
     if not well_formed:
-        raise ConfigError(f"{name} is {url!r}; it has to be an address such as http://127.0.0.1:11434/v1")
+        raise ConfigError(f"{name} is {url!r}; it must be an address such as http://127.0.0.1:11434/v1")
     # Ollama, vLLM, LM Studio and llama.cpp all serve the API under /v1, and their users give the bare address.
     return url.rstrip("/") + ("/v1" if parts.path in {"", "/"} else "")
 
@@ -179,11 +179,11 @@ def read_fallbacks(settings: Mapping[Any, Any], environ: Mapping[str, str], firs
             try:
                 entries = json.loads(entries)
             except ValueError as error:
-                raise ConfigError(f"LLM_FALLBACKS is no JSON: {error}") from None
+                raise ConfigError(f"LLM_FALLBACKS is not JSON: {error}") from None
         else:
             entries = [name.strip() for name in entries.split(",") if name.strip()]
     if not isinstance(entries, list | tuple):
-        raise ConfigError("LLM_FALLBACKS is to be a list of objects, or names of models with commas")
+        raise ConfigError("LLM_FALLBACKS must be a list of objects, or names of models separated by commas")
     return [_endpoint(entry, number, environ, first) for number, entry in enumerate(entries, 1)]
 
 
@@ -205,7 +205,7 @@ def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoi
     if given.api_key_env:
         key = _checked_key(f"{where}: api_key_env={given.api_key_env}", environ.get(given.api_key_env, "").strip())
         if not key:
-            raise ConfigError(f"{where}: {given.api_key_env} is not set in the environment, and is to hold its key")
+            raise ConfigError(f"{where}: {given.api_key_env} is not set in the environment; it must hold the key")
     url = _checked_url(f"{where}: base_url", given.base_url) or first.choice.base_url
     if not key and url == first.choice.base_url:
         key = first.choice.api_key

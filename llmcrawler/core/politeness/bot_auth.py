@@ -45,7 +45,7 @@ class BotKey:
             private = load_pem_private_key(text, None)
             if isinstance(private, Ed25519PrivateKey):
                 return cls(private)
-        raise ValueError("it is no Ed25519 private key in PEM without a password")
+        raise ValueError("it is not an Ed25519 private key in PEM without a password")
 
     @property
     def pem(self) -> bytes:
@@ -73,7 +73,7 @@ def read_key_file(path: Path) -> BotKey:
     """Raises ConfigError, which names the file and the cure; OSError where it cannot be read."""
     mode, text = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
     if mode & 0o077 and os.name == "posix":
-        raise ConfigError(f"{path}: others than its owner can read or write it (mode {mode:o}): chmod 600 {path}")
+        raise ConfigError(f"{path}: other users can read or write it (mode {mode:o}): chmod 600 {path}")
     try:
         return BotKey.from_pem(text)
     except ValueError as error:
@@ -181,13 +181,13 @@ def resolve_signer(key: str, environment_key: str, agent: str, *, as_string: boo
     """Return who signs, if anybody. `key` is a path; else `environment_key`, a path or the PEM itself, counts."""
     if _PEM in key:
         raise ConfigError(
-            "BOT_AUTH_KEY: a setting can be the path of a key alone; put the key itself into the environment variable"
+            "BOT_AUTH_KEY: the setting must be the path of a key; put the key itself into the environment variable"
             " BOT_AUTH_KEY, where no log shows it"
         )
     where = key or environment_key
     if where and not agent:
         raise ConfigError(
-            "BOT_AUTH_KEY: without BOT_AUTH_AGENT nobody could check the signatures: set it to where the public key is"
+            "BOT_AUTH_KEY: without BOT_AUTH_AGENT nobody can check the signatures: set it to where the public key is"
             f" published, as https://bot.example{WELL_KNOWN_PATH}"
         )
     if not where:

@@ -80,7 +80,7 @@ class ProxyPool:
             try:
                 proxies = await self._provider.load()
                 if not proxies:
-                    raise NoProxy("the provider gave no proxies")
+                    raise NoProxy("the provider returned no proxies")
             except NoProxy as error:
                 self._failure = error
                 raise

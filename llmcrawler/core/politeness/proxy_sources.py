@@ -88,14 +88,14 @@ def parse_proxy(text: str, country: str = ANYWHERE) -> Proxy:
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
     if not _HOST.match(host) or not is_port:
         shown = place if place.count(":") <= 1 else "a value that may hold a password"
-        raise ConfigError(f"{shown!r} is no proxy with host and port: {_FORMS}")
+        raise ConfigError(f"{shown!r} is not a proxy with host and port: {_FORMS}")
     return Proxy(scheme, host.lower(), int(port), username, password, country)
 
 
 def parse_country(text: str) -> str:
     """Read an ISO 3166 code or "*". Raises ConfigError."""
     if text.strip() != ANYWHERE and not _COUNTRY.match(text.strip()):
-        raise ConfigError(f"{text!r} is no country: write two letters, such as DE, or * for any")
+        raise ConfigError(f"{text!r} is not a country: write two letters, such as DE, or * for any")
     return text.strip().upper()
 
 
@@ -132,7 +132,7 @@ class _Service:
             # In a thread: a long list takes longer than a crawl should wait for.
             return await asyncio.to_thread(loads, answer, _MAX_VALUES)
         except ValueError:
-            raise NoProxy(f"{self.name}'s API does not answer with JSON, or with far too much") from None
+            raise NoProxy(f"{self.name}'s API did not return JSON, or far too much of it") from None
 
     async def fetch(
         self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
@@ -160,7 +160,7 @@ class _Service:
                     fault = f"cannot be reached ({type(error).__name__})"
                     continue
                 except TooLargeError as error:
-                    raise NoProxy(f"{self.name}'s API gives no list of proxies: {error}") from None
+                    raise NoProxy(f"{self.name}'s API returned no list of proxies: {error}") from None
                 status = answer.status_code
                 if status == 200:
                     return answer.content
@@ -186,11 +186,11 @@ class _Service:
             return parse_proxy(_text(text), country)
         except ConfigError:
             # An error page in place of a list; its text may repeat the key.
-            raise NoProxy(f"{self.name}'s API gives something else than proxies") from None
+            raise NoProxy(f"{self.name}'s API returned something other than proxies") from None
 
     def _checked(self, entries: Any) -> list[Any]:
         if not isinstance(entries, list):
-            raise NoProxy(f"{self.name}'s API gives no list of proxies")
+            raise NoProxy(f"{self.name}'s API returned no list of proxies")
         if len(entries) > _MAX_PROXIES:
             raise NoProxy(f"{self.name}'s API gives {len(entries):,} proxies at once: {_MAX_PROXIES:,} are the most")
         return entries
@@ -263,7 +263,7 @@ class IPRoyal(_Service):
         super().__init__(key, countries, base_url)
         username, colon, password = login.partition(":")
         if not colon or not username or not password:
-            raise ConfigError("PROXY_IPROYAL_LOGIN is not username:password, those of your residential proxies")
+            raise ConfigError("PROXY_IPROYAL_LOGIN is not username:password, the login of your residential proxies")
         self._body = {
             "username": username,
             "password": password,
@@ -335,7 +335,7 @@ def resolve_proxies(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> 
     name = setting.lower()
     if name not in _NAMES:
         raise ConfigError(
-            f"PROXY_PROVIDER={setting!r}: it is one of {', '.join(_NAMES)}, or the path of a class of yours"
+            f"PROXY_PROVIDER={setting!r}: it is one of {', '.join(_NAMES)}, or the path of your own class"
         )
     if name in ("proxyscrape", "webshare", "iproyal"):
         return _service(name, settings, environ)

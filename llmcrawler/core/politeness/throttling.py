@@ -246,11 +246,11 @@ class HostPolicy:
         if breaker.is_open and (breaker.failed_probes >= probes or not breaker.has_ever_answered):
             reason = f"the host failed {breaker.failures} times in a row, the last time with: {breaker.reason}"
         elif self.cooldown_seconds > self.rules.max_cooldown_seconds:
-            reason = f"the host asks to be left alone for {self.cooldown_seconds:.0f} s more"
+            reason = f"the host asks for a pause of {self.cooldown_seconds:.0f} s more"
         if not robots.is_open or (reason is None and robots.failed_probes < probes):
             return reason
         times = f"{robots.failures} times" if robots.failures > 1 else "once"
-        return f"its robots.txt cannot be had, which forbids everything; it was asked for {times}: {robots.reason}"
+        return f"its robots.txt cannot be fetched, which forbids everything; it was requested {times}: {robots.reason}"
 
     def state(self) -> dict[str, float]:
         """Return what another process that goes on with the host is to know, for `take_over`."""
@@ -275,7 +275,7 @@ class HostPolicy:
         elif self._episodes:
             self.ceiling.flight_served(at_end)
         if closes:
-            return self._decision("recovered", "the host answers again")
+            return self._decision("recovered", "the host responds again")
         if not self.rules.is_adaptive:
             return None
         self.ceiling.served(at_start, at_end, self.window)
@@ -338,7 +338,7 @@ class HostPolicy:
         """Note that the host's robots.txt cannot be had. It is left alone, each time for longer."""
         self.robots.failed(reason)
         self._cool_down(self.robots.cooldown_seconds)
-        return self._decision("robots-unreachable", f"its robots.txt cannot be had: {reason}")
+        return self._decision("robots-unreachable", f"its robots.txt cannot be fetched: {reason}")
 
     def robots_came(self, gap_seconds: float) -> ThrottleDecision | None:
         """Let no gap be shorter than robots.txt's Crawl-delay or Request-rate."""

@@ -349,7 +349,7 @@ def fault_words(kind: bytes, detail: str, seconds: float, memory_bytes: int) -> 
     if kind == OUT_OF_MEMORY or (kind == DIED and detail in ("SIGSEGV", "SIGABRT", "SIGBUS")):
         return f"reading it took more than {memory_bytes // 2**20} MB of memory"
     if kind == TOO_MUCH:
-        return f"what was read of it is too large: {detail}"
+        return f"the result is too large: {detail}"
     if detail in ("SIGPROF", "SIGALRM"):
         return f"reading it took over {seconds:g} s"
     return f"the process that read it died ({detail})"

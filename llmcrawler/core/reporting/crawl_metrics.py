@@ -84,12 +84,12 @@ def metrics_of(stats: Mapping[str, Any], max_errors_share: float) -> Iterator[Me
         if samples:
             yield Metric(name, kind, text, samples, labels)
     started, finished = stats.get("start_time"), stats.get("finish_time")
-    status = [("running", "1 while the crawl runs", float(finished is None))]
+    status = [("running", "1 while the crawl is running", float(finished is None))]
     if started is not None:
         status.append(("started_timestamp_seconds", "Unix time of its start", started.timestamp()))
     if finished is not None:
         status.append(("finished_timestamp_seconds", "Unix time of its end", finished.timestamp()))
         exit_status = float(exit_status_of(stats, max_errors_share)[0])
-        status.append(("exit_status", "0: it finished; README tells the others", exit_status))
+        status.append(("exit_status", "0: finished; the README lists the others", exit_status))
     for name, text, value in status:
         yield Metric(name, "gauge", text, [((), value)])

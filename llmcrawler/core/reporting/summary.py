@@ -177,7 +177,7 @@ def _budget(figures: Figures, account: CrawlAccount) -> list[str]:
         f"     bought in this run: {bought}, {many(learned, 'template')} learned",
     ]
     if without := sum(count for kind, count in figures.errors.items() if kind.endswith("/budget")):
-        lines.append(f'     {many(without, "page")} had to do without: an error of the kind "budget" says so')
+        lines.append(f'     {many(without, "page")} had to do without the model: their error has the kind "budget"')
     return lines
 
 
@@ -213,7 +213,7 @@ def _without_model(figures: Figures, account: CrawlAccount, width: int) -> list[
     has_learned = any(template.selectors for template in account.templates.values())
     if account.templates and not has_learned and (llm.failure or llm.provider == "none"):
         reason = f"no template was learned: {llm.failure}" if llm.failure else "there is no model to learn more"
-        lines.append(f"Records are what each page says of itself, as {reason}")
+        lines.append(f"Records come from structured data, because {reason}")
     return [part for line in lines for part in wrap(line, width, subsequent_indent="  ")]
 
 
@@ -271,7 +271,7 @@ def _result(figures: Figures, ending: Ending) -> list[str]:
     with_errors = f"{figures.errors.total() - failed:,} with errors"
     lines = [f"{what} in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {with_errors}"]
     if figures.noindex_pages:
-        lines.append(f"{many(figures.noindex_pages, 'page')} without text, not to be indexed (robots: noindex)")
+        lines.append(f"{many(figures.noindex_pages, 'page')} without text because of robots: noindex")
     if figures.file_links:
         lines.append(f"Links to files, not fetched: {counts(figures.file_links, 8)}")
     if figures.unpressed_pages:
@@ -300,7 +300,7 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
     if figures.max_records and figures.goal_records >= figures.max_records:
         return f"max_records={figures.max_records} reached, {more} known"
     if not figures.queued:
-        return "finished, no url is left"
+        return "finished, no URL is left"
     cap = f"max_pages={most} reached" if most else ending.reason
     if most and failed >= FAILED_PER_PAGE * most:
         cap = f"too many urls failed ({failed:,}) before max_pages={most} were there"

@@ -182,7 +182,7 @@ def plan_tables(plan: Mapping[str, Any]) -> Iterator[RenderableType]:
     failed = f" ({sample['errors']:,} more in vain)" if sample["errors"] else ""
     yield Text(f"From {sample['pages']:,} pages{failed}, which led to {sample['known']:,} urls{listed}")
     if sample["is_whole"]:
-        yield Text("These are all: the site is known as a whole")
+        yield Text("These are all: the whole site is known")
     if plan["site_pages"]["high"] > plan["max_pages"]:
         yield Text(f"A crawl ends at max_pages={plan['max_pages']:,}; the site may have more, see below")
     yield from table_part(("", ">low", ">likely", ">high"), _plan_rows(plan))

@@ -209,7 +209,7 @@ class Pace:
         if not self.limits:
             return ""
         name, _seconds, share = self.limits[0]
-        return f"{percent(share)} of the time it was held back by {LIMITS.get(name, name)}"
+        return f"{percent(share)} of the time it was limited by {LIMITS.get(name, name)}"
 
     @property
     def urls_per_second(self) -> float:

@@ -224,7 +224,7 @@ def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = F
     try:
         with path.open("rb") as file:
             if file.read(len(_HEADER)) != _HEADER:
-                raise refusal(path, "is no job file of llmcrawler")
+                raise refusal(path, "is not a job file of llmcrawler")
         with closing(_connect_to_read(path)) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -263,7 +263,9 @@ def open_job_file(path: Path) -> JobConnection:
             connection.close()
             raise
     except (OSError, sqlite3.Error) as error:
-        raise refusal(path, f"cannot be written ({error})", "name a JOBDIR in a folder of yours") from error
+        raise refusal(
+            path, f"cannot be written ({error})", "name a JOBDIR in a folder that you can write to"
+        ) from error
     return connection
 
 
@@ -279,7 +281,7 @@ def holds_job(path: Path) -> bool:
 def read_job_file(path: Path) -> JobConnection:
     """Open a job's file for reading, also while a crawl is running. Raises ConfigError where there is none."""
     if not holds_job(path):
-        raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
+        raise ConfigError(f"{path}: no such file: no crawl with this JOBDIR has been started")
     return _connect_to_read(path)
 
 

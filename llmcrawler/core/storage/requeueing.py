@@ -71,16 +71,16 @@ def requeue(folder: Path, choice: RequeueChoice) -> Requeued:
     chosen, or a stage is unknown.
     """
     if not choice:
-        raise ConfigError("nothing is chosen: name urls, or --dead, --failed, --kind, --stage")
+        raise ConfigError("nothing is selected: name URLs, or --dead, --failed, --kind, --stage")
     path = folder / JOB_FILE
     read_job_file(path).close()  # raises where there is no job, before the lock makes a folder
-    with lock_folder(folder, "stop it, or wait for its end"), closing(open_job_file(path)) as connection:
+    with lock_folder(folder, "stop it, or wait until it ends"), closing(open_job_file(path)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")
             requeued = _requeue(connection, choice)
             connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
-            raise refusal(path, f"cannot be changed ({error})", "nothing was brought back") from error
+            raise refusal(path, f"cannot be changed ({error})", "nothing was requeued") from error
     return requeued
 
 

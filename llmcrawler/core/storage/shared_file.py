@@ -41,7 +41,7 @@ class SharedFile:
         try:
             self._thread.submit(self._transaction, lambda _connection: None).result()
         except StorageFailed as error:
-            raise ConfigError(f"{error}: name a file of yours on a disk of this machine, or leave it out") from error
+            raise ConfigError(f"{error}: name a file on a local disk of this machine, or leave it out") from error
         finally:
             self.close()
 

@@ -74,15 +74,15 @@ class TemplatesFile:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise self.refusal(f"is damaged or no file of learned templates ({error})") from error
+            raise self.refusal(f"is damaged or not a file of learned templates ({error})") from error
         if not isinstance(value, dict) or value.get("format") != FORMAT:
-            raise self.refusal("is no file of learned templates")
+            raise self.refusal("is not a file of learned templates")
         if value.get("version") != VERSION:
             found = f"has format {value.get('version')!r}"
             raise self.refusal(f"{found}, and this release of llmcrawler reads format {VERSION}")
         people, machine = value.get("sites"), value.get("state")
         if not isinstance(people, dict) or not isinstance(machine, dict) or people.keys() != machine.keys():
-            raise self.refusal("is damaged (sites and state do not go together)")
+            raise self.refusal("is damaged (sites and state do not match)")
         for name, templates in people.items():
             entries = templates if isinstance(templates, list) else [None]
             named = all(isinstance(one, dict) and isinstance(one.get("template"), str) for one in entries)
@@ -97,11 +97,13 @@ class TemplatesFile:
             target.parent.mkdir(parents=True, exist_ok=True)
             with self._locked():
                 if target.exists() and not os.access(target, os.W_OK):
-                    raise PermissionError("the file may not be written")
+                    raise PermissionError("the file is not writable")
                 temporary_of(self.path).write_bytes(b"")
                 temporary_of(self.path).unlink()
         except (OSError, Timeout) as error:
-            raise self.refusal(f"cannot be written ({_reason(error)})", "name a file in a folder of yours") from error
+            raise self.refusal(
+                f"cannot be written ({_reason(error)})", "name a file in a folder that you can write to"
+            ) from error
 
     def save(self, sites: Mapping[str, SiteState]) -> None:
         """Replace these sites in the file, as a whole or not at all. Raises OSError where the disk does not let it,
@@ -134,9 +136,9 @@ class TemplatesFile:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:
-            raise self.refusal("is no file of learned templates (it is no text)") from error
+            raise self.refusal("is not a file of learned templates (it is no text)") from error
         except OSError as error:
-            raise self.refusal(f"cannot be read ({_reason(error)})", "name a file that you may read") from error
+            raise self.refusal(f"cannot be read ({_reason(error)})", "name a file that you can read") from error
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -158,4 +160,4 @@ def _pack(state: Mapping[str, Any]) -> str:
 
 
 def _reason(error: OSError | Timeout) -> str:
-    return "another crawl holds its lock" if isinstance(error, Timeout) else error.strerror or str(error)
+    return "another crawl has locked it" if isinstance(error, Timeout) else error.strerror or str(error)

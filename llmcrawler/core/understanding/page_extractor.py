@@ -68,7 +68,7 @@ class LineRules:
     def of(cls, fields: str = "", schema: str | PathLike[str] = "", page_types: str | PathLike[str] = "") -> Self:
         """Read the arguments of these names that `explore` has. Raises ConfigError."""
         if fields and schema:
-            raise ConfigError("schema and fields are two ways to say the same: give one of them")
+            raise ConfigError("schema and fields both define the record: give one of them")
         requested = requested_fields(fields) if fields else load_schema(Path(schema)) if schema else None
         types = load_page_types(Path(page_types)) if page_types else DEFAULT_PAGE_TYPES
         own = requested.page_types if requested is not None else ()

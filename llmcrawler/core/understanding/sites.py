@@ -81,7 +81,7 @@ class SiteShelf(Generic[T]):
             packed = zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
             self._file.execute("INSERT OR REPLACE INTO sites VALUES (?, ?)", (name, packed))
         except sqlite3.Error as error:
-            logger.warning("What is known of sites stays in memory, as no temporary file can be written: %s", error)
+            logger.warning("Sites are kept in memory because no temporary file can be written: %s", error)
             self._is_full = True
             self._awake[name] = value
             return

@@ -186,7 +186,7 @@ class TemplateStore:
             state = stored.state()
             grouper = TemplateGrouper.from_json(state.pop(_GROUPING), origin)
             if (self._prefixes.get(grouper.prefix) or site) != site:
-                logger.warning("The templates of %s have ids that another site of this crawl has: learned anew", site)
+                logger.warning("The templates of %s have ids that another site of this crawl uses: learned again", site)
                 return None
             for name, part in self._parts.items():
                 if name in state:
@@ -247,7 +247,7 @@ def find_site(
 
 
 def damaged(file: TemplatesFile, site: str, error: Exception) -> ConfigError:
-    return file.refusal(f"is damaged in what it holds of {site} ({error})")
+    return file.refusal(f"is damaged in the part about {site} ({error})")
 
 
 def _host(site: str) -> str | None:

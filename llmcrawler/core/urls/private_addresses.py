@@ -102,7 +102,7 @@ class AddressGuard:
             return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, place)
         if place == source:
             return None
-        return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, f"{place} is a start, and open to its own pages only")
+        return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, f"{place} is a start, open to its own pages only")
 
     def admits_robots_txt(self, url: str, source: str) -> bool:
         """Return whether the robots.txt of a private start may lead to another one on this machine. Such a host is open

@@ -69,7 +69,7 @@ class Scope:
     ) -> None:
         """Search `allow` and `deny`, regular expressions, in the whole url. Raises ConfigError for a bad one."""
         if max_depth is not None and max_depth < 0:
-            raise ConfigError(f"depth: {max_depth} is negative; 0 fetches the given urls alone")
+            raise ConfigError(f"depth: {max_depth} is negative; 0 fetches only the given URLs")
         self._allow = _compile("allow", allow)
         self._deny = _compile("deny", deny)
         self._max_depth = max_depth

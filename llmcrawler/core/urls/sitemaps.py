@@ -102,7 +102,7 @@ def parse_llms_txt(body: bytes) -> Sitemap:
             if len(found) < _MAX_LINKS:
                 address = match[0].rstrip(".,;:!?")
                 found.setdefault(address, Listed(address))
-    return Sitemap(tuple(found.values()), fault="" if found else "it holds no urls")
+    return Sitemap(tuple(found.values()), fault="" if found else "it contains no URLs")
 
 
 _Link = TypeVar("_Link")
@@ -159,7 +159,7 @@ def parse_sitemap(body: bytes) -> Sitemap:
     """
     found = _FoundUrls()
     if len(body) > MAX_BODY_BYTES:
-        found.blame("it is larger than 50 MB: the rest is left out")
+        found.blame("it is larger than 50 MB: the rest is ignored")
     body, fault = _unpack(body[:MAX_BODY_BYTES])
     found.blame(fault)
     encoding = shown_encoding(body)
@@ -180,9 +180,9 @@ def parse_sitemap(body: bytes) -> Sitemap:
     else:
         _read_xml(body, encoding, found)
     if found.is_full:
-        found.blame(f"it has {MAX_URLS:,} urls or more: the rest is left out")
+        found.blame(f"it has {MAX_URLS:,} URLs or more: the rest is ignored")
     elif not found.urls and not found.sitemaps:
-        found.blame("it holds no urls")
+        found.blame("it contains no URLs")
     others = (Listed(url) for url in found.others if url not in found.urls)
     urls = tuple(islice(chain(found.urls.values(), others), MAX_URLS))
     return Sitemap(urls, tuple(found.sitemaps)[:MAX_URLS], found.is_feed, found.fault)
@@ -251,13 +251,13 @@ def _pull(texts: Iterator[str], found: _FoundUrls, *, recover: bool) -> None:
     for part in texts:
         opened, closed = part.rfind("<"), part.rfind(">")
         if is_open and closed < 0:  # libxml2 takes 70 bytes for each of its own
-            found.blame("it has a tag that does not end: the rest is left out")
+            found.blame("it has an unclosed tag: the rest is ignored")
             return
         is_open = opened > closed
         parser.feed(part.encode("utf-8", "replace"))
         idle = _collect(parser, found, idle)
         if idle > _MAX_IDLE_ELEMENTS:
-            found.blame("it holds too much that is no entry: the rest is left out")
+            found.blame("it contains too much besides entries: the rest is ignored")
             return
         if found.is_full:
             return

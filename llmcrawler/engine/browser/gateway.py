@@ -102,7 +102,7 @@ class Gateway:
         except CannotReach as error:
             logger.debug("The browser was refused: %s", error)
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
-            logger.debug("A connection of the browser's broke: %r", error)
+            logger.debug("A connection of the browser broke: %r", error)
         finally:
             writer.close()
             with suppress(OSError):

@@ -230,7 +230,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         except PlaywrightError:
             if not self.config.launch_options["chromium_sandbox"]:
                 raise
-            logger.warning("The browser starts without its sandbox: it does not start with it")
+            logger.warning("The browser is started without its sandbox because it does not start with it")
             self.config.launch_options["chromium_sandbox"] = False
             await self._maybe_launch_browser()
         logger.info("A browser is open: pages that need it are rendered (%s)", self.browser.version)
@@ -245,7 +245,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
                 await (await browser.new_browser_cdp_session()).detach()
         except (PlaywrightError, TimeoutError):
             if browser.is_connected() and getattr(self, "browser", None) is browser:
-                logger.warning("The browser has gone without a word: it is started anew")
+                logger.warning("The browser exited unexpectedly: it is restarted")
                 del self.browser
                 self.context_wrappers.clear()
                 self._starting = None
@@ -312,7 +312,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             headers.setlist(ROBOTS_HEADER, await answer.header_values(ROBOTS_HEADER))
         traffic: Traffic = request.meta[_TRAFFIC]
         if traffic.session is None:
-            raise PlaywrightError("the page's requests could not be watched; the log says why")
+            raise PlaywrightError("the page's requests could not be monitored; the log says why")
         body = b""
         if await page.evaluate("document.contentType") in ("text/html", "application/xhtml+xml"):
             request.meta[_VIEW] = await view(page, traffic, self._render_settings)

@@ -70,7 +70,7 @@ def test_a_second_key_is_published_beside_the_first(tmp_path: Path, capsys: pyte
         (["make", "bot.pem"], "say what to do with which key"),
         (["new"], "say what to do with which key"),
         (["new", "a.pem", "b.pem"], "say what to do with which key"),
-        (["new", "{folder}/bot.pem"], "it is there already, and is kept as it is"),
+        (["new", "{folder}/bot.pem"], "it exists already and is left unchanged"),
         (["new", "{folder}/no/such/bot.pem"], "cannot be written: No such file or directory"),
         (["show", "{folder}/none.pem"], r"none\.pem: it cannot be read: No such file or directory"),
         (["show", "{folder}/open.pem"], "others than its owner can read"),

@@ -427,7 +427,7 @@ WANTED = functools.partial(ExploreOptions, fields=requested_fields("price"))
     [
         ("products", {}, ExploreOptions, "end it with"),
         ("a.csv", {"page_type": "produkt"}, ExploreOptions, "FEEDS a.csv: page_type=produkt: no page type 'produkt'"),
-        ("a.csv", {}, MapOptions, "a map lists urls, and no records"),
+        ("a.csv", {}, MapOptions, "a map lists URLs, not records"),
         ("a.csv", {"fields": ["url", "pice"]}, WANTED, "no record has a field 'pice': did you mean price?"),
     ],
 )

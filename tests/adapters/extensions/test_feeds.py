@@ -121,7 +121,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
         return
     line = failure_of(crawled, caplog)
     assert str(feed) in line
-    assert "No space left on device. What was written elsewhere is kept" in line
+    assert "No space left on device. Other feeds are kept" in line
     assert "\n" not in line
     assert crawled.closed == [str(feed)]
 
@@ -185,7 +185,7 @@ def test_a_file_that_was_removed_meanwhile_is_told_and_one_that_was_moved_is_not
         yield PAGES[1]
 
     crawled = Crawled({str(tmp_path / name): {"format": "jsonlines"} for name in ("removed", "moved")}, pages())
-    assert "it was removed while it was written" in failure_of(crawled, caplog)
+    assert "it was removed while being written" in failure_of(crawled, caplog)
     assert len((tmp_path / "elsewhere").read_text().splitlines()) == 2
 
 
@@ -200,7 +200,7 @@ def test_an_item_that_an_exporter_could_not_say_is_told_once_and_the_feed_goes_o
 @pytest.mark.parametrize("uri", ["nowhere://host/feed", "s3://bucket/feed"])
 def test_a_feed_that_cannot_be_made_is_refused(uri, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "boto3.session", None)
-    with pytest.raises(ConfigError, match="a feed that was asked for cannot be made"):
+    with pytest.raises(ConfigError, match="a requested feed cannot be made"):
         Crawled({uri: {"format": "csv"}})
 
 

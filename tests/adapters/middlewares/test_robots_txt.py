@@ -126,7 +126,8 @@ def test_a_file_that_cannot_be_had_is_asked_for_again_with_growing_rests_and_one
     with caplog.at_level(logging.WARNING):
         run_fast(crawl())
     assert [record.getMessage() for record in caplog.records] == [
-        "http://a.test/robots.txt cannot be had, so nothing of it is fetched until it can: 500 Internal Server Error"
+        "http://a.test/robots.txt cannot be fetched, so nothing else is fetched from this host until it can: "
+        "500 Internal Server Error"
     ]
 
 

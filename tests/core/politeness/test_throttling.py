@@ -181,7 +181,7 @@ def test_a_host_without_its_robots_txt_rests_for_longer_each_time_until_it_is_gi
         reasons.append(policy.reason_to_give_up())
     assert rests == [5, 10, 20]
     assert reasons[:2] == [None, None]
-    assert reasons[2] == "its robots.txt cannot be had, which forbids everything; it was asked for 3 times: 500"
+    assert reasons[2] == "its robots.txt cannot be fetched, which forbids everything; it was requested 3 times: 500"
     policy.robots_came(0.0)
     assert policy.reason_to_give_up() is None
 
@@ -247,7 +247,7 @@ def test_a_host_that_never_answered_is_not_waited_for(clock: Clock) -> None:
 def test_a_host_that_asks_for_more_than_the_users_limit_is_given_up() -> None:
     policy = HostPolicy(ThrottleRules(max_cooldown_seconds=600), Clock())
     policy.refused("429", 601.0, 0.1, in_flight=1)
-    assert policy.reason_to_give_up() == "the host asks to be left alone for 601 s more"
+    assert policy.reason_to_give_up() == "the host asks for a pause of 601 s more"
 
 
 def test_an_answer_closes_the_breaker() -> None:

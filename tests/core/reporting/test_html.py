@@ -196,7 +196,7 @@ def test_pace_names_the_limit_that_held_most():
         bucket.hold("the gap between requests" if second else "waiting for links to follow", 1.0)
     pace = pace_of(timeline, 10.0, {"DOWNLOAD_DELAY": 0.2})
     assert pace.words == "4.00 answers/s × 0.50 s on average = 2.0 requests in flight; 5.0 were allowed"
-    assert pace.bound == "90% of the time it was held back by the pause between two requests to a host"
+    assert pace.bound == "90% of the time it was limited by the pause between two requests to a host"
     assert "it was 0.2 s" in pace.cure
     data = chart_data(timeline, 100.0, 10.0, is_whole=True)
     assert data["columns"]["pages"] == [4.0] * 10
@@ -269,7 +269,7 @@ def test_the_feeds_of_workers_who_shared_a_crawl_are_one_with_each_url_once(tmp_
     ("text", "reason"),
     [
         ("not json\n", "line 1 is no JSON"),
-        ("[1]\n", "line 1 is no line of a feed"),
+        ("[1]\n", "line 1 is not a line of a feed"),
         ("", "there is no page in it"),
         ('{"a": 1}\n', "there is no page in it"),
     ],

@@ -124,7 +124,7 @@ FAILED = {"llmcrawler/pages": 21, "llmcrawler/errors/fetch/http_404": 20, "llmcr
     [
         ({}, "max_pages=10 reached, 30 more urls known"),
         ({"llmcrawler/max_records": 3, "llmcrawler/goal_records": 3}, "max_records=3 reached, 30 more urls known"),
-        ({"llmcrawler/frontier/queued": 0}, "finished, no url is left"),
+        ({"llmcrawler/frontier/queued": 0}, "finished, no URL is left"),
         ({"llmcrawler/map_end": "max_urls=5 listed"}, "max_urls=5 listed"),
         (FAILED, "too many urls failed (22) before max_pages=2 were there, 30 more urls known"),
     ],
@@ -197,7 +197,7 @@ def test_a_budget_says_what_it_bought():
     at = lines.index("Budget: 2,450 of 2,500 tokens, $0.0021 of $0.01, reached")
     assert lines[at + 1 : at + 3] == [
         "     bought in this run: 2 calls, 3 pages judged by the model, 1 template learned",
-        '     4 pages had to do without: an error of the kind "budget" says so',
+        '     4 pages had to do without the model: their error has the kind "budget"',
     ]
 
 

@@ -188,7 +188,7 @@ def _cut_off(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda path: path.write_text("my notes, not to be lost, not to be lost"), "is no job file of llmcrawler"),
+        (lambda path: path.write_text("my notes, not to be lost, not to be lost"), "is not a job file of llmcrawler"),
         (_foreign_database, "is a database of another program"),
         (_of(f"user_version = {SCHEMA_VERSION + 1}"), f"has format {SCHEMA_VERSION + 1}, and .* reads format 1;"),
         (_of(f"application_id = {0x6C6C6D63}"), "or of llmcrawler before 0.1.0"),

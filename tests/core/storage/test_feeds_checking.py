@@ -26,13 +26,13 @@ def there(tmp_path):
 @pytest.mark.parametrize(
     ("name", "format_", "options", "message"),
     [
-        ("file", "parquet", {}, "nothing can be added to a parquet file"),
-        ("site.zip", "markdown", {}, "nothing can be added to a markdown file"),
+        ("file", "parquet", {}, "nothing can be appended to a parquet file"),
+        ("site.zip", "markdown", {}, "nothing can be appended to a markdown file"),
         ("file", "markdown", {"overwrite": True}, "is a file; the markdown feed is a folder"),
         ("notes", "markdown", {"overwrite": True}, "has an index.md that is not of a crawl"),
         ("new", "markdown", {"is_processed": True}, "postprocessing needs one file"),
         ("products", "records", {}, r"end it with \.csv, \.parquet or \.jsonl"),
-        ("there.parquet", "records", {}, "nothing can be added to a parquet file"),
+        ("there.parquet", "records", {}, "nothing can be appended to a parquet file"),
     ],
 )
 def test_what_is_wrong_with_a_feed_is_told(there, name, format_, options, message):

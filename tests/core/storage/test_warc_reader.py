@@ -184,7 +184,7 @@ def test_a_body_that_is_a_bomb_is_a_fault_of_its_page_alone(tmp_path):
     "data", [b"", b"<html>", b"\x1f\x8b\x08", gzip.compress(b"tea" * 1000, mtime=0), bytes(10_000), b"WARC/1.1\r\n" * 5]
 )
 def test_a_file_that_is_no_warc_is_named_so(tmp_path, data):
-    with pytest.raises(WarcFault, match="it is no WARC file"):
+    with pytest.raises(WarcFault, match="it is not a WARC file"):
         pages_in(tmp_path, data)
 
 

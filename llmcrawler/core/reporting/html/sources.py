@@ -212,7 +212,7 @@ def _open_job(folder: Path, now: float) -> Iterator[ReportSource]:
         is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))
         learned = LearnedSites() if is_map else _learned(folder, runs)
         if not runs:
-            learned.problems.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
+            learned.problems.append("The crawl has not written its history yet; it does so every 5 seconds.")
 
         @lru_cache(maxsize=1)  # a page is looked at twice in a row
         def html_of(url: str) -> str | None:
@@ -279,7 +279,7 @@ def _open_feed(path: Path) -> Iterator[IO[str]]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is damaged, or no feed in JSON Lines ({error})") from error
+        raise ConfigError(f"{path}: is damaged, or not a feed in JSON Lines ({error})") from error
 
 
 def _add_templates(learned: LearnedSites, file: IO[str]) -> None:
@@ -310,7 +310,7 @@ def _feed_lines(feeds: Sequence[Path], *, may_be_empty: bool) -> Iterator[FeedIt
     if not found and not may_be_empty:
         if are_several:
             raise ConfigError(f"{feeds[0]} and {len(feeds) - 1} more: there is no page in them")
-        how = "a report is made of a JOBDIR, or of a feed in JSON Lines"
+        how = "a report needs a JOBDIR or a feed in JSON Lines"
         raise ConfigError(f"{feeds[0]}: there is no page in it; {how}")
 
 
@@ -319,11 +319,11 @@ def _pages(file: IO[str], path: Path, *, may_be_cut: bool) -> Iterator[FeedItem]
     for number, text in enumerate(file, start=1):
         if not text.strip():
             continue
-        problem = "is no line of a feed"
+        problem = "is not a line of a feed"
         try:
             item = json.loads(text)
         except (ValueError, RecursionError) as error:
-            item, problem = None, f"is no JSON ({error}); a report needs a feed in JSON Lines"
+            item, problem = None, f"is not JSON ({error}); a report needs a feed in JSON Lines"
         if not isinstance(item, dict):
             if may_be_cut and not text.endswith("\n"):
                 return

@@ -301,9 +301,7 @@ def _no_html(source: ReportSource, stored: StoredPages) -> str:
     count = stored.html_pages
     if not count and stored.missing:
         return "This job keeps no HTML: with -s STORE_BODIES=True, the default, a crawl does."
-    return (
-        f"The stored HTML of {count:,} pages is in this report, so that it stays a file to send; the job has the rest."
-    )
+    return f"The stored HTML of {count:,} pages is in this report, to keep the file small; the job has the rest."
 
 
 def _pace(run: Run | None, digest: Digest) -> tuple[Pace, dict[str, Any]]:

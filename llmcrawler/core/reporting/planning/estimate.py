@@ -337,12 +337,12 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
     ]
     notes = []
     if not sample.is_whole:
-        notes.append("page types are told by structured data and rules of thumb; the model may call some otherwise")
+        notes.append("page types are told by structured data and rules of thumb; the model may decide some differently")
     if unseen := sum(one.known for one in strata if not one.pages):
-        how = "no page of that shape was fetched: a larger --sample says more of them"
+        how = "no page of that pattern was fetched: a larger --sample would tell more"
         notes.append(f"of {unseen:,} known urls {how}")
     if terms.batches is not None and terms.price is None:
-        notes.append("the price of the model is not known: set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT")
+        notes.append("the price of the model is unknown: set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT")
     return {
         "url": url,
         "max_pages": terms.max_pages,

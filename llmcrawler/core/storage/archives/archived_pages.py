@@ -96,7 +96,7 @@ def page_at(place: RecordPlace) -> StoredBody:
     with open_archive(place.file) as opened:
         record = read_record(opened, place.offset, place.length, _MAX_BLOCK)
     if (url := _url_of(record)) is None:
-        raise WarcFault("the record is no answer to a request")
+        raise WarcFault("the record is not a response to a request")
     return _page_of(url, record)
 
 
@@ -122,7 +122,7 @@ def _page_of(url: str, record: WarcRecord) -> StoredBody:
         first, *lines = head.split(b"\r\n")
         version, _, rest = first.partition(b" ")
         if not version.startswith(b"HTTP/") or not rest[:3].isdigit():
-            raise WarcFault("it is no HTTP response")
+            raise WarcFault("it is not an HTTP response")
         pairs = (line.decode("latin-1").partition(":") for line in lines)
         status, headers = (
             int(rest[:3]),
@@ -250,7 +250,7 @@ def entries_of_file(file: str) -> Iterator[IndexEntry]:
         try:
             yield from entries_in(text.readline)
         except (OSError, EOFError, zlib.error) as error:
-            raise WarcFault(f"it cannot be read further: {error}") from error
+            raise WarcFault(f"it cannot be read any further: {error}") from error
 
 
 def entries_in(read_line: Callable[[int], bytes]) -> Iterator[IndexEntry]:
@@ -301,7 +301,7 @@ def _rows(words: str) -> list[dict[str, Any] | list[Any]]:
     try:
         rows = json.loads(f"[{text}]")
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from error
+        raise ValueError(f"it is not JSON: {error}") from error
     if not all(isinstance(row, dict | list) for row in rows):
         raise ValueError(_FORMS)
     return list(rows)
@@ -312,7 +312,7 @@ def _place_of(entry: dict[str, Any], root: str) -> RecordPlace:
     try:
         offset, length, name = int(entry["offset"]), int(entry["length"]), str(entry["filename"])
     except (KeyError, ValueError, TypeError, OverflowError) as error:  # of infinity, say
-        raise ValueError("it has no offset, length and filename of its record") from error
+        raise ValueError("it lacks the offset, length and filename of its record") from error
     is_inside = "://" not in name and not normpath(name).startswith(("/", "..")) and _is_text(name)
     if not (is_inside and 0 <= offset < _MAX_OFFSET and 0 < length < _MAX_OFFSET):
         raise ValueError(
@@ -361,10 +361,10 @@ def pages_of_job(folder: str, after: int = 0, until: int | None = None) -> Itera
 
 
 def page_of_job(place: RecordPlace) -> StoredBody:
-    """Read a page. Raises WarcFault where the job does not keep it any more."""
+    """Read a page. Raises WarcFault where the job no longer keeps it."""
     with open_snapshot(Path(place.file)) as connection:
         row = connection.execute(f"{_PAGES} AND b.url = ?", (place.offset,)).fetchone()
         body = None if row is None else body_of_row(connection, row[1], row[2:])
     if body is None:
-        raise WarcFault("the job does not keep it any more" if row is None else _LOST)
+        raise WarcFault("the job no longer keeps it" if row is None else _LOST)
     return body

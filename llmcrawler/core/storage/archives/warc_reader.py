@@ -63,7 +63,7 @@ def read_records(file: BinaryIO, most_bytes: int, start: int = 0, end: int | Non
             raise WarcFault(f"more than {_MAX_FAULTS:,} places of it are damaged")
         yield one
     if not is_warc:
-        raise WarcFault(f"it is no WARC file: {why}")
+        raise WarcFault(f"it is not a WARC file: {why}")
 
 
 def part_starts(file: BinaryIO, part_bytes: int, *, reads_heads: bool = True) -> list[int]:
@@ -164,7 +164,7 @@ class _GzipMember:
         while not self._unpacker.eof:
             given = self._unpacker.unconsumed_tail or self._source.read()
             if not given:
-                raise WarcFault("the file ends within it")
+                raise WarcFault("the file ends inside it")
             try:
                 data = self._unpacker.decompress(given, size)
             except zlib.error as error:

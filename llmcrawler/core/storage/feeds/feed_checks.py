@@ -1,4 +1,4 @@
-"""Tells what is wrong with a feed that was asked for, before the first request."""
+"""Tells what is wrong with a requested feed, before the first request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def record_form(uri: str) -> str:
     name = PurePath((urlsplit(uri).path if "://" in uri else uri).lower())
     ending = Path(name.stem if name.suffix in _PACKED else name).suffix.removeprefix(".")
     if ending not in _RECORD_FORMS:
-        raise ConfigError(f"{uri}: records are a table whose form the name tells: end it with .csv, .parquet or .jsonl")
+        raise ConfigError(
+            f"{uri}: the name of a table of records tells its format: end it with .csv, .parquet or .jsonl"
+        )
     return _RECORD_FORMS[ending]
 
 
@@ -77,6 +79,6 @@ def check_addable(path: Path, format_: str) -> None:
         format_ = record_form(str(path))
     if format_ in _WRITTEN_WHOLE and path.is_file() and path.stat().st_size:
         raise ConfigError(
-            f"{path}: nothing can be added to a {format_} file: write it anew with -O, name another file,"
+            f"{path}: nothing can be appended to a {format_} file: overwrite it with -O, name another file,"
             " or put %(time)s or %(batch_id)d into its name"
         )

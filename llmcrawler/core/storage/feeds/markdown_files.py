@@ -201,7 +201,7 @@ def check_folder(path: Path) -> None:
         raise ConfigError(f"{path} is a file; the markdown feed is a folder (or an archive: {path}.zip)")
     theirs = [name for name in (INDEX, CONTENTS) if (path / name).exists()]
     if theirs and not (path / JOURNAL).exists():
-        raise ConfigError(f"{path} has an {theirs[0]} that is not of a crawl: name another folder")
+        raise ConfigError(f"{path} has an {theirs[0]} that is not from a crawl: name another folder")
 
 
 def sweep(path: Path) -> None:
@@ -214,7 +214,7 @@ def sweep(path: Path) -> None:
         try:
             kept = {json.loads(line)["file"] for line in _lines(index)} - {None}
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{index} is no index of pages any more: {error}. Put it right, or remove it") from error
+            raise ConfigError(f"{index} is no longer an index of pages: {error}. Repair it, or remove it") from error
     for line in _lines(journal):
         name = line.decode("utf-8", "replace").strip()
         # Whoever has been at the journal: nothing but our own kind of file, and nothing elsewhere, is removed.

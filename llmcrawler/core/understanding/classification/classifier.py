@@ -130,7 +130,7 @@ class Classifier:
         if sorted(self._page_types.names) == value.get("page_types"):
             self._sites[site] = verdicts
         else:
-            logger.warning("Page types are not those that %s was crawled with before: its pages are judged anew", site)
+            logger.warning("Page types are not those that %s was crawled with before: its pages are judged again", site)
 
     def describe(self, site: str, template: str) -> dict[str, Any]:
         page_type, confidence = self.template_verdict(site, template) or (None, None)
@@ -233,7 +233,7 @@ class Classifier:
             if isinstance(error, LLMUnavailable) and not isinstance(error, BudgetSpent) and self._unavailable is None:
                 self._unavailable = error
                 level = logging.DEBUG if isinstance(error, LLMStopped) else logging.WARNING
-                what = "The model cannot be had any more; rules and what is known decide from here on: %s"
+                what = "The model is no longer available; rules and learned templates decide from now on: %s"
                 logger.log(level, what, error)
             raise
         finally:
@@ -254,7 +254,7 @@ class Classifier:
             samples.template,
             name,
             ", ".join(sorted(set(labels.values()))),
-            "split" if changes else "nothing separates them yet, its pages are judged one by one",
+            "split" if changes else "nothing separates them yet; its pages are judged one by one",
         )
         if changes:
             site.regroup(changes.aliases, changes.moved)

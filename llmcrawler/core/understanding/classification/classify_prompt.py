@@ -287,7 +287,7 @@ def parse_answers(document: Mapping[str, Any], answer: Any) -> tuple[dict[str, A
 def _fault(entry: Mapping[str, Any], names: set[str]) -> str:
     label, confidence = entry.get("label"), entry.get("confidence")
     if not isinstance(label, str) or label not in names:
-        return f"{str(label)[:80]!r} is none of the labels"
+        return f"{str(label)[:80]!r} is not one of the labels"
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
-        return "the confidence is no number"
+        return "the confidence is not a number"
     return "" if 0 <= confidence <= 1 else "the confidence is not within 0 and 1"

@@ -35,15 +35,15 @@ class PageTypes(tuple[PageType, ...]):
     def __new__(cls, types: Iterable[PageType]) -> Self:
         made = super().__new__(cls, types)
         if len(made) < 2:
-            raise ConfigError(f"page types: {len(made)} given; to tell pages apart takes at least 2")
+            raise ConfigError(f"page types: {len(made)} given; at least 2 are needed")
         seen = set()
         for name in made.names:
             if not _NAME.match(name):
                 raise ConfigError(
-                    f"page types: {name!r} is no name: at most 64 letters, digits, '_', '-' and '.', no mark first"
+                    f"page types: {name!r} is not a name: at most 64 letters, digits, '_', '-' and '.', no mark first"
                 )
             if name.casefold() in seen:
-                raise ConfigError(f"page types: {name!r} is there twice")
+                raise ConfigError(f"page types: {name!r} occurs twice")
             seen.add(name.casefold())
         return made
 
@@ -64,13 +64,13 @@ def load_page_types(path: Path | Traversable) -> PageTypes:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"page_types={path}: cannot be read: {error}") from error
     try:
-        # As pairs: a dict would hide a name that is there twice.
+        # As pairs: a dict would hide a name that occurs twice.
         pairs = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"page_types={path}: not JSON: {error}") from error
     if not isinstance(pairs, tuple):
         raise ConfigError(
-            f'page_types={path}: has to be a JSON object of name -> description, like {{"article": "a news story"}}'
+            f'page_types={path}: must be a JSON object of name -> description, like {{"article": "a news story"}}'
         )
     types = []
     for name, description in pairs:

@@ -163,7 +163,7 @@ def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedS
         pointed = (_pointed(one, keys, shown[page_id], dropped) for one in given)
         values[page_id] = tuple(dict.fromkeys(one for one in pointed if one is not None))
     if not values:
-        raise BadAnswer("the answer is about none of the pages that were asked for")
+        raise BadAnswer("the answer covers none of the requested pages")
     fixed: frozenset[str] = frozenset()
     if requested is None:
         fields, values = _in_one_number(fields, values, known)

@@ -401,10 +401,10 @@ def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
     if explained < 2:
         return "it is on one sample only"
     if explained < best.claims:
-        return "a sample speaks against it"
+        return "a sample contradicts it"
     if best.judged < _SURE_PAGES or (best.candidate.prior < _SURE_PRIOR and not has_many):
         if best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
-            return "selectors of other kinds give other values"
+            return "selectors of other kinds find other values"
         if best.agreement is None and explained < _SURE_PAGES:
             return "nothing else confirms it"
     return "it has several values on some pages" if is_scalar and best.several and not has_many else ""
@@ -498,7 +498,7 @@ def learn_group(name: str, fields: Sequence[Field], pages: TrainingSet) -> Learn
         return LearnedGroup(name, (), (), "nothing on the samples repeats")
     selector = _row_selector(found, pages)
     if selector is None:
-        return LearnedGroup(name, (), (), "no selector gives its rows on the samples")
+        return LearnedGroup(name, (), (), "no selector finds its rows on the samples")
     rows = [row for page_rows in found for row in page_rows][:_MAX_ROWS_TRIED]
     rules = [rule for field in fields if (rule := _field_rule(field, rows)) is not None]
     doubt = "" if len(rules) == len(fields) else "some of its fields were not found"

@@ -181,7 +181,7 @@ class RecordValidator:
 
         dialect = schema.get("$schema")
         if dialect is not None and not (isinstance(dialect, str) and _KNOWN_DIALECT.fullmatch(dialect)):
-            raise ConfigError(f"$schema: {dialect!r} is no JSON Schema that is known here; leave it out")
+            raise ConfigError(f"$schema: {dialect!r} is not a known JSON Schema dialect; leave it out")
         try:
             jsonschema_rs.meta.validate(dict(schema))
             # A page may tell the day and not the hour, and no time zone.
@@ -251,7 +251,7 @@ def _is_iso(text: str) -> bool:
 
 
 def _refuse(address: str) -> NoReturn:
-    raise ValueError(f"{address} is not in the file; write it into $defs")
+    raise ValueError(f"{address} is not in the file; put it into $defs")
 
 
 def _drop(record: Any, path: Sequence[str | int]) -> None:
@@ -306,12 +306,12 @@ def requested_fields(text: str) -> RequestedSchema:
             raise ConfigError(f"fields={text!r}: {name!r} is nested; describe such records with -a schema=FILE")
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"fields={text!r}: {name!r} is no name of a field; write them as fields=title,price:number,tags[]"
+                f"fields={text!r}: {name!r} is not a field name; write them as fields=title,price:number,tags[]"
             )
         if kind and kind not in FIELD_TYPES:
-            raise ConfigError(f"fields={text!r}: {kind!r} is no type; there are {', '.join(FIELD_TYPES)}")
+            raise ConfigError(f"fields={text!r}: {kind!r} is not a type; there are {', '.join(FIELD_TYPES)}")
         if name.lower() in fields:
-            raise ConfigError(f"fields={text!r}: {name!r} stands there twice; give each field once")
+            raise ConfigError(f"fields={text!r}: {name!r} occurs twice; give each field once")
         fields[name.lower()] = Field(name, next((one for one in FIELD_TYPES if one == kind), None), many)
     return RequestedSchema(schema_of(tuple(fields.values())), tuple(fields.values()))
 
@@ -329,7 +329,7 @@ def load_schema(path: Path) -> RequestedSchema:
         raise ConfigError(f"schema={path}: is not JSON: {error}") from error
     try:
         if not isinstance(schema, dict):
-            raise ConfigError('is not the JSON Schema of a record: an object with "properties" is wanted')
+            raise ConfigError('is not the JSON Schema of a record: it must be an object with "properties"')
         fields = tuple(_Reader(schema).fields())
         page_types = _page_types(schema)
         RecordValidator(schema)
@@ -359,7 +359,7 @@ class _Reader:
             raise _fault("", 'a record is an object: describe one page\'s with "type": "object" and "properties"')
         fields = self._properties(schema, "", "", seen)
         if len(fields) > _MAX_FIELDS:
-            raise _fault("", f"{len(fields)} fields are too many for one record; {_MAX_FIELDS} is the most")
+            raise _fault("", f"{len(fields)} fields are too many for one record; the limit is {_MAX_FIELDS}")
         return fields
 
     def _properties(self, schema: Mapping[str, Any], prefix: str, group: str, seen: tuple[str, ...]) -> list[Field]:
@@ -370,7 +370,7 @@ class _Reader:
         fields: list[Field] = []
         for name, given in properties.items():
             if not _NAME.fullmatch(name):
-                raise _fault(where, f"{name!r} is no field name: it may have letters, digits, _ and -, 64 in all")
+                raise _fault(where, f"{name!r} is not a field name: use letters, digits, _ and -, 64 in all")
             fields += self._field(given, prefix + name, group, seen)
         return fields
 
@@ -386,11 +386,11 @@ class _Reader:
         items, seen = self._resolved(schema.get("items", {}), f"{where}[]", seen)
         inner = self._kind(items, f"{where}[]")
         if inner == "array":
-            raise _fault(where, "a list of lists is no field of a record; make it one list")
+            raise _fault(where, "a list of lists cannot be a field; make it one list")
         if inner != "object":
             return [Field(name, inner, True, description, group)]
         if group:
-            raise _fault(where, "a list of objects within another one cannot be learned; move it out of that one")
+            raise _fault(where, "a list of objects within another one cannot be learned; move it out of the other list")
         return self._properties(items, "", name, seen)
 
     def _resolved(self, given: Any, where: str, seen: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -404,7 +404,7 @@ class _Reader:
                 reference = str(given["$ref"])
                 if reference in seen:
                     raise _fault(
-                        where, f"$ref {reference!r} leads to itself; a record has an end: leave that field out"
+                        where, f"$ref {reference!r} leads to itself; records cannot be endless: leave that field out"
                     )
                 seen = (*seen, reference)
                 given = {**self._target(reference, where), **_without(given, "$ref")}
@@ -415,7 +415,7 @@ class _Reader:
             options = given[key] if isinstance(given[key], list) else []
             real = [one for one in options if not (isinstance(one, dict) and one.get("type") == "null")]
             if len(real) != 1 or not isinstance(real[0], dict):
-                raise _fault(where, f"{key} of {len(real)} schemas; choose one of them (null may stand beside it)")
+                raise _fault(where, f"{key} of {len(real)} schemas; choose one of them (null is also allowed)")
             given = {**real[0], **_without(given, key)}
 
     def _target(self, reference: str, where: str) -> dict[str, Any]:
@@ -426,7 +426,7 @@ class _Reader:
         for part in reference[2:].split("/"):
             target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
         if not isinstance(target, dict):
-            raise _fault(where, f"$ref {reference!r} leads nowhere; its schema belongs into $defs")
+            raise _fault(where, f"$ref {reference!r} leads nowhere; put its schema into $defs")
         return target
 
     def _kind(self, schema: Mapping[str, Any], where: str) -> Any:
@@ -438,9 +438,9 @@ class _Reader:
                 return "object"
             return "array" if "items" in schema else _kind_of_values(schema, where)
         if len(kinds) > 1:
-            raise _fault(where, f"type {json.dumps(given)}: choose one (null may stand beside it)")
+            raise _fault(where, f"type {json.dumps(given)}: choose one (null is also allowed)")
         if kinds[0] not in _TYPES:
-            raise _fault(where, f"{kinds[0]!r} is no type of JSON Schema; there are {', '.join(_TYPES)}")
+            raise _fault(where, f"{kinds[0]!r} is not a JSON Schema type; there are {', '.join(_TYPES)}")
         return _FORMATS.get(str(schema.get("format")), "string") if kinds[0] == "string" else kinds[0]
 
 
@@ -452,7 +452,7 @@ def _kind_of_values(schema: Mapping[str, Any], where: str) -> FieldType | None:
     if found == {"integer", "number"}:
         return "number"
     if len(found) > 1 or None in found:
-        raise _fault(where, "the allowed values are to be of one type: texts, numbers, or true and false")
+        raise _fault(where, "the allowed values must be of one type: texts, numbers, or true and false")
     return next(iter(found), None)
 
 

@@ -308,7 +308,7 @@ class Records:
             pages = [page for page, present in learner.lacking if not present.issuperset(drifted)]
             if len(pages) >= self.rules.min_pages and not learner.is_learning:
                 what = f"Template {learner.key.template}: {', '.join(drifted)}"
-                logger.info("%s is missing more and more; learning it again", what)
+                logger.info("%s is missing on more and more pages; learning it again", what)
                 self._start(learner, pages)
         record = await self._valid_record(match.extraction.record) if present else None
         return RecordAnswer(record, by=None if record is None else BY_TEMPLATE)
@@ -456,7 +456,7 @@ class Records:
                 continue
             found = await self._runner.train(extract_all, variant.extractor, pages, site=learner.key.site)
             if sum(map(variant.fit, found)) >= _ADOPTED_FIT * len(pages):
-                logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
+                logger.info("Template %s: its pages fit what was learned for another one", learner.key.template)
                 return Variant.measured(variant.extractor, found)
         return None
 
@@ -494,7 +494,7 @@ def _why_fruitless(extractor: TemplateExtractor | None, requested: RequestedSche
     asked = len(requested.fields)
     if found and 2 * found >= asked:
         return ""
-    return f"{found} of the {asked} fields that were asked for could be learned; half of them are needed"
+    return f"{found} of the {asked} requested fields could be learned; half of them are needed"
 
 
 def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Pointed]) -> dict[str, Any] | None:

@@ -160,11 +160,11 @@ class TrainingRun:
         self._refused += answer.refused
         answered = [place for place in places if str(place) not in answer.missing]
         if not answered:
-            raise BadAnswer("the answer leaves out every page")
+            raise BadAnswer("the answer omits every page")
         refused = answer.dropped.total() - answer.dropped["unknown_field"]  # more than was asked for does no harm
         given = sum(map(len, answer.values.values()))
         if refused > given:
-            raise BadAnswer(f"{refused} of {refused + given} pointers of the answer lead nowhere")
+            raise BadAnswer(f"{refused} of {refused + given} pointers in the answer lead nowhere")
         self._fields = reconcile(self._fields, answer.fields)
         for place in answered:
             self._pointed[place] = tuple(answer.values.get(str(place), ()))
@@ -195,7 +195,7 @@ class TrainingRun:
         trusted = {rule.field.key for rule in rules}
         abstained = {one.key: self._why_not(one) for one in self._fields if one.key not in trusted}
         if abstained:
-            logger.info("No selector can be trusted for %s of %s pages", ", ".join(abstained), self._page_type)
+            logger.info("No reliable selector was found for %s of %s pages", ", ".join(abstained), self._page_type)
         rows = tuple((group.name, group.rows) for group in found)
         extractor = TemplateExtractor(self._page_type, tuple(rules), rows) if rules else None
         return TrainingResult(extractor, pages_shown, self._dropped, abstained)
@@ -205,7 +205,7 @@ class TrainingRun:
         shown, refused = len(self._pointed), self._refused[one.key]
         pointed = sum(any(value.field == one.key for value in values) for values in self._pointed.values())
         if not pointed and refused:
-            return f"pointed at on {refused} of {shown} samples, each time at no such value"
+            return f"pointed at on {refused} of {shown} samples, but never at such a value"
         if not pointed:
             return f"pointed at on none of {shown} samples"
         doubts = [learned.doubt for learned in plain if learned.field.key == one.key]

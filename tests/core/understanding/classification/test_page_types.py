@@ -44,8 +44,8 @@ def test_page_types_are_read_in_the_order_of_the_file(tmp_path: Path) -> None:
         ('{"product": "one item", "": "x"}', "'' is no name"),
         ('{"product": "one item", "a/b": "x"}', "'a/b' is no name"),
         (json.dumps({"product": "x", "y" * 65: "x"}), "is no name"),
-        ('{"product": "one item", "listing": "x", "product": "two"}', "'product' is there twice"),
-        ('{"product": "one item", "Product": "x"}', "'Product' is there twice"),
+        ('{"product": "one item", "listing": "x", "product": "two"}', "'product' occurs twice"),
+        ('{"product": "one item", "Product": "x"}', "'Product' occurs twice"),
         (json.dumps({"product": "x", "listing": "long " * 200}), "has 999 characters"),
     ],
 )

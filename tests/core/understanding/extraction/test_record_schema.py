@@ -159,7 +159,7 @@ def test_fields_by_name_may_have_types_and_be_lists() -> None:
         ("title,,price", "'' is no name of a field"),
         ("the title", "'the title' is no name"),
         ("1st", "'1st' is no name"),
-        ("price:money", "'money' is no type; there are string, integer"),
+        ("price:money", "'money' is not a type; there are string, integer"),
         ("price,title,Price", "'Price' stands there twice"),
         ("offer.price", "-a schema=FILE"),
     ],
