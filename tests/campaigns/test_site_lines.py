@@ -135,5 +135,5 @@ async def test_a_damaged_job_leaves_the_lines_of_an_earlier_round(tmp_path):
     await make_job(tmp_path / "job", [start("https://a.example/"), start("https://b.example/")])
     taken(tmp_path)
     (tmp_path / "job" / JOB_FILE).write_bytes(b"something else" * 1000)
-    assert "is no job file" in taken(tmp_path, "exit status 2")["a.example"].reason
+    assert "is not a job file" in taken(tmp_path, "exit status 2")["a.example"].reason
     assert urls_of(tmp_path, "a.example") == ["https://a.example/"]

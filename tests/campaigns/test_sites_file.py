@@ -51,8 +51,8 @@ def test_arguments_of_all_sites_are_checked_too(listed):
         ("url,refresh\na.example,maybe\n", "refresh='maybe': it is 1 or 0"),
         ("url,url\na.example,b.example\n", "twice"),
         ("url\n", "no site"),
-        (b"url\n\xff\n", "no CSV in UTF-8"),
-        ('url\n"a.example\n', "no CSV"),
+        (b"url\n\xff\n", "not CSV in UTF-8"),
+        ('url\n"a.example\n', "not CSV"),
     ],
 )
 def test_a_list_that_is_none_is_refused(listed, text, told):

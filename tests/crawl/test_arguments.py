@@ -56,7 +56,7 @@ def test_arguments_of_others_are_ignored():
         (MapOptions, {"cdx": "https://"}, "https://"),
         (MapOptions, {"cdx": "https://index.example/", "depth": "2"}, "depth=2: no page is looked through"),
         (MapOptions, {"cdx": "https://index.example/", "max_pages": "2"}, "max_pages=2: no page is"),
-        (ExtractOptions, {"url": "", "max_pages": "5"}, "max_pages='5': what is fetched is what the list names"),
+        (ExtractOptions, {"url": "", "max_pages": "5"}, "max_pages='5': give the list to fetch with"),
     ],
 )
 def test_a_wrong_or_unknown_argument_is_named_with_its_value_or_the_near_one(options, arguments, named):

@@ -107,11 +107,11 @@ def test_each_worker_has_a_textfile_of_its_own(tmp_path):
         ({"RETRY_TIMES": 2.5}, "RETRY_TIMES=2.5 is not a whole number; the default is 5"),
         ({"STORE_BODIES": "perhaps"}, "STORE_BODIES='perhaps' is not True or False; the default is True"),
         ({"PROGRESS": "lve"}, "PROGRESS='lve': did you mean live? it is one of auto, live, log, off"),
-        ({"CONTENT_WORKERS": -1}, "CONTENT_WORKERS=-1: it is auto, or how many processes"),
-        ({"PROXY_BAN_STATUSES": "403,99"}, "PROXY_BAN_STATUSES='403,99' are no HTTP statuses: write numbers"),
+        ({"CONTENT_WORKERS": -1}, "CONTENT_WORKERS=-1: it is auto, or a number of processes"),
+        ({"PROXY_BAN_STATUSES": "403,99"}, "PROXY_BAN_STATUSES='403,99' are not HTTP statuses: write numbers"),
         ({"TEMPLATES_FILE": "s3://a/b"}, "TEMPLATES_FILE='s3://a/b': it is a file on this machine, not a url"),
         ({"LLM_BUDGET_FILE": "b", "REDIS_URL": "redis://a"}, "LLM_BUDGET_FILE and REDIS_URL: workers of one crawl"),
-        ({"LLM_BUDGET_URL": "redis://a", "LLM_BUDGET_FILE": "b"}, "LLM_BUDGET_URL and LLM_BUDGET_FILE: each says"),
+        ({"LLM_BUDGET_URL": "redis://a", "LLM_BUDGET_FILE": "b"}, "LLM_BUDGET_URL and LLM_BUDGET_FILE: both say"),
     ],
 )
 def test_a_value_out_of_bounds_is_told_with_its_setting(settings, complaint):

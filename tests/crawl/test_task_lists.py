@@ -61,8 +61,8 @@ def test_a_form_a_json_body_and_a_string_are_posted(tmp_path):
     [
         ("csv", "name,link\nx,https://a.example\n", "line 1: there is no column url; there are: name, link"),
         ("csv", "", "line 1: there is no column url"),
-        ("csv", 'url\n"https://a.example\nhttps://b.example\n', "it is no CSV"),
-        ("tasks", "[]", "no JSON object of tasks by their keys"),
+        ("csv", 'url\n"https://a.example\nhttps://b.example\n', "it is not CSV"),
+        ("tasks", "[]", "not a JSON object of tasks by key"),
         ("tasks", '{"a": {"url": "a.example"}, "a": {"url": "b.example"}}', "task 'a': this key occurs twice"),
     ],
 )
@@ -80,9 +80,9 @@ def test_a_file_whose_rest_cannot_be_read_is_refused(tmp_path, kind, text, named
         ("txt", "http://u:secret@b b/", "line 1: url='http://b b/' is not"),
         ("txt", b"https://a.example/\n" * 5000 + b"https://\xff.example/\n", "line 5001: it is not UTF-8"),
         ("csv", "url,name\nhttps://a.example\n,x\nhtp:/x,\n", "line 4: url='htp:/x'"),
-        ("csv", 'url\n"https://a.example"x\nhttps://b.example\n', "line 2: it is no CSV"),
-        ("csv", 'url\n"https://a.example\n', "line 2: it is no CSV"),
-        ("jsonl", '{"url": "https://a.example"}\n{"url": \n', "line 2: it is no JSON"),
+        ("csv", 'url\n"https://a.example"x\nhttps://b.example\n', "line 2: it is not CSV"),
+        ("csv", 'url\n"https://a.example\n', "line 2: it is not CSV"),
+        ("jsonl", '{"url": "https://a.example"}\n{"url": \n', "line 2: it is not JSON"),
         ("jsonl", '{"link": "https://a.example"}', "line 1: there is no url"),
         ("jsonl", "[1]", "line 1: url=[1]"),
         ("jsonl", "[" * 100_000, "line 1: "),
@@ -94,12 +94,12 @@ def test_a_file_whose_rest_cannot_be_read_is_refused(tmp_path, kind, text, named
         ("tasks", '{"a": {"url": "a.example", "json": 1, "post_payload": {}}}', "give one of them"),
         ("tasks", '{"a": {"url": "a.example", "post_payload": [1]}}', "task 'a': post_payload=[1]"),
         ("tasks", '{"a": {"url": "a.example", "headers": {"X": "1\\r\\nY: 2"}}}', "headers: X is '1\\r\\nY: 2'"),
-        ("tasks", '{"a": {"url": "a.example", "headers": {"X Y": "1"}}}', "headers: 'X Y' is no name"),
+        ("tasks", '{"a": {"url": "a.example", "headers": {"X Y": "1"}}}', "headers: 'X Y' is not a name"),
         ("tasks", '{"a": {"url": "a.example", "cookies": [1]}}', "cookies=[1]"),
         ("tasks", '{"a": {"url": "a.example", "cookies": {"s": "1; t=2"}}}', "cookies: s is"),
         ("tasks", '{"a": {"url": "a.example", "timeout": "5"}}', "timeout='5'"),
         ("tasks", '{"a": {"url": "a.example", "timeout": 0}}', "timeout=0"),
-        ("tasks", '{"a": {"url": "a.example", "country": "Germany"}}', "task 'a': country='Germany' is no country"),
+        ("tasks", '{"a": {"url": "a.example", "country": "Germany"}}', "task 'a': country='Germany' is not a country"),
     ],
 )
 def test_an_entry_that_cannot_be_fetched_says_why_and_where_it_stands(tmp_path, kind, text, fault):

@@ -144,7 +144,7 @@ def test_wrong_usage_is_not_tried_again_and_a_drained_node_is_no_fault() -> None
         on_exit = failed["onExitCodes"]
         assert on_exit["containerName"] == container(job["template"]["spec"])["name"]
         assert 2 in on_exit["values"]
-        assert not {3, 7} & {*on_exit["values"]}  # stopped, or the JOBDIR is in use: the same command goes on
+        assert not {3, 7} & {*on_exit["values"]}  # stopped, or the JOBDIR is in use: the same command continues it
 
 
 def test_no_image_is_a_latest_one_of_some_registry() -> None:

@@ -211,7 +211,7 @@ def places_of(file: Path) -> list[tuple[str, RecordPlace]]:
         ({"warc": "FOLDER/page.html", "render": "always"}, "nothing is fetched"),
         ({"warc": "FOLDER/page.html", "refresh": 1}, "an archive does not change"),
         ({"warc": "FOLDER/page.html", "warc_root": "x"}, "it is where the files of an index are"),
-        ({"warc_root": "FOLDER"}, "no list: say what to fetch"),
+        ({"warc_root": "FOLDER"}, "no list: give one"),
     ],
 )
 def test_wrong_usage_of_archives_is_told_before_the_first_page(tmp_path, arguments, message):

@@ -54,7 +54,7 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
     assert all("LLM_MAX_TOKENS" in page["error"]["message"] for page in degraded(second))
     assert all(page["page_type"] for page in second.pages if page["status"] == 200)
     assert f"of {budget:,} tokens, reached" in second.log
-    assert 'an error of the kind "budget"' in second.log
+    assert 'their error has the kind "budget"' in second.log
 
 
 @pytest.mark.nightly

@@ -204,7 +204,7 @@ def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
             wait_for(lambda: len(sites.requested) >= 20, sites, process)
             process.send_signal(signal.SIGINT)
             assert process.wait(TIMEOUT_SECONDS) == 3, campaign.log()
-        assert "the same command goes on" in campaign.log()
+        assert "run the same command again to continue" in campaign.log()
         assert "exit status" not in campaign.log(), "a crawl that was stopped is no failure"
         assert set(campaign.states().values()) == {"waiting"}
         assert campaign.run().returncode == 0
@@ -311,8 +311,8 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--ray", "auto", "-sLLM_MAX_TOKENS=9"), "LLM_MAX_TOKENS: many machines keep to it by LLM_BUDGET_URL="),
-        (("--ray", "auto", "-sLLM_BUDGET_FILE=FOLDER/x"), "LLM_BUDGET_FILE is a file of one machine"),
+        (("--ray", "auto", "-sLLM_MAX_TOKENS=9"), "LLM_MAX_TOKENS: to apply it to many machines, add LLM_BUDGET_URL="),
+        (("--ray", "auto", "-sLLM_BUDGET_FILE=FOLDER/x"), "LLM_BUDGET_FILE is a file on one machine"),
         (("--ray", "ray://host:10001"), "start the campaign on a machine of the cluster"),
         (("-sLLM_BUDGET_FILE=FOLDER/x", "-sLLM_BUDGET_URL=redis://127.0.0.1:1/0"), "leave one out"),
     ],

@@ -91,7 +91,7 @@ def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goe
             process.send_signal(signal.SIGINT)
             process.wait(BUSY_SECONDS)
         assert process.returncode == 3, campaign.log()
-        assert "the same command goes on" in campaign.log()
+        assert "run the same command again to continue" in campaign.log()
         assert "exit status" not in campaign.log(), "a crawl that was stopped is no failure"
         assert set(campaign.states().values()) <= {"waiting", "done"}
         wait_until_gone(crawls)

@@ -152,7 +152,7 @@ def test_help_shows_what_there_is(tmp_path, arguments, said):
         (["plan", "https://a.example", "--sampel", "3"], "no option '--sampel': did you mean --sample?"),
         (["status", "--jsn", "job"], "no option --jsn: did you mean --json?"),
         (["extract", "https://a.example"], "give the list with --urls FILE"),
-        (["extract"], "no list: say what to fetch"),
+        (["extract"], "no list: give one"),
         (["status", "no-such-job"], "no-such-job"),
     ],
 )

@@ -223,7 +223,7 @@ def test_a_bad_entry_of_a_list_is_a_line_with_its_error_in_every_run(tmp_path, e
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({}, "no list: say what to fetch"),
+        ({}, "no list: give one"),
         ({"urls": "/no/such/file"}, "urls=/no/such/file: no such file"),
         ({"tasks": "{tasks}", "keys": "a,z"}, "has no task 'z'"),
         ({"tasks": "{tasks}", "keys": "a,c"}, "there are no proxies to choose from"),

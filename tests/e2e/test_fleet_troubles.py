@@ -109,7 +109,7 @@ def test_a_worker_that_comes_back_after_others_took_over_writes_no_line_of_what_
         first.send_signal(signal.SIGCONT)
         assert ended([first, second]) == [0, 0], fleet.log(0) + fleet.log(1)
         assert fleet.pages() == Counter({site.url(path): 1 for path in pages.paths})
-        assert "taken over what this one had" in fleet.log(0)
+        assert "taken over this worker's sites" in fleet.log(0)
         assert "Traceback" not in fleet.log(0) + fleet.log(1)
 
 

@@ -96,10 +96,10 @@ def test_a_page_whose_stage_takes_the_process_down_each_time_is_given_up_and_the
     ("settings", "arguments", "named"),
     [
         ({"PAGE_STAGES": f"{OWN}.nowhere"}, {}, "PAGE_STAGES"),
-        ({"PAGE_STAGES": f"{OWN}.not_async"}, {}, "no async function"),
+        ({"PAGE_STAGES": f"{OWN}.not_async"}, {}, "not an async function"),
         ({"PAGE_STAGES": f"{OWN}.count_words,{OWN}.count_words"}, {}, "already"),
         ({}, {"force": "classify"}, "without a JOBDIR"),
-        ({"JOBDIR": "{tmp}/new"}, {"force": "classify"}, "holds no crawl"),
+        ({"JOBDIR": "{tmp}/new"}, {"force": "classify"}, "contains no crawl"),
         (
             {"JOBDIR": "{tmp}/new"},
             {"force": "clasify"},

@@ -89,10 +89,9 @@ def test_the_urls_of_a_site_come_from_files(tmp_path):
     outcome = listed(tmp_path, f"{tmp_path}/one.cdxj,{tmp_path}/two.cdx.gz")
     assert outcome.exit_status == 0, outcome.log
     assert urls_of(outcome) == EXPECTED
-    assert (
-        "one.cdxj: 11 entries, 9 new urls of the map; 2 lines cannot be read, such as line 10: it is no JSON"
-        in outcome.log
-    ), outcome.log
+    assert "one.cdxj: 11 entries, 9 new URLs; 2 lines cannot be read, such as line 10: it is not JSON" in outcome.log, (
+        outcome.log
+    )
     (tmp_path / "cut.cdx.gz").write_bytes((tmp_path / "two.cdx.gz").read_bytes()[:-20])
     cut = listed(tmp_path, tmp_path / "cut.cdx.gz")
     assert (cut.exit_status, "cut.cdx.gz: it cannot be read any further" in cut.log) == (ExitStatus.ERROR, True)
@@ -106,10 +105,10 @@ def test_the_urls_of_a_site_come_from_files(tmp_path):
         ({"told_pages": 10**9, "answer": b'{"url": "https://shop.example/1"}'}, "1,000,000,000 are the same", 1),
         ({"told_pages": 2, "answer": b"<html>Welcome"}, "it is not an index: line 1: it is neither CDXJ", 0),
         ({"told_pages": -1, "answer": b'{"pages": -1}'}, "it is not an index: line 1", 0),
-        ({"told_pages": 1, "answer": b"x" * (3 * 2**20)}, "it is no index", 0),
+        ({"told_pages": 1, "answer": b"x" * (3 * 2**20)}, "it is not an index", 0),
         ({"told_pages": 1, "answer": b'{"url": 7, "status": [], "mime": {}}\n[[[1'}, "1 line cannot be read", 0),
         ({"robots": "User-agent: *\nDisallow: /"}, "-s ROBOTSTXT_OBEY=False asks it all the same", 0),
-        ({"refusals": [403]}, "it answers 403 (Please reduce your request rate.); the url of a CDX server is", 0),
+        ({"refusals": [403]}, "it answers 403 (Please reduce your request rate.); give the URL of a CDX server", 0),
         ({"refusals": [503] * 9}, "it has no time (503); the same command later, with a JOBDIR, goes on", 0),
     ],
 )

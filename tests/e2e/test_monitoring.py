@@ -150,4 +150,4 @@ def test_a_crawl_whose_port_or_folder_cannot_be_had_does_not_start(tmp_path):
         taken = other.getsockname()[1]
         outcome = explore(tmp_path, "http://127.0.0.1:9/", {"METRICS_PORT": taken})
     assert outcome.exit_status == ExitStatus.USAGE
-    assert f"METRICS_PORT={taken} cannot be fetched" in outcome.log
+    assert f"METRICS_PORT={taken} is not available" in outcome.log

@@ -129,7 +129,7 @@ def test_what_is_not_to_be_indexed_has_no_text_and_no_model_sees_it(tmp_path, si
     assert [lines[path]["robots"] for path in OTHERS] == [["noindex"], ["nofollow", "noindex"], None]
     assert lines["/moved"]["final_url"] == site.url("/after-redirect/")
     assert lines["/moved"]["text"]
-    assert f"{len(WITHHELD)} pages without text, not to be indexed" in outcome.log
+    assert f"{len(WITHHELD)} pages without text because of robots: noindex" in outcome.log
 
 
 @pytest.mark.nightly

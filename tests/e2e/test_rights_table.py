@@ -115,7 +115,7 @@ def test_workers_who_share_a_crawl_sum_it_up_too(site, tmp_path):
         (["nowhere", "--rights", "TABLE"], 2, "there is no such folder or file"),
         (["FEED", "FEED", "--rights", "TABLE"], 2, "--rights FILE"),
         (["FEED", "--rights", "no/folder/rights.csv"], 1, "cannot be written"),
-        (["DAMAGED", "--rights", "TABLE"], 2, "line 2 is no JSON"),
+        (["DAMAGED", "--rights", "TABLE"], 2, "line 2 is not JSON"),
     ],
 )
 def test_a_table_that_cannot_be_made_leaves_what_was_there(tmp_path, arguments, status, named):

@@ -121,7 +121,7 @@ def test_a_crawl_that_runs_is_said_to(own_job):
         (["status", "no-such-folder"], "no crawl with this JOBDIR has been started"),
         (["requeue", "no-such-folder", "--dead"], "no crawl with this JOBDIR has been started"),
         (["status", "FOREIGN"], "is a database of another program"),
-        (["requeue", "JOB"], "nothing is chosen"),
+        (["requeue", "JOB"], "nothing is selected"),
     ],
 )
 def test_a_wrong_folder_is_a_usage_error(job, tmp_path, arguments, named):
@@ -140,5 +140,5 @@ def test_a_url_that_is_not_in_the_job_is_said_and_the_others_come_back(own_job):
     assert shown.returncode == 1
     assert shown.stderr == "https://a.example/never: not in the job\n"
     assert "1 back in the queue" in shown.stdout
-    assert "1 left as they are" in shown.stdout
+    assert "1 left unchanged" in shown.stdout
     assert llmcrawler.status_summary(own_job)["urls"]["dead"] == 1

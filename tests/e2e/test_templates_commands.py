@@ -67,7 +67,7 @@ def test_templates_of_a_jobdir(learned, tmp_path):
     ("arguments", "named"),
     [
         (["no-such-file.json"], "no such file"),
-        (["pyproject.toml"], "no file of learned templates"),
+        (["pyproject.toml"], "not a file of learned templates"),
         ([], "name one file"),
         (["LEARNED", "--site", "other.test"], "not in the file; there are: 127.0.0.1:"),
     ],

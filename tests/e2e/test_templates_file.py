@@ -105,7 +105,7 @@ def test_other_fields_are_learned_anew(tmp_path, site, llm):
     calls = llm.calls
     outcome = explore(tmp_path, site.url(), settings, fields="name")
     assert llm.calls > calls
-    assert outcome.log.count("Other fields are wanted") == 1
+    assert outcome.log.count("Other fields are requested") == 1
     assert {tuple(page["record"]) for page in outcome.pages if page["record"]} == {("name",)}
 
 
@@ -175,7 +175,7 @@ def test_a_jobdir_keeps_what_was_learned(tmp_path, site, llm):
     ("content", "named"),
     [
         ('{"format": "llmcrawler-templates", "version"', "damaged"),
-        ('{"somebody": "else"}', "no file of learned templates"),
+        ('{"somebody": "else"}', "not a file of learned templates"),
         ('{"format": "llmcrawler-templates", "version": 99, "sites": {}, "state": {}}', "has format 99"),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_damaged_state_of_the_site_is_a_usage_error_and_left_as_it_is(tmp_path
     requests = site.stats()["requests"]
     outcome = explore(tmp_path, site.url(), {"TEMPLATES_FILE": file})
     assert (outcome.exit_status, site.stats()["requests"]) == (2, requests)
-    assert f"damaged in what it holds of {name}" in outcome.log
+    assert f"damaged in the part about {name}" in outcome.log
     assert json.loads(file.read_text()) == value
 
 

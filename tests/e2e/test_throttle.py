@@ -134,7 +134,7 @@ def test_a_host_that_asks_for_hours_is_given_up_when_nothing_else_is_left(tmp_pa
         outcome = explore(tmp_path, site.url(), ADAPTIVE)
         assert site.measures.hits["/"] == 1
     assert outcome.error_kinds() == {"host_down": 1}
-    assert "asks to be left alone for" in outcome.pages[0]["error"]["message"]
+    assert "asks for a pause of" in outcome.pages[0]["error"]["message"]
 
 
 def test_a_robots_txt_that_is_refused_is_asked_for_again(tmp_path):

@@ -105,7 +105,7 @@ def test_what_becomes_of_many_sites_is_a_line_of_each_kind(caplog: pytest.LogCap
     assert caplog.messages == [
         "This worker took 0.example, 1.example, 2.example, 3.example, 4.example and 3 more",
         "This worker took over a.example from w1 with what was learned of it, b.example from w2",
-        "This worker gave up c.example: another one has less to do",
+        "This worker gave up c.example: another worker has less to do",
     ]
     assert log.counts == {"taken": 10, "taken_over": 2, "given_up": 1}
 

@@ -238,7 +238,7 @@ async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_
         waiting = asyncio.ensure_future(frontier.lease(MANY, {}, MANY))
         _, pending = await asyncio.wait([waiting], timeout=0.3)
         assert pending
-        assert "is away" in caplog.text
+        assert "is unavailable" in caplog.text
         server.start()
         leases = await asyncio.wait_for(waiting, 20)
         assert [lease.url for lease in leases] == ["https://a.example/1", "https://a.example/2"]
@@ -278,7 +278,7 @@ async def test_a_worker_that_ends_does_not_wait_long_for_a_redis_that_is_away(tm
         _, pending = await asyncio.wait([waiting], timeout=0.3)
         assert pending
         connection.stop_waiting(0.2)
-        with pytest.raises(StorageFailed, match="is away"):
+        with pytest.raises(StorageFailed, match="is unavailable"):
             await asyncio.wait_for(waiting, 20)
         assert (len(failures), connection.failure) == (1, failures[0])
         await connection.close()
@@ -338,7 +338,7 @@ async def test_a_crawl_of_the_same_name_that_began_anew_is_another_one(connectio
     await connections[0].put("meta", {"spec": "{}", "id": "new"})
     connections[0].identity, connections[1].identity = "new", "old"
     assert await connections[0].evaluate("return 1") == 1
-    with pytest.raises(StorageFailed, match="without the crawl"):
+    with pytest.raises(StorageFailed, match="no longer has the crawl"):
         await connections[1].evaluate("return 1")
     assert connections[1].failure is not None
 
@@ -356,7 +356,7 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
             check_redis(forgetful.url, "crawl")
         forgetful.client().config_set("maxmemory-policy", "noeviction")
         forgetful.client().config_set("maxmemory", 1)
-        with pytest.raises(ConfigError, match=r"kept there .*maxmemory"):
+        with pytest.raises(ConfigError, match=r"stored there .*maxmemory"):
             check_redis(forgetful.url, "crawl")
         check_redis(forgetful.url, "crawl", to_write=False)
     with RedisServer(tmp_path, "--requirepass", "other") as locked:

@@ -63,7 +63,7 @@ def test_headers_are_added_anew_each_time_that_a_request_is_sent():
 
 def test_faults_in_an_answer_are_told_from_other_failures():
     fault = http_downloads._answer_fault("too long")
-    assert http_downloads.fault_in_answer(ResponseFailed([Failure(fault)])) == "no HTTP: 'too long'"
+    assert http_downloads.fault_in_answer(ResponseFailed([Failure(fault)])) == "not HTTP: 'too long'"
     assert http_downloads.fault_in_answer(ResponseFailed([Failure(OSError("gone"))])) is None
     assert http_downloads.fault_in_answer(None) is None
 

@@ -175,7 +175,7 @@ def test_csv_that_is_added_to_keeps_its_header_and_says_what_it_has_no_column_fo
     assert [row["url"] for row in rows] == [page.url for page in PAGES[:3]]
     assert "no column for record.price.eur" in caplog.text
     path.write_text('"' + "x" * 200_000)
-    with path.open("ab") as file, pytest.raises(ConfigError, match="no line of CSV"):
+    with path.open("ab") as file, pytest.raises(ConfigError, match="no line that could be a CSV header"):
         PagesCsvExporter(file)
 
 
@@ -285,7 +285,7 @@ def test_no_form_minds_how_deep_a_page_nests_its_values(name):
     data = exported(exporter_class, [page]).getvalue()
     assert data
     if name == "jsonlines":
-        line = json.loads(data, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        line = json.loads(data, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
         assert (line["url"], line["error"]["message"]) == (f"{SITE}/\ufffd", "said \ufffd")
         assert line["results"] == {"n": None, "b": None}
 
@@ -427,7 +427,7 @@ WANTED = functools.partial(ExploreOptions, fields=requested_fields("price"))
     [
         ("products", {}, ExploreOptions, "end it with"),
         ("a.csv", {"page_type": "produkt"}, ExploreOptions, "FEEDS a.csv: page_type=produkt: no page type 'produkt'"),
-        ("a.csv", {}, MapOptions, "a map lists URLs, not records"),
+        ("a.csv", {}, MapOptions, "a map lists urls, and no records"),
         ("a.csv", {"fields": ["url", "pice"]}, WANTED, "no record has a field 'pice': did you mean price?"),
     ],
 )

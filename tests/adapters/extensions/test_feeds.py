@@ -200,7 +200,7 @@ def test_an_item_that_an_exporter_could_not_say_is_told_once_and_the_feed_goes_o
 @pytest.mark.parametrize("uri", ["nowhere://host/feed", "s3://bucket/feed"])
 def test_a_feed_that_cannot_be_made_is_refused(uri, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "boto3.session", None)
-    with pytest.raises(ConfigError, match="a requested feed cannot be made"):
+    with pytest.raises(ConfigError, match="a requested feed cannot be created"):
         Crawled({uri: {"format": "csv"}})
 
 

@@ -122,7 +122,7 @@ async def test_a_country_without_proxies_refuses_its_request_only():
     with pytest.raises(RequestRefused, match="no proxy in IT") as refused:
         await sent(proxy_of(PROXIES={"DE": ["de.example:1"]}), {"proxy_country": "IT"})
     assert refused.value.kind == "no_proxy"
-    with pytest.raises(RequestRefused, match="'Italy' is no country"):
+    with pytest.raises(RequestRefused, match="'Italy' is not a country"):
         await sent(proxy_of(), {"proxy_country": "Italy"})
 
 

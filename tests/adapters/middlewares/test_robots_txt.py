@@ -121,14 +121,15 @@ def test_a_file_that_cannot_be_had_is_asked_for_again_with_growing_rests_and_one
         assert [when for when, _ in site.asked] == [0, 5, 15, 35, 75, 155]
         reason = site.throttle.policies()[HOST].reason_to_give_up()
         assert reason is not None
-        assert "it was asked for 6 times: 500 Internal Server Error" in reason
+        assert "it was requested 6 times: 500 Internal Server Error" in reason
 
     with caplog.at_level(logging.WARNING):
         run_fast(crawl())
-    assert [record.getMessage() for record in caplog.records] == [
+    (record,) = caplog.records
+    assert record.getMessage() == (
         "http://a.test/robots.txt cannot be fetched, so nothing else is fetched from this host until it can: "
         "500 Internal Server Error"
-    ]
+    )
 
 
 @in_virtual_time

@@ -111,7 +111,7 @@ def test_lists_that_have_what_links_lead_to_are_believed_after_some_pages():
     look_through(mapped, 4)
     assert mapped.reason_to_end is None
     look_through(mapped, 1)
-    assert "lists have it all" in str(mapped.reason_to_end)
+    assert "lists are complete" in str(mapped.reason_to_end)
 
 
 @pytest.mark.parametrize("known", [(), ("/1",)], ids=["no list", "a list of little"])
@@ -150,7 +150,7 @@ def test_llms_txt_has_links_with_titles():
 
 
 @pytest.mark.parametrize(
-    ("body", "fault"), [(b" <!doctype html>", "web page"), (b"", "no urls"), (b"\xff\xfe", "no urls")]
+    ("body", "fault"), [(b" <!doctype html>", "web page"), (b"", "no URLs"), (b"\xff\xfe", "no URLs")]
 )
 def test_what_is_no_llms_txt_says_so(body, fault):
     assert fault in parse_llms_txt(body).fault

@@ -194,7 +194,7 @@ async def test_a_server_that_is_not_there_fails_and_is_then_left_alone(fake_time
     with pytest.raises(LLMFailed, match="unreached"):
         await ask(client)
     assert sum(fake_time.sleeps) == 43.5
-    with pytest.raises(LLMFailed, match="the next try is in 10 s"):
+    with pytest.raises(LLMFailed, match="the next attempt is in 10 s"):
         await ask(client)
     assert client.usage.faults == {"unreached": 14}
     assert client.usage.total.calls == 0

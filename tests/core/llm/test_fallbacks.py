@@ -152,7 +152,7 @@ def test_another_server_gets_the_key_that_is_named_for_it_and_no_other() -> None
     [
         ('[{"api_key": "sk-secret",', "LLM_FALLBACKS is not JSON"),
         ("[{", "LLM_FALLBACKS is not JSON"),
-        ('{"model": "m"}', "is to be a list"),
+        ('{"model": "m"}', "must be a list"),
         ([{}], "entry 1: it needs a base_url or a model"),
         (["m", 7], "entry 2"),
         (

@@ -270,7 +270,7 @@ def test_a_key_file_is_its_owners_alone_and_is_never_overwritten(tmp_path, key):
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644, 0o777])
 def test_a_key_that_others_can_read_is_refused(tmp_path, key, mode):
-    with pytest.raises(ConfigError, match=r"BOT_AUTH_KEY: .*bot\.pem: others .* can read .*: chmod 600 .*bot\.pem"):
+    with pytest.raises(ConfigError, match=r"BOT_AUTH_KEY: .*bot\.pem: other users can read .*: chmod 600 .*bot\.pem"):
         resolve_signer(str(kept(tmp_path, key.pem, mode)), "", AGENT)
 
 
@@ -287,7 +287,7 @@ WRONG_KEYS = {
 @pytest.mark.parametrize("kind", WRONG_KEYS)
 def test_what_is_no_key_is_refused_without_telling_it(tmp_path, kind):
     text = WRONG_KEYS[kind]()
-    with pytest.raises(ConfigError, match=r"BOT_AUTH_KEY: .*no Ed25519 private key in PEM") as caught:
+    with pytest.raises(ConfigError, match=r"BOT_AUTH_KEY: .*not an Ed25519 private key in PEM") as caught:
         resolve_signer(str(kept(tmp_path, text)), "", AGENT)
     assert "n4Ni" not in str(caught.value)
     assert caught.value.__cause__ is None

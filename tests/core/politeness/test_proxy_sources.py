@@ -135,10 +135,10 @@ async def test_none_turns_them_off():
     ("settings", "named"),
     [
         ({"PROXIES": ["a.example:1", "nonsense"]}, "PROXIES, entry 2"),
-        ({"PROXIES": {"Germany": ["a.example:1"]}}, "'Germany' is no country"),
+        ({"PROXIES": {"Germany": ["a.example:1"]}}, "'Germany' is not a country"),
         ({"PROXIES": {"DE": 7}}, "PROXIES, DE"),
         ({"PROXIES": 7}, "PROXIES is a int"),
-        ({"PROXIES": "{not json"}, "PROXIES is no JSON"),
+        ({"PROXIES": "{not json"}, "PROXIES is not JSON"),
         ({"PROXIES_FILE": "no/such/file"}, "PROXIES_FILE=no/such/file"),
         ({"PROXY_PROVIDER": "list"}, "PROXIES is empty"),
         ({"PROXY_PROVIDER": "file"}, "PROXIES_FILE"),
@@ -402,7 +402,7 @@ async def test_whatever_a_service_sends_is_an_error_that_names_it(service, body)
 
     with pytest.raises(NoProxy) as error:
         await load(service, answer)
-    assert "API gives" in str(error.value) or "does not answer with JSON" in str(error.value)
+    assert "API returned" in str(error.value) or "did not return JSON" in str(error.value)
     assert len(str(error.value)) < 200
 
 

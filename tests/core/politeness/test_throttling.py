@@ -192,7 +192,7 @@ def test_a_host_that_asks_for_a_long_rest_before_its_robots_txt_came_is_told_by_
     policy.robots_failed("503 Service Unavailable")
     reason = policy.reason_to_give_up()
     assert reason is not None
-    assert reason.endswith("it was asked for once: 503 Service Unavailable")
+    assert reason.endswith("it was requested once: 503 Service Unavailable")
 
 
 # -- the breaker ------------------------------------------------------------------------------------------------------

@@ -268,7 +268,7 @@ def test_the_feeds_of_workers_who_shared_a_crawl_are_one_with_each_url_once(tmp_
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("not json\n", "line 1 is no JSON"),
+        ("not json\n", "line 1 is not JSON"),
         ("[1]\n", "line 1 is not a line of a feed"),
         ("", "there is no page in it"),
         ('{"a": 1}\n', "there is no page in it"),
@@ -321,7 +321,7 @@ def test_what_is_kept_of_the_stats_can_be_written_and_has_no_proxies():
 
 def test_a_job_without_runs_or_templates_says_so(tmp_path):
     _view, html = report_of(job_of(tmp_path))
-    assert "has not written yet how it went" in html
+    assert "has not written its history yet" in html
     assert "No file of learned templates" in html
     with pytest.raises(ConfigError, match="no such file"):
         report_of(tmp_path)

@@ -29,7 +29,7 @@ def there(tmp_path):
         ("file", "parquet", {}, "nothing can be appended to a parquet file"),
         ("site.zip", "markdown", {}, "nothing can be appended to a markdown file"),
         ("file", "markdown", {"overwrite": True}, "is a file; the markdown feed is a folder"),
-        ("notes", "markdown", {"overwrite": True}, "has an index.md that is not of a crawl"),
+        ("notes", "markdown", {"overwrite": True}, "has an index.md that is not from a crawl"),
         ("new", "markdown", {"is_processed": True}, "postprocessing needs one file"),
         ("products", "records", {}, r"end it with \.csv, \.parquet or \.jsonl"),
         ("there.parquet", "records", {}, "nothing can be appended to a parquet file"),

@@ -137,7 +137,7 @@ def test_a_journal_can_remove_nothing_but_markdown_of_its_folder(tmp_path, name)
 @pytest.mark.parametrize("name", [INDEX, CONTENTS])
 def test_a_folder_with_an_index_of_its_own_is_refused_and_stays_as_it_is(tmp_path, name):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(ConfigError, match="not of a crawl"):
+    with pytest.raises(ConfigError, match="not from a crawl"):
         MarkdownFolder(tmp_path, overwrite=True)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(name, "mine")]
 
@@ -145,6 +145,6 @@ def test_a_folder_with_an_index_of_its_own_is_refused_and_stays_as_it_is(tmp_pat
 def test_a_damaged_index_is_told_and_removes_nothing(tmp_path):
     write(tmp_path, (1, 2))
     (tmp_path / INDEX).write_bytes(b"[1]}\n")
-    with pytest.raises(ConfigError, match="no index of pages"):
+    with pytest.raises(ConfigError, match="no longer an index of pages"):
         MarkdownFolder(tmp_path, overwrite=False)
     assert notes(tmp_path) == names(1, 2)

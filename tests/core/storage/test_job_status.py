@@ -170,8 +170,8 @@ def overwritten(path):
 @pytest.mark.parametrize(
     ("harm", "named"),
     [
-        (lambda path: path.unlink(), "there is no such file"),
-        (lambda path: path.write_bytes(b""), "there is no such file"),
+        (lambda path: path.unlink(), "no such file"),
+        (lambda path: path.write_bytes(b""), "no such file"),
         (overwritten, "damaged"),
     ],
 )

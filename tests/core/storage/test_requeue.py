@@ -159,7 +159,7 @@ async def test_hundreds_of_pages_come_back_at_once(tmp_path):
 @pytest.mark.parametrize("choice", [RequeueChoice(), RequeueChoice(is_forced=True)])
 async def test_nothing_chosen_is_an_error(tmp_path, choice):
     job = await make_job(tmp_path / "job", PAGES)
-    with pytest.raises(ConfigError, match="nothing is chosen"):
+    with pytest.raises(ConfigError, match="nothing is selected"):
         requeue(job, choice)
 
 

@@ -79,9 +79,9 @@ def test_crawls_that_save_at_the_same_time_lose_nothing(file: TemplatesFile) -> 
     ("content", "named"),
     [
         (b"{", "damaged"),
-        (b"[1, 2]", "no file of learned templates"),
-        (b'{"name": "package.json of somebody"}', "no file of learned templates"),
-        (b"\x00\xff\xfe", "no file of learned templates"),
+        (b"[1, 2]", "not a file of learned templates"),
+        (b'{"name": "package.json of somebody"}', "not a file of learned templates"),
+        (b"\x00\xff\xfe", "not a file of learned templates"),
         (b"[" * 100_000, "damaged"),
         (b'{"format": "llmcrawler-templates", "version": 2, "sites": {}, "state": {}}', "has format 2, and"),
         (b'{"format": "llmcrawler-templates", "version": null}', "has format None, and"),
@@ -122,7 +122,7 @@ def test_a_folder_or_a_device_is_refused(path: str) -> None:
 
 def test_a_folder_that_cannot_be_made_is_told_before_there_is_anything_to_save(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"cannot be written .* a folder of yours"):
+    with pytest.raises(ConfigError, match=r"cannot be written .* a folder that you can write to"):
         TemplatesFile(tmp_path / "file" / "learned.json").check_writable()
 
 

@@ -160,7 +160,7 @@ async def test_a_fault_of_the_disk_is_an_error_of_the_log_and_no_more(
 @pytest.mark.parametrize("state", [{}, {"grouping": {}}, {"grouping": None}])
 def test_a_state_that_nobody_wrote_is_refused_with_its_site(file: TemplatesFile, state: dict[str, Any]) -> None:
     file.save({"site.test": SiteState([], state), "other.test": SiteState([], state)})
-    with pytest.raises(ConfigError, match=r"damaged in what it holds of site\.test"):
+    with pytest.raises(ConfigError, match=r"damaged in the part about site\.test"):
         TemplateStore(file, {}).open("http://site.test/")
 
 

@@ -123,8 +123,8 @@ def test_bombs_stay_small():
         (b"<html lang='en'><p>Not found", "web page"),
         (b"<?xml version='1.0'?>\n<!-- x --><!DOCTYPE html PUBLIC '-//W3C'><html>", "web page"),
         (URLSET.replace(b"&amp;", b"&"), "malformed"),
-        (b"<urlset></urlset>", "no urls"),
-        (b"\x89PNG\r\n", "no urls"),
+        (b"<urlset></urlset>", "no URLs"),
+        (b"\x89PNG\r\n", "no URLs"),
     ],
 )
 def test_what_is_wrong_is_said(body, fault):
@@ -207,8 +207,8 @@ def test_lists_of_any_text_are_read_in_linear_time() -> None:
 
 @pytest.mark.slow
 def test_what_would_fill_the_memory_is_left_out() -> None:
-    assert "tag that does not end" in parse_sitemap(b"<urlset><a " + b"a='' " * 40_000 + b"/></urlset>").fault
-    assert "no entry" in parse_sitemap(b"<urlset>" + b"<x/>" * 200_000 + b"</urlset>").fault
+    assert "unclosed tag" in parse_sitemap(b"<urlset><a " + b"a='' " * 40_000 + b"/></urlset>").fault
+    assert "too much besides entries" in parse_sitemap(b"<urlset>" + b"<x/>" * 200_000 + b"</urlset>").fault
 
 
 def test_what_another_process_reads_is_packed_and_says_the_same():

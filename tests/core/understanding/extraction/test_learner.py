@@ -52,7 +52,7 @@ async def test_each_field_without_a_selector_has_its_own_reason() -> None:
     assert outcome.learned == {"name", "price", "colour"}
     assert outcome.missing == {
         "weight": "pointed at on none of 5 samples",
-        "sku": "pointed at on 5 of 5 samples, each time at no such value",
+        "sku": "pointed at on 5 of 5 samples, but never at such a value",
         "stock": "pointed at on 5 of 5 samples, but no selector agrees with that",
     }
     assert (outcome.unserved, outcome.reason) == (0, "")
@@ -80,7 +80,7 @@ async def test_what_ended_the_learning_is_the_reason(faults, pressure, count, re
 async def test_a_template_that_lacks_what_was_asked_for_says_how_much() -> None:
     wanted = requested_fields("salary,employer,location,name")
     outcome = await outcome_of(make(TruthAnnotator(wanted=wanted), requested=wanted), 12)
-    assert outcome.reason == "1 of the 4 fields that were asked for could be learned; half of them are needed"
+    assert outcome.reason == "1 of the 4 requested fields could be learned; half of them are needed"
 
 
 def test_what_an_earlier_crawl_found_not_worth_it_says_so() -> None:

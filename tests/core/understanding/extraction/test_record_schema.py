@@ -102,7 +102,7 @@ def of(**properties: Any) -> dict[str, Any]:
         (of(price={"type": ["string", "number"]}), ["price", "choose one"]),
         (of(price={"oneOf": [of(a={}), of(b={})]}), ["price", "oneOf of 2 schemas", "choose one"]),
         (of(price=5), ["price", "5 is not a schema"]),
-        (of(**{"the price": {}}), ["'the price'", "no field name"]),
+        (of(**{"the price": {}}), ["'the price'", "not a field name"]),
         (of(rows={"type": "array", "items": {"type": "array"}}), ["rows", "list of lists"]),
         (
             of(rows={"type": "array", "items": of(cells={"type": "array", "items": of(x={})})}),
@@ -156,11 +156,11 @@ def test_fields_by_name_may_have_types_and_be_lists() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("title,,price", "'' is no name of a field"),
-        ("the title", "'the title' is no name"),
-        ("1st", "'1st' is no name"),
+        ("title,,price", "'' is not a field name"),
+        ("the title", "'the title' is not a name"),
+        ("1st", "'1st' is not a name"),
         ("price:money", "'money' is not a type; there are string, integer"),
-        ("price,title,Price", "'Price' stands there twice"),
+        ("price,title,Price", "'Price' occurs twice"),
         ("offer.price", "-a schema=FILE"),
     ],
 )
