@@ -172,7 +172,7 @@ def binding_limit(
 def _limit_by_hosts(flow: DownloadFlow) -> Limit | None:
     if flow.resting and not flow.busy:
         longest = max(flow.resting, key=lambda host: host.rest_seconds)
-        return Limit("hosts that rest", f"hosts that rest: {longest.host} for {longest.rest_seconds:.0f} s more")
+        return Limit("hosts that rest", f"paused hosts: {longest.host} for {longest.rest_seconds:.0f} s more")
     if any(host.failures == 0 for host in flow.busy) or not flow.busy:
         return None
     worst = max(flow.busy, key=lambda host: host.failures)
