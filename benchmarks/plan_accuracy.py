@@ -27,7 +27,7 @@ from llmcrawler.core.reporting.planning.site_sample import Draw, SampledPage, Sa
 from llmcrawler.core.urls import Scope, TrapGuard, url_pattern
 
 ORIGIN = "http://site.example"
-RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patient_seconds=15.0)
+RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=5.0, patient_seconds=15.0)
 TERMS = CrawlTerms(
     max_pages=100_000,
     gap_seconds=0.2,

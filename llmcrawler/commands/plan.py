@@ -73,7 +73,7 @@ class Command(Described, BaseRunSpiderCommand):
         from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
         from llmcrawler.crawl.arguments import ExploreOptions
         from llmcrawler.crawl.configuration import JobSettings
-        from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms
+        from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms, with_measured_calls
         from llmcrawler.crawl.start_checks import check
 
         assert self.settings is not None
@@ -85,6 +85,8 @@ class Command(Described, BaseRunSpiderCommand):
             check(without_model, options, _SPIDER)
             self._jobdir, self._url = JobSettings.of(self.settings).jobdir, options.urls[0]
             self._terms = [plan_terms(self.settings, options, name) for name in names or [""]]
+            if self._jobdir is not None and not names:
+                self._terms = [with_measured_calls(one, self._jobdir) for one in self._terms]
         self.settings.setdict({**_LOOK_ONLY, SAMPLE_PAGES: opts.sample}, priority="cmdline")
         if not opts.loglevel:
             self.settings.set("LOG_LEVEL", "ERROR", priority="cmdline")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from scrapy.settings import BaseSettings
@@ -12,6 +14,8 @@ from scrapy.settings import BaseSettings
 from llmcrawler.core.llm import Price, ProviderChoice, own_prices, price_of, resolve_provider
 from llmcrawler.core.llm.providers import PLACEHOLDER_KEY
 from llmcrawler.core.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms
+from llmcrawler.core.storage.job_file import read_runs
+from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.understanding.classification import call_tokens
 from llmcrawler.core.understanding.extraction import annotation_tokens
 from llmcrawler.crawl.arguments import ExploreOptions
@@ -20,8 +24,9 @@ from llmcrawler.errors import ConfigError
 
 EMBEDDED: Final = "embedded"
 NO_MODEL: Final = "none"
-# A remote model answers in a second or two; the embedded one on two cores (docs/models.md).
-_CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
+# A remote model answers in a second or two. The embedded one takes seconds on two cores to find the fields that it was
+# given, and a minute or two where it has to name them itself (docs/models.md).
+_CALL_SECONDS, _EMBEDDED_CALL_SECONDS, _EMBEDDED_NAMING_SECONDS = 1.5, 6.5, 90.0
 
 
 def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "") -> CrawlTerms:
@@ -38,13 +43,14 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
     )
     if choice.kind == NO_MODEL:
         return terms
+    small_seconds = _EMBEDDED_NAMING_SECONDS if options.wanted is None else _EMBEDDED_CALL_SECONDS
     page_types, rules, small = page_types_of(options), ModelSettings.of(settings).batch_rules, choice.kind == EMBEDDED
     return replace(
         terms,
         model=EMBEDDED if small else choice.model or choice.base_url,
         batches=replace(rules, max_in_flight=1) if small else rules,
         classifies=not small,
-        call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
+        call_seconds=small_seconds if small else _CALL_SECONDS,
         classify_tokens=call_tokens(page_types),
         induce_tokens=annotation_tokens(options.wanted, small_model=small),
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
@@ -56,6 +62,16 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
         max_samples=records.record_max_samples,
         pages_a_training_call=1 if small else records.record_max_samples,
     )
+
+
+def with_measured_calls(terms: CrawlTerms, jobdir: Path) -> CrawlTerms:
+    """Return the terms with the time of a call as it was in the job's last crawl that had answers, if any."""
+    with suppress(ConfigError), open_snapshot(jobdir) as connection:
+        for run in reversed(read_runs(connection)):
+            stats = run.figures.get("stats", {})
+            if answers := stats.get("llmcrawler/llm/answers"):
+                return replace(terms, call_seconds=stats["llmcrawler/llm/seconds"] / answers, measured=True)
+    return terms
 
 
 def _choice(settings: BaseSettings, name: str) -> ProviderChoice:

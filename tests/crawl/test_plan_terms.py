@@ -14,11 +14,11 @@ from llmcrawler.crawl.plan_terms import plan_terms
 from llmcrawler.errors import ConfigError
 
 
-def terms(model: str = "", **given: Any) -> CrawlTerms:
+def terms(model: str = "", fields: str = "", **given: Any) -> CrawlTerms:
     settings = Settings()
     settings.setmodule(defaults)
     settings.setdict(given)
-    return plan_terms(settings, ExploreOptions.of({"url": "http://a.example"}), model)
+    return plan_terms(settings, ExploreOptions.of({"url": "http://a.example", "fields": fields}), model)
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +59,11 @@ def test_the_embedded_model_is_asked_for_records_one_call_at_a_time() -> None:
         assert planned.batches is not None
         assert (planned.classifies, planned.batches.max_in_flight) == (False, 1)
     assert terms("gpt-5-mini").classifies
+
+
+def test_the_embedded_model_takes_minutes_where_it_has_to_name_the_fields() -> None:
+    assert terms("embedded").call_seconds >= 60
+    assert terms("embedded", fields="title,price:number").call_seconds < 10
 
 
 def test_models_that_think_are_paid_for_their_thoughts() -> None:

@@ -287,8 +287,9 @@ class _PlayedCrawl:
 @dataclass(frozen=True, slots=True)
 class CrawlTerms:
     """How the crawl is done. `gap_seconds` between starts and `concurrency` are of one host. Without `batches` there is
-    no model; `classifies`: it also tells page types. Tokens are those of a call without its pages, `thought_tokens` of
-    one answer. `weak_types` are the fallbacks of the rules of thumb.
+    no model; `classifies`: it also tells page types. `call_seconds` are assumed unless they were `measured`. Tokens are
+    those of a call without its pages, `thought_tokens` of one answer. `weak_types` are the fallbacks of the rules of
+    thumb.
     """
 
     max_pages: int
@@ -298,6 +299,7 @@ class CrawlTerms:
     batches: BatchRules | None = None
     classifies: bool = True
     call_seconds: float = 1.5
+    measured: bool = False
     classify_tokens: int = 0
     induce_tokens: int = 0
     thought_tokens: int = 0
@@ -341,6 +343,9 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
     if unseen := sum(one.known for one in strata if not one.pages):
         how = "no page of that pattern was fetched: a larger --sample would tell more"
         notes.append(f"of {unseen:,} known urls {how}")
+    if terms.batches is not None:
+        how = "as in the last crawl of this job" if terms.measured else "an assumption; no call was made"
+        notes.append(f"a call of {terms.model} is taken to last {terms.call_seconds:.2g} s ({how})")
     if terms.batches is not None and terms.price is None:
         notes.append("the price of the model is unknown: set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT")
     return {
