@@ -28,6 +28,7 @@ from pydantic.fields import FieldInfo
 
 from llmcrawler.core.understanding.extraction import RequestedSchema, load_schema, requested_fields
 from llmcrawler.core.urls import normalise_with_route
+from llmcrawler.crawl.credentials import read_cookies, read_headers
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import hint, known_settings
 from llmcrawler.crawl.task_lists import ArchiveList, CaptureIndex, ListedTask, TaskList, list_of, open_list, read_url
@@ -99,6 +100,8 @@ Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(
 WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
 SiteIndex = Annotated[InstanceOf[CaptureIndex], _of_text(CaptureIndex.of)]
 WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
+Headers = Annotated[dict[str, str], _of_text(read_headers)]
+Cookies = Annotated[tuple[dict[str, Any], ...], _of_text(read_cookies)]
 Duplicates = Annotated[Literal["mark", "drop", "keep"], _of_text(str.lower)]
 Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
 
@@ -133,6 +136,8 @@ class ExploreOptions(BaseModel):
     schema_file: WantedSchema | None = Field(default=None, alias="schema", description="the same, a JSON Schema's FILE")
     render: Render = Field(default="auto", description="pages for a browser: auto (those that need it), never, always")
     duplicates: Duplicates = Field(default=MARK, description="pages that repeat another: mark, drop, keep")
+    headers: Headers = Field(default={}, repr=False, description="a FILE of headers to send: Name: value")
+    cookies: Cookies = Field(default=(), repr=False, description="a FILE of cookies: cookies.txt or JSON")
     force: Names = Field(default=(), description="of a job: run these stages again, such as classify,record, or all")
     refresh: bool = Field(default=False, description="of a job: find out what has changed")
 

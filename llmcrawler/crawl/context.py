@@ -34,6 +34,7 @@ from llmcrawler.crawl.configuration import (
     proxies_of,
     rights_of_sites,
 )
+from llmcrawler.crawl.credentials import Credentials
 from llmcrawler.crawl.engine_state import CrawlStop, EngineWatch, SpiderSwitch, active_bytes
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.understanding_building import Understanding
@@ -154,6 +155,7 @@ class CrawlContext:
                 clock=monotonic,
                 record_types=self.record_types,
             )
+        self.credentials = Credentials(options.headers, options.cookies, options.urls)
         self.page_robots = PageRobots(politeness.robots_token, politeness.robots_meta_obey)
         self.robots: RobotsCache[RobotParser] = RobotsCache(monotonic)
         self.rights = rights_of_sites(settings, options)
@@ -174,11 +176,14 @@ class CrawlContext:
         self.stop = CrawlStop(goes_on_later=self.backend.session is not None or self.job is not None)
         self.understanding = Understanding(crawler, options, self.backend, self.watch, self.focused_crawl)
 
-    def signature_headers(self, method: str, url: str) -> Mapping[str, str]:
-        """Return the headers that sign a request; none where its host is outside of the crawl, or nobody signs."""
+    def headers_when_sent(self, method: str, url: str) -> Mapping[str, str]:
+        """Return the headers that a request gets when it is sent, and that nothing keeps: the user's own and those that
+        sign it; none where its host is outside of the crawl.
+        """
+        own = self.credentials.headers_for(url)
         if self.signer is None or not self.admission.scope.has_site_of(f"http://{authority_of(url)}/"):
-            return {}
-        return self.signer.headers(method, url)
+            return own
+        return {**own, **self.signer.headers(method, url)}
 
     async def close(self) -> None:
         """Keep what was learned, and end what was started, while feeds are open still."""

@@ -87,7 +87,7 @@ class PageDownloadHandler(HTTP11DownloadHandler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
-        return cls(crawler, crawl.intake, crawl.signature_headers)
+        return cls(crawler, crawl.intake, crawl.headers_when_sent)
 
     async def download_request(self, request: Request) -> Response:
         agent = PageAgent(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from http.cookiejar import Cookie
+from functools import partial
+from http.cookiejar import Cookie, DefaultCookiePolicy
 from typing import Any, Self
 
 from scrapy import Request
@@ -12,7 +13,11 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import cookies as scrapy_cookies
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
+from scrapy.utils.httpobj import urlparse_cached
 from tldextract import TLDExtract
+
+from llmcrawler.crawl.context import find_crawl
+from llmcrawler.crawl.credentials import Credentials
 
 # As browsers have them (RFC 6265, 6.1, asks for 50 cookies of 4096 bytes at least).
 _MAX_COOKIE_CHARACTERS = 4096
@@ -30,17 +35,36 @@ class CrawlCookiesMiddleware(scrapy_cookies.CookiesMiddleware):
 
     _suffixes: TLDExtract
     _has_suffixes = False
+    _credentials: Credentials | None  # the user's own cookies
+    _filled: set[tuple[Any, str]]  # jars, and hosts whose cookies of the user they have
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         middleware = super().from_crawler(crawler)
         middleware._suffixes = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
         scrapy_cookies._split_domain = middleware._suffixes
+        # As browsers do, and Scrapy does not: a cookie without a Domain does not go to subdomains.
+        policy = DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainStrictNonDomain)
+        middleware.jars.default_factory = partial(CookieJar, policy)
+        crawl = find_crawl(crawler)
+        middleware._credentials = None if crawl is None else crawl.credentials
+        middleware._filled = set()
         return middleware
 
     async def process_request(self, request: Request, spider: Any = None) -> Request | Response | None:  # type: ignore[override]  # noqa: ARG002 (Scrapy's, which awaits what is awaitable)
-        if request.cookies:
+        key = request.meta.get("cookiejar"), urlparse_cached(request).netloc
+        own: Any = ()
+        if self._credentials is not None and key not in self._filled:
+            own = self._credentials.cookies_for(request.url)
+        if request.cookies or own:
             await self._load_suffixes()
+        if own and key not in self._filled:  # the site may replace them later
+            self._filled.add(key)
+            jar = self.jars[key[0]]
+            for one in own:
+                del one["domain"]  # so that it is for this very host
+            given = self._get_request_cookies(jar, Request(request.url, cookies=own))
+            self._process_cookies(given, jar=jar, request=request)
         return super().process_request(request)
 
     async def process_response(  # type: ignore[override]

@@ -16,6 +16,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
+from scrapy.utils.url import url_is_from_any_domain
 from twisted.python.failure import Failure
 
 from llmcrawler.core.frontier import Lease, UrlTask
@@ -227,6 +228,10 @@ class FrontierSpider(Spider):
             if f"@{host}" in url:
                 cure = "set HTTPAUTH_USER, HTTPAUTH_PASS and HTTPAUTH_DOMAIN"
                 logger.warning("The user and password in the start URL are not used: %s=%s", cure, host)
+        domain = self.settings.get("HTTPAUTH_DOMAIN")
+        if domain and not any(url_is_from_any_domain(url, [domain]) for url in self.options.urls):
+            told = "HTTPAUTH_DOMAIN=%s is the host of no start URL, so nobody gets the password; a port belongs to it"
+            logger.warning(told, domain)
         await self._queue_given()
         requests: tuple[Request, ...] = ()
         for request in requests:  # Scrapy wants a generator; the requests come from the frontier

@@ -1,5 +1,6 @@
 """Single-page apps, with a real browser where there is one."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -8,7 +9,7 @@ from aiohttp import web
 from tests.e2e.browsing import needs_browser
 from tests.e2e.crawling import explore
 from tests.servers.app_site import ITEMS, SHELL, AppSite
-from tests.servers.mock_site import html
+from tests.servers.mock_site import MockSite, html
 from tests.servers.proxy_server import ProxyServer
 
 
@@ -249,3 +250,31 @@ def test_a_rendered_page_may_name_any_codec(tmp_path):
     assert outcome.exit_status == 0, outcome.log
     assert [outcome.page(f"/codec/{codec}")["error"] for codec in codecs] == [None] * 3
     assert all("kettle" in page["text"] for page in outcome.pages)
+
+
+@needs_browser
+def test_headers_and_cookies_of_the_users_own_go_with_every_request_and_are_kept_nowhere(tmp_path):
+    (tmp_path / "headers").write_text("X-Key: s3cret-1\n")
+    (tmp_path / "cookies.txt").write_text("127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\ts3cret-2\n")
+    asked = {}
+
+    def closed(body, content_type="text/html"):
+        async def answer(request):
+            asked[request.path] = request.headers.get("X-Key"), request.cookies.get("sid")
+            return web.Response(text=body, content_type=content_type)
+
+        return answer
+
+    page = "<main id=app></main><script>fetch('/data').then(a => a.text()).then(t => { app.innerHTML = t; })</script>"
+    text = f"<p>{'Members read what others do not. ' * 20}</p>"
+    routes = {"/": closed(page), "/data": closed(text), "/robots.txt": closed("User-agent: *", "text/plain")}
+    own = {name: str(tmp_path / file) for name, file in (("headers", "headers"), ("cookies", "cookies.txt"))}
+    feeds = {"FEEDS": json.dumps({str(tmp_path / "pages.warc"): {"format": "warc"}}), "JOBDIR": tmp_path / "job"}
+    with MockSite(routes).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/"), feeds, depth=0, **own)
+    assert "Members read" in outcome.pages[0]["text"]
+    assert asked == dict.fromkeys(routes, ("s3cret-1", "s3cret-2"))
+    assert "s3cret" not in outcome.log
+    kept = [path.name for path in tmp_path.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
+    assert sorted(kept) == ["cookies.txt", "headers"]
+    assert (tmp_path / "pages.warc").read_bytes().count(b"Members read")

@@ -243,7 +243,8 @@ class HostPolicy:
     def reason_to_give_up(self) -> str | None:
         """Return why not to wait for this host when nothing else is left to do; None while it is worth it."""
         breaker, robots, probes, reason = self.breaker, self.robots, self.rules.breaker_probes, None
-        if breaker.is_open and (breaker.failed_probes >= probes or not breaker.has_ever_answered):
+        is_hopeless = breaker.failed_probes >= probes or breaker.hung_seconds >= 2 * _MAX_HUNG_SECONDS
+        if breaker.is_open and (is_hopeless or not breaker.has_ever_answered):
             reason = f"the host failed {breaker.failures} times in a row, the last time with: {breaker.reason}"
         elif self.cooldown_seconds > self.rules.max_cooldown_seconds:
             reason = f"the host asks for a pause of {self.cooldown_seconds:.0f} s more"

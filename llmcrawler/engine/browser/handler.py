@@ -142,7 +142,8 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         self._render_settings = RenderSettings.of(crawler.settings)
         self._limits = LimitSettings.of(crawler.settings)
         self._politeness = PolitenessSettings.of(crawler.settings)
-        self._sign = crawl.signature_headers
+        self._sign = crawl.headers_when_sent
+        self._credentials = crawl.credentials
         self._robots = crawl.robots
         self._guard = hosts.addresses if hosts.is_guarded else None
         self._gateway = Gateway(
@@ -286,6 +287,9 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             "viewport": {"width": 1280, "height": 1600},
             "reduced_motion": "reduce",
         }
+        if cookies := self._credentials.cookies_for(request.url):
+            more = {"expires": -1, "httpOnly": False, "sameSite": "Lax"}
+            options["storage_state"] = {"cookies": [{**one, **more} for one in cookies], "origins": []}
         going: dict[str, Any] = {"wait_until": "domcontentloaded", "timeout": 1000 * seconds}
         if agent := request.headers.get(b"User-Agent"):
             options["user_agent"] = agent.decode("latin-1")

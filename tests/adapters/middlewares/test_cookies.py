@@ -8,6 +8,7 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 from tldextract.tldextract import _PublicSuffixListTLDExtractor
 
+from llmcrawler.crawl.credentials import Credentials
 from llmcrawler.middlewares.cookies import CrawlCookiesMiddleware
 
 URL = "http://shop.example.co.uk/"
@@ -83,3 +84,13 @@ def test_a_jar_has_a_bounded_number_of_domains(middleware):
         set_cookies(middleware, "a=1", url=f"http://h{number}.example/")
     (jar,) = middleware.jars.values()
     assert len(jar._cookies) == 1000
+
+
+def test_the_users_cookies_are_for_the_very_host_and_a_site_may_replace_them(middleware):
+    sid = {"name": "sid", "value": "mine", "path": "/", "secure": False, "domain": ".co.uk"}
+    middleware._credentials = Credentials({}, [sid], [URL])
+    assert sent_to(middleware, f"{URL}robots.txt") == {"sid": "mine"}
+    assert sent_to(middleware, "http://www.shop.example.co.uk/") == {"sid": "mine"}
+    assert sent_to(middleware, "http://cdn.shop.example.co.uk/") == sent_to(middleware, "http://evil.co.uk/") == {}
+    set_cookies(middleware, "sid=theirs; Path=/")
+    assert sent_to(middleware) == {"sid": "theirs"}

@@ -29,6 +29,7 @@ from llmcrawler.core.politeness.bot_auth import (
 )
 from llmcrawler.core.urls import Scope
 from llmcrawler.crawl.context import CrawlContext
+from llmcrawler.crawl.credentials import Credentials
 from llmcrawler.errors import ConfigError
 from tests.servers.signed_requests import Message, Refused, Verifier, check_signature, keys_of
 from tests.servers.test_signed_requests import DIRECTORY, DIRECTORY_ANSWER, KEYID
@@ -200,10 +201,12 @@ def test_an_authority_has_one_spelling(url, authority):
 def test_hosts_outside_of_the_crawl_get_no_signature(key, url, is_signed):
     scope = Scope(["https://shop.example/"])
     scope.widen("https://moved.example/")
-    crawl: Any = SimpleNamespace(signer=signer_at(key), admission=SimpleNamespace(scope=scope))
-    assert bool(CrawlContext.signature_headers(crawl, "GET", url)) is is_signed
+    crawl: Any = SimpleNamespace(
+        signer=signer_at(key), admission=SimpleNamespace(scope=scope), credentials=Credentials({}, (), ())
+    )
+    assert bool(CrawlContext.headers_when_sent(crawl, "GET", url)) is is_signed
     crawl.signer = None
-    assert not CrawlContext.signature_headers(crawl, "GET", url)
+    assert not CrawlContext.headers_when_sent(crawl, "GET", url)
 
 
 # -- the directory ------------------------------------------------------------------------------------------------

@@ -221,15 +221,18 @@ def test_there_is_hope_until_enough_probes_failed(clock: Clock) -> None:
 
 
 def test_answers_that_never_come_count_by_the_time_that_they_took(clock: Clock) -> None:
-    policy = HostPolicy(ThrottleRules(breaker_probes=1), clock)
+    policy = HostPolicy(ThrottleRules(breaker_probes=3), clock)
     policy.answered(0.1, 1, 1)
     states = []
-    for _ in range(3):
+    for _ in range(4):
         clock.seconds += 31
         policy.failed("timeout", 30.0)
         states.append((policy.breaker.is_open, policy.cooldown_seconds, policy.reason_to_give_up()))
     assert states[:2] == [(False, 0.0, None), (True, 5.0, None)]
-    assert states[2][1:] == (10.0, "the host failed 3 times in a row, the last time with: timeout")
+    assert states[2:] == [
+        (True, 10.0, None),
+        (True, 20.0, "the host failed 4 times in a row, the last time with: timeout"),
+    ]
     policy.answered(0.1, 1, 1)
     clock.seconds += 31
     policy.failed("timeout", 30.0)
