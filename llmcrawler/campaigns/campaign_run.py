@@ -28,6 +28,7 @@ from llmcrawler.errors import ConfigError
 
 _POLL_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 60.0
+_LOST_RETRIES: Final = 4  # as many times: what kills processes, or keeps them from starting, may last for minutes
 _MANIFEST_SECONDS: Final = 5.0
 _ECHO_SECONDS: Final = 0.2  # within these a second signal is the first one, sent twice
 _KILL_SECONDS: Final = 10.0  # beyond the crawls' own STOP_SECONDS
@@ -42,11 +43,19 @@ _AT_THE_END: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CampaignRules:
-    """`retries` are those of a bundle that comes no further; after `stop_seconds` a crawl should have stopped."""
+    """`retries` are those of a bundle that comes no further, four times as many where its crawl was lost; after
+    `stop_seconds` a crawl should have stopped.
+    """
 
     retries: int = 5
     retry_seconds: float = 2.0
     stop_seconds: float = 8.0
+
+    def most_retries(self, *, was_lost: bool) -> int:
+        return self.retries * (_LOST_RETRIES if was_lost else 1)
+
+    def pause_seconds(self, attempts: int) -> float:
+        return min(_LONGEST_PAUSE_SECONDS, self.retry_seconds * 2 ** min(attempts - 1, 10)) if attempts else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,10 @@ class CampaignRun:
     def run(self) -> bool:
         """Crawl what is pending; return whether nothing is left, False where it was stopped before."""
         self._waiting = {one.number: one for one in self.file.pending()}
+        now = time.monotonic()
+        self._not_before = {
+            number: now + self.rules.pause_seconds(one.attempts) for number, one in self._waiting.items()
+        }
         before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             while self._running or (self._waiting and self._stopped_at is None):
@@ -166,10 +179,10 @@ class CampaignRun:
         """Let the bundle wait for its turn, or give it up: where it has come no further for as long as is allowed."""
         status, reason = ended.status, ended.reason
         attempts = 1 if ended.came_further else one.attempts + 1
-        if attempts > self.rules.retries:
+        if attempts > self.rules.most_retries(was_lost=ended.was_lost):
             self._finish(one, _End(status, reason, f"given up after {attempts:,} tries: {reason}"))
             return
-        pause = min(_LONGEST_PAUSE_SECONDS, self.rules.retry_seconds * 2 ** min(attempts - 1, 10))
+        pause = self.rules.pause_seconds(attempts)
         self._not_before[one.number] = time.monotonic() + pause
         self._put_back(replace(one, attempts=attempts), status, reason)
         self.tell(f"Bundle {one.number} ended with exit status {status} ({reason}); it goes on in {pause:g} s")

@@ -187,7 +187,8 @@ class ClusterCrawls:
                 events += [CrawlLost(number, start) for number, start in member.starts.items()]
             elif now - since > _DOUBT_SECONDS or not member.starts:
                 reason = "the process of its pool has ended"
-                events += [CrawlEnded(number, start, KILLED, reason) for number, start in member.starts.items()]
+                lost = member.starts.items()
+                events += [CrawlEnded(number, start, KILLED, reason, was_lost=True) for number, start in lost]
             else:
                 continue
             self._doubted.remove((since, member))

@@ -210,13 +210,16 @@ _TAIL_BYTES: Final = 16_384
 
 @dataclass(frozen=True, slots=True)
 class CrawlEnded:
-    """`start` says which start of the bundle; `came_further`: it has more lines than when it began."""
+    """`start` says which start of the bundle; `came_further`: it has more lines than when it began; `was_lost`: nothing
+    of its own has ended it, or kept it from starting.
+    """
 
     number: int
     start: int
     status: int
     reason: str
     came_further: bool = False
+    was_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +292,7 @@ class BundleCrawls:
             if self._keeper is not None:
                 self._keeper.begin(one.number)
         except (OSError, JobBusy) as error:  # which may be otherwise in a while
-            self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.ERROR, str(error)))
+            self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.ERROR, str(error), was_lost=True))
             return
         except ConfigError as error:
             self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.USAGE, str(error)))
@@ -308,7 +311,7 @@ class BundleCrawls:
             self.pool.start(one.number, argv, bundle_log(self.work, one.number), needs_browser=one.bundle.is_rendered)
         except OSError as error:
             reason = f"no process could be started: {error}"
-            self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.ERROR, reason))
+            self._events.append(CrawlEnded(one.number, one.starts, ExitStatus.ERROR, reason, was_lost=True))
         else:
             self._running[one.number] = (one, lines)
 
@@ -327,7 +330,8 @@ class BundleCrawls:
                 self._keeper.end(one.number)
             came_further = self._count_lines(one.number) > lines_before
             reason = self._reason(one.number, ended.status)
-            self._events.append(CrawlEnded(one.number, one.starts, ended.status, reason, came_further))
+            was_lost = ended.status < 0 or ended.status == ExitStatus.BUSY
+            self._events.append(CrawlEnded(one.number, one.starts, ended.status, reason, came_further, was_lost))
         events, self._events = self._events, []
         return events
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,15 +96,38 @@ def test_a_crawl_that_has_done_what_it_could_is_over(campaign, status):
     assert place.began == [1]
 
 
-@pytest.mark.parametrize("status", [1, 3, 7, -9, -11])
-def test_what_may_go_better_is_tried_again_and_given_up_with_its_reason(campaign, status):
+@pytest.mark.parametrize(("status", "tries"), [(1, 4), (3, 4), (7, 13), (-9, 13), (-11, 13)])
+def test_what_may_go_better_is_tried_again_and_given_up_with_its_reason(campaign, status, tries):
+    """A process that was killed says nothing of its sites: they are given up much later."""
     place = Place({1: deque([status] * 20)})
     found = campaign([row("a.example"), row("b.example")], place)
-    assert place.began.count(1) == 4
+    assert place.began.count(1) == tries
     assert place.began.count(2) == 1
     (site,) = (one for one in found["sites"] if one["bundle"] == 1)
     assert site["state"] == "failed"
-    assert site["reason"].startswith("given up after 4 tries: ")
+    assert site["reason"].startswith(f"given up after {tries} tries: ")
+
+
+def test_a_bundle_that_failed_has_its_pause_after_a_restart_of_the_campaign_too(tmp_path, monkeypatch):
+    class Clock:
+        now = 1_000.0
+
+        def monotonic(self) -> float:
+            self.now += 0.1
+            return self.now
+
+        time = staticmethod(time.time)
+
+    clock = Clock()
+    monkeypatch.setattr(campaign_run, "time", clock)
+    with CampaignFile(tmp_path) as file:
+        file.set_value("form", "jsonl")
+        file.add(make_bundles([row("a.example")], {}, 2, 1), {})
+        file.note_attempt(1, 3, -9, "its process was ended by SIGKILL")
+    place = Place({})
+    run(tmp_path, place, retry_seconds=2.0)
+    assert place.began == [1]
+    assert clock.now >= 1_000 + 8
 
 
 def test_a_crawl_that_succeeds_at_last_leaves_no_failure(campaign):
