@@ -194,7 +194,7 @@ class BatchExtractor:
             raise ValueError("each page is a dict with its url and its html") from error
         spelled = normalise_with_route(url) if isinstance(url, str) else None
         if spelled is None or not isinstance(html, (str, bytes)):
-            what = "its html is no text" if spelled else "it is no http or https url"
+            what = "its html is not text" if spelled else "it is not an http or https URL"
             return Page(str(url), error=PageError("fetch", "url" if spelled is None else "body", what))
         text = html if isinstance(html, str) else content.decode_page(html, given.get("content_type"))
         page = await self._extractor.page_of(text, spelled)

@@ -47,12 +47,12 @@ _KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".jl": "jsonl"}
 Country = Annotated[str, Field(pattern=r"^\s*([A-Za-z]{2}|\*)\s*$")]
 _FORM = "application/x-www-form-urlencoded"
 _COMPLAINTS = {
-    "method": "is no HTTP method",
-    "post_payload": "is no object of a form's fields, nor a string",
-    "headers": "is no object of names and values",
-    "cookies": "is no object of names and values",
+    "method": "is not an HTTP method",
+    "post_payload": "is not an object of form fields, nor a string",
+    "headers": "is not an object of names and values",
+    "cookies": "is not an object of names and values",
     "country": "is not a country: write two letters, such as DE, or * for any",
-    "timeout": "is no number of seconds",
+    "timeout": "is not a number of seconds",
 }
 _PLACE: Final = "archived"  # the key of a record's place among a task's details
 _SHARED: Final = "it shares a gzip member with others, and cannot be read by itself; `warcio recompress` mends the file"

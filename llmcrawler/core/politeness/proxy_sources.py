@@ -192,7 +192,7 @@ class _Service:
         if not isinstance(entries, list):
             raise NoProxy(f"{self.name}'s API returned no list of proxies")
         if len(entries) > _MAX_PROXIES:
-            raise NoProxy(f"{self.name}'s API gives {len(entries):,} proxies at once: {_MAX_PROXIES:,} are the most")
+            raise NoProxy(f"{self.name}'s API returned {len(entries):,} proxies; the limit is {_MAX_PROXIES:,}")
         return entries
 
 
@@ -441,7 +441,7 @@ def _json(name: str, text: str) -> object:
         return json.loads(text) if start in ("{", "[") else None
     except json.JSONDecodeError as error:
         if start == "{":
-            raise ConfigError(f"{name} is no JSON: {error}") from None
+            raise ConfigError(f"{name} is not JSON: {error}") from None
         return None
 
 

@@ -120,5 +120,5 @@ def _compile(argument: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
         try:
             compiled.append(re.compile(pattern))
         except re.error as error:
-            raise ConfigError(f"{argument}: {pattern!r} is no regular expression: {error}") from error
+            raise ConfigError(f"{argument}: {pattern!r} is not a regular expression: {error}") from error
     return compiled

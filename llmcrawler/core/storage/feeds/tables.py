@@ -131,7 +131,7 @@ def fitted(column: Column, value: Any) -> Any:
             return float(value)
         case "struct" if isinstance(value, dict):
             return {part.name: fitted(part, value.get(part.name)) for part in column.parts}
-    raise ValueError(f"{column.name} is no {column.kind}: {value!r:.100}")
+    raise ValueError(f"{column.name} is not of type {column.kind}: {value!r:.100}")
 
 
 def neutral(cell: Any) -> Any:
