@@ -239,7 +239,7 @@ class RedisConnection:
             while not await self._is_back():
                 since, seconds = self._patience or (left, float("inf"))
                 if time.monotonic() > max(since, left) + seconds:
-                    raise StorageFailed(f"Redis at {shown(self.url)} is away: this worker's leases are expiring")
+                    raise StorageFailed(f"Redis at {shown(self.url)} is unavailable: this worker's leases are expiring")
                 await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
                 tries += 1
             logger.info("Redis at %s is back after %.1f s", shown(self.url), time.monotonic() - left)

@@ -127,7 +127,7 @@ def test_a_crawl_that_nobody_holds_any_more_is_ended_and_leaves_nothing():
     ("options", "message"),
     [
         ({"max_pagez": 3}, "did you mean max_pages"),
-        ({"fields": ["price:money"]}, "is not a JSON Schema type"),
+        ({"fields": ["price:money"]}, "is not a type"),
         ({"settings": {"PAGE_STAGES": [len]}}, "settings: PAGE_STAGES has a value that another process cannot get"),
     ],
 )

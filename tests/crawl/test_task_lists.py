@@ -94,7 +94,7 @@ def test_a_file_whose_rest_cannot_be_read_is_refused(tmp_path, kind, text, named
         ("tasks", '{"a": {"url": "a.example", "json": 1, "post_payload": {}}}', "give one of them"),
         ("tasks", '{"a": {"url": "a.example", "post_payload": [1]}}', "task 'a': post_payload=[1]"),
         ("tasks", '{"a": {"url": "a.example", "headers": {"X": "1\\r\\nY: 2"}}}', "headers: X is '1\\r\\nY: 2'"),
-        ("tasks", '{"a": {"url": "a.example", "headers": {"X Y": "1"}}}', "headers: 'X Y' is not a name"),
+        ("tasks", '{"a": {"url": "a.example", "headers": {"X Y": "1"}}}', "headers: 'X Y' is not a valid name"),
         ("tasks", '{"a": {"url": "a.example", "cookies": [1]}}', "cookies=[1]"),
         ("tasks", '{"a": {"url": "a.example", "cookies": {"s": "1; t=2"}}}', "cookies: s is"),
         ("tasks", '{"a": {"url": "a.example", "timeout": "5"}}', "timeout='5'"),

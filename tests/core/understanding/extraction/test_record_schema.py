@@ -157,8 +157,8 @@ def test_fields_by_name_may_have_types_and_be_lists() -> None:
     ("text", "words"),
     [
         ("title,,price", "'' is not a field name"),
-        ("the title", "'the title' is not a name"),
-        ("1st", "'1st' is not a name"),
+        ("the title", "'the title' is not a field name"),
+        ("1st", "'1st' is not a field name"),
         ("price:money", "'money' is not a type; there are string, integer"),
         ("price,title,Price", "'Price' occurs twice"),
         ("offer.price", "-a schema=FILE"),
