@@ -28,7 +28,7 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler.core.frontier import Counts, Frontier, Lease, MemoryFrontier, SqliteFrontier, UrlTask
 from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
-from llmcrawler.core.frontier.site_views import THINGS
+from llmcrawler.core.frontier.list_patterns import ITEMS
 from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.core.storage import REQUEUED_PRIORITY, JobConnection, Outcome
 from llmcrawler.core.urls import site_of
@@ -241,7 +241,7 @@ class FrontierScheduler(BaseScheduler):
         self.crawler.signals.connect(self._item_failed, signals.item_error)
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
-        self._idle_in: float | None = None  # seconds until a host that has only views left may get one
+        self._idle_in: float | None = None  # seconds until a host that has only lists left may get one
         # Not when such a page is through: it may wait long for a model's answer, and the crawl does not.
         self.arriving.on_room = partial(wake_engine, self.crawler)
 
@@ -443,10 +443,10 @@ class FrontierScheduler(BaseScheduler):
         return leases
 
     async def _lease_new(self, limit: int, held: Counter[str]) -> list[Lease]:
-        ranks = self.admission.views.ranks  # with a goal nothing is ranked
-        worst = self.focused_crawl.reach() if self.focused_crawl is not None else THINGS if ranks else None
+        ranks = self.admission.list_patterns.ranks  # with a goal nothing is ranked
+        worst = self.focused_crawl.reach() if self.focused_crawl is not None else ITEMS if ranks else None
         leases = await self.sites.lease(limit, held, self._per_host(), worst)
-        if ranks and len(leases) < limit:  # pages under way may lead to more things: views only for idle hosts
+        if ranks and len(leases) < limit:  # pages under way may lead to more items: lists only for idle hosts
             waiting = {*self._buffer, *self._waiting, *(lease.task.host for lease in leases)}
             held, self._idle_in = idle_hosts(self._downloader, waiting)
             leases += await self.sites.lease(limit - len(leases), held, self._downloader.domain_concurrency, None)
@@ -461,7 +461,7 @@ class FrontierScheduler(BaseScheduler):
             self.budget.spend(lease)
 
     async def _set_priorities(self) -> None:
-        ranking = self.admission.views if self.focused_crawl is None else self.focused_crawl.scorer
+        ranking = self.admission.list_patterns if self.focused_crawl is None else self.focused_crawl.scorer
         if changed := ranking.changed_priorities():
             await self.frontier.set_priorities(changed)
 

@@ -35,7 +35,7 @@ _TIMEOUT_SECONDS: Final = 30.0  # a script of another crawl may take a while
 _REFUSALS: Final = (faults.ConnectionError, faults.TimeoutError, faults.NoPermissionError, faults.ReadOnlyError)
 _AT_ONCE: Final = 500  # keys in one command, so that none holds up the other crawls in the same Redis
 _NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners draining owned_by hungry leases replies
-    attempts added errors dead_letters learned manners heartbeats left lost ended beat_at grace_until answers llm:spent
+    attempts added errors dead_letters learned throttle heartbeats left lost ended beat_at grace_until answers llm:spent
     llm:starts llm:tokens llm:paused_until split busy_sites workers check widened
     guests""".split()
 
@@ -320,7 +320,7 @@ class _CrawlReader:
         found = []
         for host in busiest[:_MAX_HOSTS]:
             site = site_of(host)
-            at, _, kept = (self._client.hget(self.key("manners"), site) or "0 {}").partition(" ")
+            at, _, kept = (self._client.hget(self.key("throttle"), site) or "0 {}").partition(" ")
             throttle = json.loads(kept).get(host, {})
             status = HostStatus(
                 host=host,

@@ -21,7 +21,7 @@ from twisted.python.failure import Failure
 
 from llmcrawler.core.content.render_features import THIN_WORDS, RenderFeatures, may_need_browser, read_render_features
 from llmcrawler.core.frontier import Lease
-from llmcrawler.core.frontier.site_views import block_facts
+from llmcrawler.core.frontier.list_patterns import block_facts
 from llmcrawler.core.storage import STAGES, StoredPage, body_hash
 from llmcrawler.core.understanding.site_reader import (
     CHANGED,
@@ -123,7 +123,7 @@ class ExploreSpider(FrontierSpider):
         assert page.content is not None
         if self.crawl.focused_crawl is None:
             facts = page.block_facts or block_facts(page.url, page.content.blocks)
-            self.crawl.admission.views.note_page(page.url, facts)
+            self.crawl.admission.list_patterns.note_page(page.url, facts)
         if not self.crawl.page_robots.follows(page.robots):
             return []
         if RENDERED not in response.flags and not lease.is_stored:
@@ -174,18 +174,18 @@ class ExploreSpider(FrontierSpider):
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
         """Queue links. `of` is the leased url whose page has them."""
-        focused, views = self.crawl.focused_crawl, self.crawl.admission.views
+        focused, patterns = self.crawl.focused_crawl, self.crawl.admission.list_patterns
         found = []
         for turn, part in enumerate(in_turns(links, lambda link: len(link.url))):
             if turn:
                 await asyncio.sleep(0)
             some = {link.url: link for link in part}
-            group_of = views.group_of if focused is None else focused.scorer.grouping(some)
+            group_of = patterns.group_of if focused is None else focused.scorer.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
             found += tasks
             await self._scheduler().add(tasks)
         if of is not None:
-            (focused or views).note_links(of, found)
+            (focused or patterns).note_links(of, found)
 
 
 NOT_MODIFIED = 304

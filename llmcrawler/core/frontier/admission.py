@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from llmcrawler.core.frontier.list_patterns import ListPatterns
 from llmcrawler.core.frontier.protocol import UrlTask
-from llmcrawler.core.frontier.site_views import SiteViews
 from llmcrawler.core.urls import (
     AddressGuard,
     Listed,
@@ -66,7 +66,7 @@ def _slot(table: array[int], key: int) -> int:
 
 
 _MAX_RECENT_LINKS = 200_000
-_MAX_FAMILIES = 50_000
+_MAX_PATTERNS = 50_000
 GroupOf = Callable[[str, str], str]
 # A shorter way to the same url may be found later, or one that is not from outside.
 _MAY_CHANGE = frozenset({UrlRefusalKind.TOO_DEEP, UrlRefusalKind.PRIVATE_HOST})
@@ -75,18 +75,18 @@ _MAY_CHANGE = frozenset({UrlRefusalKind.TOO_DEEP, UrlRefusalKind.PRIVATE_HOST})
 class Admission:
     """Normalises and filters links, and gives them priorities. `refused` counts the others by reason.
 
-    The n-th url of a family gets the priority bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... A new family's first url
-    comes before the hundredth of a known one. `views` groups urls where a crawl has no goal.
+    The n-th url of a pattern gets the priority bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... A new pattern's first url
+    comes before the hundredth of a known one. `list_patterns` groups urls where a crawl has no goal.
     """
 
     def __init__(self, scope: Scope, traps: TrapGuard, addresses: AddressGuard | None = None) -> None:
         self.scope = scope
         self.refused: Counter[str] = Counter()
         self.files: Counter[str] = Counter()  # links to files that hold no page, by their ending
-        self.views = SiteViews()
+        self.list_patterns = ListPatterns()
         self._traps = traps
         self._addresses = addresses if addresses is not None and addresses.admits_any else None
-        self._family_counts: dict[str, int] = {}
+        self._pattern_counts: dict[str, int] = {}
         self._recent = RecentStrings(_MAX_RECENT_LINKS)
 
     def admit(
@@ -134,11 +134,11 @@ class Admission:
         return refusal
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:
-        family = coarse_pattern(url)
-        if family not in self._family_counts and len(self._family_counts) >= _MAX_FAMILIES:
-            del self._family_counts[next(iter(self._family_counts))]
-        earlier = self._family_counts.get(family, 0)
-        self._family_counts[family] = earlier + 1
+        pattern = coarse_pattern(url)
+        if pattern not in self._pattern_counts and len(self._pattern_counts) >= _MAX_PATTERNS:
+            del self._pattern_counts[next(iter(self._pattern_counts))]
+        earlier = self._pattern_counts.get(pattern, 0)
+        self._pattern_counts[pattern] = earlier + 1
         return UrlTask(url, urlsplit(url).netloc, depth, referer, earlier.bit_length(), group)
 
 

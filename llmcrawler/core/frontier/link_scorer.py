@@ -181,7 +181,7 @@ class LinkScorer:
         return lambda given, url: self.group_of(url, links[given])
 
     def restore(self, group: str) -> None:
-        """Restore a group of an earlier run. That of a run without a goal (site_views.py) says nothing of links."""
+        """Restore a group of an earlier run. That of a run without a goal (list_patterns.py) says nothing of links."""
         if _JOINT in group:
             self._groups.setdefault(group, LinkFeatures(*group.split(_JOINT)))
 

@@ -16,7 +16,7 @@ from llmcrawler.core.content import Boilerplate, PageReader, content_hash, joine
 from llmcrawler.core.content.page_kinds import KindsOnDemand
 from llmcrawler.core.content.reader import PackedContent, pack_content, seconds_for, unpack_content
 from llmcrawler.core.content.render_features import THIN_WORDS, RenderFeatures, may_need_browser, read_page_and_features
-from llmcrawler.core.frontier.site_views import BlockFacts, block_facts
+from llmcrawler.core.frontier.list_patterns import BlockFacts, block_facts
 from llmcrawler.core.processes.cores import has_idle_core
 from llmcrawler.core.processes.state_processes import StateProcesses, WorkersGone
 from llmcrawler.core.understanding.templates import sketch_page

@@ -29,7 +29,7 @@
 -- added             hash: worker -> the number of its last addition
 -- errors            hash: "stage/kind" -> pages; dead_letters list: the latest hundred, "stage/kind url"
 -- lines:WORKER      hash: url -> a finished page's line that no feed has yet
--- learned, manners  hashes: site -> what its next owner is to know (SiteOwnership)
+-- learned, throttle hashes: site -> what its next owner is to know (SiteOwnership)
 -- workers           sorted set: worker -> its last heartbeat (WorkerHeartbeats); beat_at that of any, grace_until
 -- heartbeats        and left, lost: hashes: worker -> its last report; ended hash: worker -> when that was
 -- widened           list: urls to which start urls were redirected

@@ -3,6 +3,6 @@
 for i = 2, #ARGV, 3 do
   if redis.call('HGET', P .. 'owners', ARGV[i]) == ARGV[1] then
     if ARGV[i + 1] ~= '' then redis.call('HSET', P .. 'learned', ARGV[i], ARGV[i + 1]) end
-    if ARGV[i + 2] ~= '' then redis.call('HSET', P .. 'manners', ARGV[i], now() .. ' ' .. ARGV[i + 2]) end
+    if ARGV[i + 2] ~= '' then redis.call('HSET', P .. 'throttle', ARGV[i], now() .. ' ' .. ARGV[i + 2]) end
   end
 end

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from llmcrawler.core.content import Boilerplate, PageReader, read_page
-from llmcrawler.core.frontier.site_views import block_facts
+from llmcrawler.core.frontier.list_patterns import block_facts
 from llmcrawler.core.understanding.site_reader import FetchedPage, PageReading, PageVersion, SiteReader, WorkerRules
 from llmcrawler.items import MainText, PageContent
 from tests.servers import mock_pages
