@@ -90,7 +90,7 @@ class MainText(NamedTuple):
 
 
 class FeedLine:
-    """What a line of the feed is made of: the fields of a dataclass, one of them an `error`."""
+    """A line of the feed: the fields of a dataclass, one of them an `error`."""
 
     error: PageError | None
     __dataclass_fields__: ClassVar[dict[str, Any]]

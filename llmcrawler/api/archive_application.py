@@ -81,8 +81,8 @@ class PartCounts:
 
 @dataclass(frozen=True)
 class Application:
-    """What is to be done: the lines of `archives` by `templates`, written into the folder `out` in this `form` (jsonl
-    or parquet). The files of an index are below `root`.
+    """Makes the lines of `archives` by `templates`, written into the folder `out` in this `form` (jsonl or parquet).
+    The files of an index are below `root`.
     """
 
     templates: TemplatesFile

@@ -1,1 +1,1 @@
-"""What understands pages and keeps crawls, without Scrapy and Twisted: programs of other kinds use these parts too."""
+"""The core: understands pages and stores crawls. It imports neither Scrapy nor Twisted; other programs can use it."""

@@ -288,7 +288,7 @@ class ExtractOptions(ExploreOptions):
 
     @property
     def is_archive(self) -> bool:
-        """Whether pages come from archives, and nothing from the network."""
+        """Tell whether all pages come from archives."""
         return isinstance(self.listed, ArchiveList)
 
     def selected(self) -> Iterator[ListedTask]:

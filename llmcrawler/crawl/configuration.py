@@ -360,7 +360,7 @@ class JobSettings(SettingsGroup):
 
     @property
     def templates(self) -> TemplatesFile | None:
-        """Where the crawl keeps what it learns, if anywhere."""
+        """The file that learned templates are stored in, None for no file."""
         if self.templates_file is not None:
             return TemplatesFile(self.templates_file)
         return None if self.jobdir is None else TemplatesFile(self.jobdir / "templates.json", "JOBDIR")

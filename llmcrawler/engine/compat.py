@@ -1,4 +1,4 @@
-"""What this project needs of Scrapy's engine, scraper and commands that Scrapy keeps to itself, by public names.
+"""Public names for the private parts of Scrapy's engine, scraper and commands that this project uses.
 
 Subclasses of Scrapy's components override some of its private methods where they stand. All private names are held
 against the installed version in tests/adapters/engine/test_private_names.py, so an upgrade fails there.

@@ -42,7 +42,7 @@ _NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners 
 
 @dataclass(frozen=True, slots=True)
 class DeletedCrawl:
-    """What a deleted crawl had. `workers` were at work on it, and end."""
+    """Counts of a deleted crawl. `workers` were still running and end."""
 
     workers: tuple[str, ...]
     done: int

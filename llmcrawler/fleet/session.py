@@ -92,8 +92,8 @@ class OwnershipLog:
 
 @dataclass(frozen=True, slots=True)
 class KeptSite:
-    """What earlier owners have kept of a site: what was `learned`, and the throttle state of hosts, `age_seconds` old.
-    `before` is the last owner; `number` tells a site that nothing was learned of from others.
+    """State of a site that earlier owners have stored: what was `learned`, and the throttle state of hosts,
+    `age_seconds` old. `before` is the last owner; `number` tells a site that nothing was learned of from others.
     """
 
     learned: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""What a page is and what it says, as fields of items that spiders of somebody else's make."""
+"""Adds page type, record and text to items of other projects' spiders."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _LONG_REPEATED: Final = 200  # characters
 
 @dataclass(slots=True)
 class _Found:
-    """What was seen of a table so far."""
+    """State of a table while it is read."""
 
     position: int
     rows: int = 0

@@ -183,7 +183,7 @@ def places_around(count: int, radii: Sequence[int]) -> tuple[NDArray[np.int64], 
 
 @dataclass(frozen=True, eq=False)
 class FixedColumns:
-    """What the layout alone tells of the blocks of a page, which has at least one."""
+    """Columns that depend on the layout alone. The page has at least one block."""
 
     index: NDArray[np.int64]
     tags: Matrix

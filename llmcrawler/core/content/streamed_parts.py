@@ -50,7 +50,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Scan:
-    """What one pass over the page's text finds."""
+    """Results of one pass over the page's text."""
 
     places: dict[str, _Slot] = field(default_factory=dict)
     parts: dict[str, _Part] = field(default_factory=dict)

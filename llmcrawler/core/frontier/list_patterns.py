@@ -34,7 +34,7 @@ _IMAGE: Final = re.compile(r"!\[[^\[\]]*+\]\([^()\s]*+\)")
 
 @dataclass(slots=True)
 class _Pattern:
-    """What is known of a pattern. `base` is that of its urls without their query, None where they have none."""
+    """State of a pattern. `base` is the pattern of its urls without their query, None if they have no query."""
 
     base: _Pattern | None
     first: str  # the address of its first url

@@ -45,7 +45,7 @@ class UrlTask:
 
     @property
     def fault(self) -> str:
-        """What keeps the task from being fetched, in words."""
+        """The reason, in words, why the task cannot be fetched."""
         return "" if self.payload is None or self.host != "invalid" else str(self.details().get("fault", ""))
 
     @property

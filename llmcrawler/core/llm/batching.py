@@ -150,8 +150,8 @@ class BatchWatch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchCache(Generic[Q, A]):
-    """How a Batcher keeps answers, each by the key of its question (see `cache_key`). `from_json` raises ValueError for
-    an entry that does not fit any more, which is then asked anew.
+    """Stores answers for a Batcher, each by the key of its question (see `cache_key`). `from_json` raises ValueError
+    for an entry that does not fit any more, which is then asked again.
     """
 
     store: AnswerStore

@@ -74,8 +74,8 @@ def _sendable(text: str) -> str:
 
 
 class Dialect:
-    """What one server understands: it only shrinks. `options` go into every request (None: left out). `bounded`: there
-    is a budget, so every answer must have an end, and thoughts count.
+    """Options that one server understands; only ever reduced. `options` go into every request (None: left out).
+    `bounded`: there is a budget, so every answer must have an end, and thoughts count.
     """
 
     def __init__(self, options: Mapping[str, Any], *, bounded: bool = False) -> None:

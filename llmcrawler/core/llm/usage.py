@@ -94,8 +94,8 @@ _WRITE_SURCHARGE = 1.25
 
 
 def charges_cache_writes(model: str) -> bool:
-    """Whether it is one of OpenAI's models from GPT-5.6 on: what they put into the prompt cache costs 1.25 times the
-    input price (developers.openai.com/api/docs/guides/prompt-caching).
+    """Tell whether it is one of OpenAI's models from GPT-5.6 on: what they put into the prompt cache costs 1.25 times
+    the input price (developers.openai.com/api/docs/guides/prompt-caching).
     """
     found = _GPT_VERSION.search(model)
     return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 6)

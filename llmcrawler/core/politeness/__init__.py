@@ -1,1 +1,1 @@
-"""How hard a host may be worked, what robots.txt and rights allow, proxies, and signed requests."""
+"""The throttle's policy, robots.txt, rights, proxies, and signed requests."""

@@ -461,7 +461,7 @@ FileDownload = Callable[[str, str], Awaitable[bytes | None]]
 
 @dataclass(slots=True)
 class _Host:
-    """What one origin says: in robots.txt, in its other files, and in the one licence that is read of it."""
+    """Rights stated by one origin: in robots.txt, in its other files, and in the one licence that is read of it."""
 
     robots: list[ScopedSignals] = field(default_factory=list)
     files: list[ScopedSignals] = field(default_factory=list)
@@ -478,7 +478,7 @@ class _Host:
 
 
 class SiteRights:
-    """What hosts say of rights, by robots.txt and, with `reads_files`, at most four files of a host. `reads_robots`:
+    """Rights stated by hosts, in robots.txt and, with `reads_files`, at most four files of a host. `reads_robots`:
     robots.txt is one more of them, as nobody else asks for it. `token` names this crawler there.
     """
 

@@ -148,7 +148,7 @@ class Ceiling:
 
 @dataclass(slots=True)
 class _StoppedFlight:
-    """What was in flight at a refusal. Nothing starts meanwhile: as many as are served after the last refusal were in
+    """Requests in flight at a refusal. Nothing starts meanwhile: as many as are served after the last refusal were in
     flight at once, so the host takes so many, unless refusals come so quickly that answers came meanwhile.
     """
 

@@ -64,8 +64,8 @@ class WorkerCall(NamedTuple):
 
 
 class WorkerAnswer(NamedTuple):
-    """What a call gave, as `answer_of` has it, and the state where it is time for it to be kept elsewhere too. The
-    states of a worker that is WORN come by their names.
+    """Result of a call, as `answer_of` returns it, and the state if it is time to store a copy elsewhere. The states of
+    a worker that is WORN come by their names.
     """
 
     number: int

@@ -58,7 +58,7 @@ _MAX_SITES: Final = 64  # in memory, some megabytes each
 
 @dataclass(frozen=True, slots=True)
 class LineRules:
-    """What lines are to have: page types and fields of the user's, as the crawl had them that has learned."""
+    """Page types and fields of the lines: those of the crawl that learned the templates."""
 
     page_types: PageTypes = DEFAULT_PAGE_TYPES
     requested: RequestedSchema | None = None

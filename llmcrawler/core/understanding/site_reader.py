@@ -56,7 +56,7 @@ class FetchedPage(NamedTuple):
 
 
 class PageReading(NamedTuple):
-    """What was read of a page. A worker gives `facts` and, where it took it, `main`: then the content has no blocks."""
+    """Result of reading a page. A worker gives `facts` and, if it took it, `main`: then the content has no blocks."""
 
     content: PageContent
     features: RenderFeatures | None = None
@@ -151,7 +151,7 @@ class ReadSite(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkerRules:
-    """How many workers there may be. `at_once`: they start with the first page, else when reading takes much of the
+    """Limits of the worker pool. `at_once`: workers start with the first page, otherwise when reading takes much of the
     time.
     """
 

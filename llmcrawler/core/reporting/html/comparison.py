@@ -34,7 +34,7 @@ Share = tuple[Key, Any, float, float]  # template, field or selector, share of p
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """What one crawl says of a page. `error` is "" where it has none."""
+    """A page in one crawl. `error` is "" if it has none."""
 
     title: str
     page_type: str

@@ -62,7 +62,7 @@ class _LearnedSite:
 
 
 class LearnedSites:
-    """What was learned, by site. `judged_again` counts pages unlike their lines; `html_of` gives a stored page."""
+    """Learned templates, by site. `judged_again` counts pages unlike their lines; `html_of` gives a stored page."""
 
     def __init__(self) -> None:
         self.html_of: Callable[[str], str | None] = lambda _url: None

@@ -59,7 +59,7 @@ SelectorKey = tuple[str, str, str]  # field, language, text
 
 @dataclass(slots=True)
 class SelectorCounts:
-    """What a template's selectors gave on its stored pages: `given` counts pages with a value, `used` those whose
+    """Results of a template's selectors on its stored pages: `given` counts pages with a value, `used` those whose
     record has it, as earlier selectors gave none; `others`, by field, pages with a value that no selector gives now.
     """
 

@@ -286,10 +286,10 @@ class _PlayedCrawl:
 
 @dataclass(frozen=True, slots=True)
 class CrawlTerms:
-    """How the crawl is done. `gap_seconds` between starts and `concurrency` are of one host. Without `batches` there is
-    no model; `classifies`: it also tells page types. `call_seconds` are assumed unless they were `measured`. Tokens are
-    those of a call without its pages, `thought_tokens` of one answer. `weak_types` are the fallbacks of the rules of
-    thumb.
+    """Limits of the planned crawl. `gap_seconds` between starts and `concurrency` are of one host. Without `batches`
+    there is no model; `classifies`: it also tells page types. `call_seconds` are assumed unless they were `measured`.
+    Tokens are those of a call without its pages, `thought_tokens` of one answer. `weak_types` are the fallbacks of the
+    rules of thumb.
     """
 
     max_pages: int

@@ -113,7 +113,7 @@ _VERSION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ClassifyPrompt:
-    """How a model is asked with one set of page types. `shorten` gives what is shown of a page."""
+    """Builds the prompts for one set of page types. `shorten` returns the part of a page that the model is shown."""
 
     system: str
     shorten: Callable[[Mapping[str, Any]], Mapping[str, Any]]

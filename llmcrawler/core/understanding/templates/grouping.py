@@ -100,7 +100,7 @@ class TemplateGrouper:
 
     @property
     def due(self) -> bool:
-        """Whether enough pages have come since the last clustering to make another worth it."""
+        """Tell whether enough pages have come since the last clustering to cluster again."""
         return self._pages >= self._due_at
 
     @property
