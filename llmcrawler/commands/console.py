@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def _settings() -> Settings:
     from scrapy.utils.project import ENVVAR, get_project_settings
 
     init_env(os.environ.get("SCRAPY_PROJECT", "default"))
+    if (folder := str(Path.cwd())) not in sys.path:  # for PAGE_STAGES; last, so that no file there hides a package
+        sys.path.append(folder)
     os.environ.setdefault(ENVVAR, "llmcrawler.settings")
     try:
         settings = get_project_settings()

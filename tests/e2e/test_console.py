@@ -67,6 +67,16 @@ def test_a_site_is_explored_without_a_project(tmp_path, site):
     assert not (tmp_path / ".scrapy").exists()
 
 
+def test_a_stage_of_ones_own_is_found_in_the_current_folder(tmp_path, site):
+    (tmp_path / "mystages.py").write_text("async def words(page):\n    return len(page.text.split())\n")
+    (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')\n")
+    given = ["--depth=0", "-s", "PAGE_STAGES=mystages.words", "-O", "pages.jsonl", *SETTINGS]
+    explored = run(tmp_path, "explore", site.url("/about/"), *given)
+    assert explored.returncode == 0, explored.stderr
+    (page,) = pages(tmp_path / "pages.jsonl")
+    assert page["results"]["words"] > 10
+
+
 def test_a_job_can_be_looked_at_as_with_scrapy(tmp_path, site):
     job = tmp_path / "job"
     url = site.url("/about/")
