@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 
 from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.engine.compat import wake_engine
+from llmcrawler.engine.compat import is_closing, wake_engine
 from llmcrawler.engine.failures import RefusalKind
 from llmcrawler.engine.request_context import RENDER, context_of, update_context
 from llmcrawler.errors import BrowserMissing, ConfigError, StorageFailed, install_command
@@ -349,6 +349,12 @@ class PoliteDownloader(Downloader):
             slot = self.slots[key] = PoliteSlot(plain, self._gate, started, self.rests.get(key, 0.0))
             self.signals.send_catch_log(slot_made, key=key, slot=slot)
         return key, self.slots[key]
+
+    def _process_queue(self, slot: Slot) -> None:
+        if slot.queue and self.crawler.crawling and is_closing(self.crawler):
+            assert isinstance(slot, PoliteSlot)
+            slot.give_back([entry for entry in slot.queue if _is_page(entry[0])], "the spider is being closed")
+        super()._process_queue(slot)
 
     async def _download(self, slot: PoliteSlot, request: Request) -> Response:  # type: ignore[override]
         try:

@@ -55,6 +55,14 @@ def paths(outcome: Outcome) -> Counter[str]:
 # -- Politeness --------------------------------------------------------------------------------------------------------
 
 
+def test_a_limit_of_items_ends_the_crawl_with_what_is_in_flight(project):
+    project.set("Politeness", CLOSESPIDER_ITEMCOUNT=20, AUTOTHROTTLE_ENABLED=False)
+    with limited_site(pages=150, latency_seconds=0.1).in_thread() as site:
+        outcome = project.crawl(site.url())
+    assert "'finish_reason': 'closespider_itemcount'" in outcome.log
+    assert 20 <= len(outcome.items) <= 20 + 16  # CONCURRENT_REQUESTS, as without the add-on
+
+
 def test_the_limit_of_a_host_holds_at_the_server_and_its_robots_txt_from_the_first_request(project):
     project.set("Politeness", AUTOTHROTTLE_ENABLED=False)
     robots = "User-agent: *\nDisallow: /page/5\n"

@@ -55,7 +55,7 @@ PLACES = {
 @pytest.mark.parametrize(
     ("ours", "theirs", "names"),
     [
-        (PoliteDownloader, Downloader, "_get_slot _download"),
+        (PoliteDownloader, Downloader, "_get_slot _download _process_queue"),
         (Feeds, FeedExporter, "_close_slot"),
         (addresses._InsideTheCrawl, BaseRedirectMiddleware, "_build_redirect_request _redirect"),
         (CrawlCookiesMiddleware, cookies.CookiesMiddleware, "_process_cookies"),
