@@ -43,7 +43,7 @@ RETRY_TIMES = 5  # after the first attempt: a site that fails three times in ten
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # the feed has a line for it
 REDIRECT_MAX_TIMES = 10
 STOP_SECONDS = 8.0  # after Ctrl-C or SIGTERM, for requests in flight and pages in progress; then they are cut off
-CRAWL_MAX_ERRORS_SHARE = 1.0  # a greater share of pages with errors makes the exit status 6; 1: never
+CRAWL_MAX_ERRORS_SHARE = 0.5  # a greater share of pages with errors makes the exit status 6; 1: never
 
 # -- Proxies and response validation ----------------------------------------------------------------------------------
 PROXIES: object = []  # http://user:password@host:port, ...; or by country: {"DE": [...], "*": [...]} ("*": others)
