@@ -117,7 +117,7 @@ class Feeds(FeedExporter):
                 self.fail(slot, error)
         if slot in self._failed:
             _abandon(slot)
-        uri, lines, is_whole = _shown(slot.uri), _lines_of(slot), not self.has_failed(slot)
+        uri, lines, is_whole = _written_to(slot), _lines_of(slot), not self.has_failed(slot)
         if (before := self._written.get(slot.uri_template)) is not None:
             uri, lines = _shown(slot.uri_template), lines + before.lines
             is_whole = is_whole and before.is_whole
@@ -132,7 +132,7 @@ class Feeds(FeedExporter):
         await ensure_awaitable(slot.storage.store(file))
         if slot in self._lacking:
             return
-        logger.info("Stored %s feed (%d lines) in: %s", slot.format, _lines_of(slot), _shown(slot.uri))
+        logger.info("Stored %s feed (%d lines) in: %s", slot.format, _lines_of(slot), _written_to(slot))
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
 
@@ -187,6 +187,11 @@ def _abandon(slot: FeedSlot) -> None:
 def _lines_of(slot: FeedSlot) -> int:
     """Return what the exporter says that it has written: some leave out items, such as templates; else all it got."""
     return int(getattr(slot.exporter, "lines", slot.itemcount))
+
+
+def _written_to(slot: FeedSlot) -> str:
+    """Return where the lines are: beside the feed's file where that was left as it was."""
+    return _shown(getattr(slot.storage, "written_to", None) or slot.uri)
 
 
 def _shown(uri: str) -> str:

@@ -60,11 +60,15 @@ def reason_words(reason: str) -> str:
     return "by Ctrl-C or SIGTERM" if reason == "shutdown" else f"({reason})"
 
 
+def nothing_came(stats: Mapping[str, Any]) -> bool:
+    """Tell whether no start url could be fetched."""
+    return bool(0 < stats.get(_START_LINES, 0) == stats.get(_FAILED_START_LINES, 0))
+
+
 def exit_status_of(stats: Mapping[str, Any], max_errors_share: float) -> tuple[ExitStatus, str]:
     """Return the exit status, and why it is that, in words."""
     reason = stats.get("finish_reason")
     lines, failed = stats.get(_LINES, 0), stats.get(_FAILED_LINES, 0)
-    starts = stats.get(_START_LINES, 0)
     if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):
         return ExitStatus.ERROR, "a feed could not be written, see the log"
     if (failure := stats.get(LLM_FAILURE)) and not stats.get(LLM_IS_OPTIONAL):
@@ -74,7 +78,7 @@ def exit_status_of(stats: Mapping[str, Any], max_errors_share: float) -> tuple[E
         return ExitStatus.ERROR, "there were errors beside those of pages, see the log"
     if reason not in _GOOD_REASONS:
         return ExitStatus.INTERRUPTED, f"stopped before its end {reason_words(reason or 'killed')}"
-    if starts and stats.get(_FAILED_START_LINES, 0) == starts:
+    if nothing_came(stats):
         return ExitStatus.UNREACHABLE, "nothing came from the start urls"
     if stats.get(BUDGET_REACHED) or stats.get(_WITHOUT_LLM):  # in this run, or in an earlier one of the job
         return ExitStatus.BUDGET, "the budget of the LLM was reached"
