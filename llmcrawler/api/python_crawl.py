@@ -9,6 +9,7 @@ products = llmcrawler.explore("https://shop.example", goal="product", fields=["t
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
@@ -149,6 +150,21 @@ class RunningCrawl:
             if self.exit_status is None:
                 self.stop()
         self._raise_failure()
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        """Iterate without holding up the event loop."""
+        lines = iter(self)
+        try:
+            while (line := await asyncio.to_thread(next, lines, None)) is not None:
+                yield line
+        finally:
+            if self.exit_status is None:
+                await asyncio.to_thread(self.stop)
+
+    def __repr__(self) -> str:
+        status = self.exit_status
+        state = "running" if status is None else f"ended with exit status {status}"
+        return f"<RunningCrawl of {', '.join(self._options.urls)[:_MOST_CHARS]}: {state}>"
 
     def __enter__(self) -> Self:
         return self

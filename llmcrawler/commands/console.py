@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -77,6 +78,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(name: str, rest: list[str]) -> None:
+    if name in _SPIDERS:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback for Ctrl-C before Scrapy's own handler is there
     # Loaded here: Scrapy takes half a second, and imports this module for a list of its commands.
     from scrapy.cmdline import execute
 

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sqlite3
 import threading
 from pathlib import Path
@@ -50,6 +51,7 @@ class Command(WithLog, CrawlCommand):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback for Ctrl-C before Scrapy's own handler is there
         from llmcrawler.core.storage.feeds.feed_checks import with_archive_format
 
         for name in ("output", "overwrite_output"):

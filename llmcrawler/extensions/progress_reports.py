@@ -156,6 +156,7 @@ class ProgressExtension:
             record_types=crawl.record_types,
             feeds=() if feeds is None else feeds.written,
             goes_on_later=crawl.stop.goes_on_later,
+            is_resumed=crawl.job is not None and not crawl.job.resumed.is_new,
         )
         width = min(WIDTH, terminal_columns() or WIDTH)
         say(logger, summary(read_figures(self._stats()), self._account, ending, width))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import sys
+from contextlib import aclosing
 from types import SimpleNamespace
 
 import pytest
@@ -33,6 +35,30 @@ def test_page_lines_come_out_and_warnings_are_logged(caplog):
     assert (crawl.exit_status, said) == (0, ["2 pages"])
     assert [record.message for record in caplog.records] == ["the model is slow"]
     assert len(list(crawl)) == 3
+
+
+async def test_it_is_iterated_without_holding_up_the_event_loop():
+    crawl, ticks = explored("exit/0"), 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0)
+            ticks += 1
+
+    ticking = asyncio.ensure_future(tick())
+    assert repr(crawl) == "<RunningCrawl of https://a.test/exit/0: running>"
+    assert [page["record"] async for page in crawl] == [{"price": "£10.00"}, {"price": None}, None]
+    assert ticks > 100
+    ticking.cancel()
+    assert repr(crawl) == "<RunningCrawl of https://a.test/exit/0: ended with exit status 0>"
+    with pytest.raises(CrawlFailed):
+        async for _page in explored("exit/1"):
+            pass
+    async with aclosing(aiter(waiting := explored("wait"))) as pages:
+        async for _page in pages:
+            break
+    assert waiting.exit_status is not None
 
 
 def test_arguments_and_settings_reach_the_crawl():

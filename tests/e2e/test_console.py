@@ -77,6 +77,19 @@ def test_a_stage_of_ones_own_is_found_in_the_current_folder(tmp_path, site):
     assert page["results"]["words"] > 10
 
 
+def test_ctrl_c_before_the_crawl_has_begun_is_no_traceback(tmp_path):
+    (tmp_path / "slow.py").write_text("import sys, time\nprint('begun', file=sys.stderr, flush=True)\ntime.sleep(60)\n")
+    variables = {**environment(), "PYTHONPATH": f"{ROOT}:{tmp_path}", "SCRAPY_SETTINGS_MODULE": "slow"}
+    command = [*MODULE, "explore", "http://127.0.0.1:9/"]
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == -signal.SIGINT
+    assert not log
+
+
 def test_a_job_can_be_looked_at_as_with_scrapy(tmp_path, site):
     job = tmp_path / "job"
     url = site.url("/about/")

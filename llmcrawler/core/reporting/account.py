@@ -109,6 +109,8 @@ class Figures:
     noindex_pages: int = _of("llmcrawler/noindex_pages")
     file_links: Counter[str] = _of("llmcrawler/file_links/")
     unpressed_pages: int = _of("llmcrawler/unpressed_pages")
+    lines: int = _of("llmcrawler/lines")  # these two are of all runs of a job
+    failed_lines: int = _of("llmcrawler/lines_failed")
     sources: Counter[str] = _of("llmcrawler/urls/")
     map_end: str = _of("llmcrawler/map_end", "")
 

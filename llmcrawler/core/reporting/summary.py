@@ -75,6 +75,7 @@ class Ending:
     record_types: Container[str] = ()
     feeds: Sequence[WrittenFeed] = ()
     goes_on_later: bool = False
+    is_resumed: bool = False
 
 
 def summary(figures: Figures, account: CrawlAccount, ending: Ending, width: int = WIDTH) -> str:
@@ -279,6 +280,9 @@ def _result(figures: Figures, ending: Ending) -> list[str]:
         lines.append(f"{what}: -s RENDER_SCROLLS=20 presses it up to 20 times on each page")
     if figures.sources:
         lines.insert(0, f"{many(figures.sources.total(), 'url')} ({counts(figures.sources, 5)})")
+    if ending.is_resumed:
+        job = f"{many(figures.lines, 'line')}, {figures.failed_lines:,} with errors"
+        lines.append(f"That was this run; templates and feeds are of the whole job, which has {job}")
     lines.append(f"Ended: {_why_ended(figures, ending)}")
     if figures.changes:
         lines.append("Since the last crawl: " + ", ".join(f"{figures.changes[name]:,} {name}" for name in _CHANGES))

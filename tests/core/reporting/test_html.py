@@ -157,6 +157,7 @@ def test_the_findings_name_pages_and_failed_urls_so_that_they_add_up(tmp_path):
         "20% of the urls failed, most often with fetch/http_404: 1 of 1.",
     ]
     assert "<dt>pages</dt><dd>4</dd>" in html
+    assert "<dt>records</dt><dd>2</dd>" in html
     assert view["types"][-2:] == [(FAILED, 1), (UNKNOWN, 1)]
 
 

@@ -254,6 +254,12 @@ def test_guesses_of_the_classifier_are_told_beside_those_of_rules():
     assert guessed in told(stats={**stats, "llmcrawler/decided_by/llm": 3}).splitlines()
 
 
+def test_a_resumed_run_says_what_is_of_the_run_and_what_of_the_job():
+    stats = {**STATS, "llmcrawler/lines": 130, "llmcrawler/lines_failed": 4}
+    assert "which has 130 lines, 4 with errors" in " ".join(told(stats=stats, is_resumed=True).split())
+    assert "of the whole job" not in told(stats=stats)
+
+
 def test_what_was_not_fetched_is_named():
     stats = {"llmcrawler/file_links/.pdf": 12, "llmcrawler/file_links/.json": 1, "llmcrawler/unpressed_pages": 2}
     text = told(stats={**STATS, **stats})
