@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Final
 
 from scrapy.crawler import Crawler
@@ -14,7 +16,7 @@ from llmcrawler.core.content import PageReader
 from llmcrawler.core.frontier import FocusedCrawl
 from llmcrawler.core.llm import Batcher
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
-from llmcrawler.core.reporting import ModelWait
+from llmcrawler.core.reporting import WITHOUT_MODEL, ModelWait
 from llmcrawler.core.understanding.classification import LLM, Answer, Classifier, Question, Verdict, check_question
 from llmcrawler.core.understanding.classification.page_asker import PageView, page_batcher
 from llmcrawler.core.understanding.extraction import (
@@ -33,10 +35,11 @@ from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import ContentSettings, JobSettings, ModelSettings, RecordSettings, page_types_of
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
-from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
+from llmcrawler.errors import BudgetSpent, ConfigError, LLMError, LLMStopped
 
 logger = logging.getLogger(__name__)
 
+_TELL_SECONDS: Final = 10
 # A tree of lxml takes longer than the text of the page.
 _RECORD_INLINE_CHARS: Final = 100_000
 # Loaded by the processes that make records of costly pages, and learn.
@@ -48,6 +51,13 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
     "classify": ("grouping",),
     "record": ("records",),
 }
+
+
+async def _tell_of_first_question() -> None:
+    for times in count(1):
+        await asyncio.sleep(_TELL_SECONDS)
+        seconds = times * _TELL_SECONDS
+        logger.info("The model has not answered a first, tiny question for %d s; %s", seconds, WITHOUT_MODEL)
 
 
 class Understanding:
@@ -175,15 +185,18 @@ class Understanding:
         model = self.model
         if model is None or self.templates.knows(urls):
             return
+        telling = asyncio.ensure_future(_tell_of_first_question())
         try:
             await model.check(check_question(self.page_types, next(iter(urls), "https://example.com/")))
-        except BudgetSpent:
-            pass  # it may still be enough for answers that are known
+        except (BudgetSpent, LLMStopped):
+            pass  # the budget may still be enough for answers that are known
         except LLMError as error:
             if not model.is_optional:
                 cure = "LLM_OPTIONAL=True crawls on without its answers, LLM_PROVIDER=none without a model"
                 raise ConfigError(f"The model cannot be used: {error}. {cure}") from error
             logger.warning("The model cannot be used, and LLM_OPTIONAL is set: %s", error)
+        finally:
+            telling.cancel()
 
     def cut_off(self) -> None:
         """End the processes that read pages and learn, whatever they do."""

@@ -100,14 +100,17 @@ def process_item(crawler: Crawler, item: Any) -> None:
     _keep(asyncio.ensure_future(process()))
 
 
-def on_stop(crawler: Crawler, asked: Callable[[], None]) -> None:
+def on_stop(crawler: Crawler, asked: Callable[[], None], asked_early: Callable[[], object]) -> None:
     """Call `asked` when Scrapy is asked to stop a crawl that runs, by a signal say, before it begins to. A crawl that
-    is still being opened is stopped once it runs: Scrapy itself would forget that it was asked.
+    is still being opened is stopped once it runs: Scrapy itself would forget that it was asked. That `asked_early`
+    tells at once.
     """
     stop = crawler.stop_async
 
     async def stop_observed() -> None:
         engine = crawler.engine if crawler.crawling else None
+        if engine is not None and engine._slot is not None and not engine.running:
+            asked_early()
         # No event tells of the end of what cannot be opened.
         while engine is not None and crawler.crawling and engine._slot is not None and not engine.running:  # noqa: ASYNC110
             await asyncio.sleep(_OPENING_LOOK_SECONDS)

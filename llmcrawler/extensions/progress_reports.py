@@ -58,6 +58,7 @@ logger = logging.getLogger(__name__)
 _REFRESH_SECONDS = 0.25  # of the display; a refresh takes about 5 ms
 _SAMPLE_SECONDS = 1.0
 _TICK_SHARE = 50  # at most a fiftieth of the time goes into it: of thousands of hosts a report takes its time
+_WAITING_SECONDS = 10.0  # between two lines while nothing goes on but the model's work
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
 _LATENCIES = 50  # of the last answers, whose mean is shown
 _MAX_HOSTS = 50
@@ -109,7 +110,7 @@ class ProgressExtension:
                 if value and value != NO_LIMIT:
                     self._crawler.stats.set_value(f"llmcrawler/{name}", value)
         self._started_at = time.time()
-        self._started = self._sampled = self._logged = self._written = time.monotonic()
+        self._started = self._sampled = self._logged = self._told = self._written = time.monotonic()
         self._next_tick = 0.0
         self._progress = CrawlProgress(time.monotonic)
         connect_handlers(self._crawler, self, job_closing=job_closing)
@@ -175,8 +176,13 @@ class ProgressExtension:
         if self._display is not None:
             self._display.show(report, f"{self._crawler.settings['BOT_NAME']} {self._crawler.spidercls.name}")
         elif self._log_seconds and started - self._logged >= self._log_seconds:
-            self._logged = started
+            self._logged = self._told = started
             logger.info("%s", report.as_line())
+        elif not report.waits_for_model:
+            self._told = started
+        elif self._log_seconds and started - self._told >= _WAITING_SECONDS:
+            self._told = started
+            logger.info("%s", "; ".join(report.waiting_parts()))
         if started - self._written >= _WRITE_SECONDS:
             self._write(None)
         self._next_tick = started + _TICK_SHARE * (time.monotonic() - started)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from pathlib import Path
 
 from aiohttp import web
@@ -66,6 +67,24 @@ def test_pages_that_a_stopped_job_had_no_answer_for_are_for_its_next_run(tmp_pat
     assert paths_of(lines_of(feed)) == dict.fromkeys(pages.paths, 1)
     assert not [line for line in lines_of(feed) if line.get("error")]
     assert not crawl.repeats_of_stored()
+
+
+def test_a_crawl_whose_model_does_not_answer_the_first_question_is_stopped_at_once(tmp_path: Path) -> None:
+    pages = ManyPages(3)
+    with socket.create_server(("127.0.0.1", 0)) as model, MockSite(pages.routes()).in_thread() as site:
+        address = f"http://127.0.0.1:{model.getsockname()[1]}/v1"
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": address, "LLM_MODEL": "m", "LLM_TIMEOUT_SECONDS": 3_600}
+        parts = command({"url": site.url()}, settings, tmp_path / "pages.jsonl")
+        with (tmp_path / "log").open("w") as out, warm.start(parts, environment(), log=out) as crawl:
+            model.settimeout(TIMEOUT_SECONDS)
+            connection, _ = model.accept()
+            with connection:
+                connection.recv(1)
+                crawl.send_signal(signal.SIGINT)
+                crawl.wait(TIMEOUT_SECONDS)
+        log = (tmp_path / "log").read_text(encoding="utf-8")
+    assert crawl.returncode == ExitStatus.INTERRUPTED, log
+    assert "Traceback" not in log
 
 
 def hanging(pages: ManyPages) -> Handler:

@@ -320,10 +320,10 @@ class LanguageModel:
 
     async def check(self, ask: ModelRequest) -> None:
         """Do what LLMClient.check does, until one server can be used; not for the embedded model, which would be
-        fetched first.
+        fetched first. Raises LLMStopped after `give_up`.
         """
         if not self.is_embedded:
-            await self._first(lambda client: client.check(ask))
+            await self._unless_given_up(self._first(lambda client: client.check(ask)))
 
     async def name(self) -> str:
         """Return the name that keeps this model's answers apart from another's. Raises as `ask` does."""

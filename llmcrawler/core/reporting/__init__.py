@@ -14,6 +14,7 @@ from llmcrawler.core.reporting.exit_status import (
     exit_status_of,
 )
 from llmcrawler.core.reporting.progress import (
+    WITHOUT_MODEL,
     CrawlProgress,
     DownloadFlow,
     DownloadProgress,

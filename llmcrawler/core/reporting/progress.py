@@ -20,6 +20,8 @@ _BINDS_FROM = 0.8
 GAP: Final = "the gap between requests"
 _MACHINE: Final = "the speed of this machine"
 
+WITHOUT_MODEL: Final = "to go on without it: Ctrl-C, then the same command with -s LLM_PROVIDER=none"
+
 _BAR_CHARS = 20
 _SELF_SAYING = ("pages", "queue", "left")  # rows that need no name
 _SHOWN = 6  # page types, errors: the most frequent ones
@@ -45,7 +47,11 @@ class ModelWait:
 
     @property
     def pages(self) -> int:
-        return self.for_verdict + self.for_learning + self.for_template
+        return self.for_model + self.for_template
+
+    @property
+    def for_model(self) -> int:
+        return self.for_verdict + self.for_learning
 
     @property
     def seconds_left(self) -> float | None:
@@ -65,8 +71,7 @@ class ModelWait:
         elif self.calls_due:
             about = "" if self.seconds_left is None else f", about {duration(self.seconds_left)}"
             state = f": {self.calls_done:,} of {many(self.calls_due, 'call')}{about}"
-        for_model = self.for_verdict + self.for_learning
-        parts = [f"{_pages_wait(for_model)} for the model{state}"] if for_model else []
+        parts = [f"{_pages_wait(self.for_model)} for the model{state}"] if self.for_model else []
         if self.for_template:
             whose = "its" if self.for_template == 1 else "their"
             parts.append(f"{_pages_wait(self.for_template)} for more pages of {whose} template")
@@ -211,6 +216,15 @@ class ProgressReport:
         fetching = self.pages_left / rate if self.pages_left and rate else 0.0
         return max(fetching, self.waiting.seconds_left or 0.0) or None
 
+    @property
+    def waits_for_model(self) -> bool:
+        """Tell whether nothing is fetched until the model has answered."""
+        is_quiet = not self.flow.in_flight and (self.flow.backing_out or not self.pages_left)
+        return is_quiet and self.waiting.for_model > 0
+
+    def waiting_parts(self) -> list[str]:
+        return [*self.waiting.parts(), *([WITHOUT_MODEL] if self.waits_for_model else [])]
+
     def as_line(self) -> str:
         rows = {name: ", ".join(parts) for name, parts in self.as_rows()}
         parts = [text if name in _SELF_SAYING else f"{name}: {text}" for name, text in rows.items()]
@@ -227,7 +241,7 @@ class ProgressReport:
         rows = [
             ("urls", [f"{figures.sources.total():,}", *_counted(figures.sources)] if figures.sources else []),
             ("pages", self._pages()),
-            ("waiting", self.waiting.parts()),
+            ("waiting", self.waiting_parts()),
             ("queue", [f"{figures.queued:,} queued", f"{self.flow.in_flight} in flight"]),
             ("left", self._left()),
             ("goal", goal_progress(figures, self.waiting.by_type) if figures.goal else []),

@@ -99,7 +99,11 @@ class Running(Opened):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[bool] = []
-        compat.on_stop(self.crawler, lambda: self.asked.append(compat.is_closing(self.crawler)))
+        self.asked_early = 0
+        compat.on_stop(self.crawler, lambda: self.asked.append(compat.is_closing(self.crawler)), self.note_early)
+
+    def note_early(self) -> None:
+        self.asked_early += 1
 
     def run(self) -> None:
         self.crawler.crawling = self.crawler.engine.running = self.crawler.engine._starting = True
@@ -110,7 +114,7 @@ async def test_a_crawl_that_runs_tells_that_it_is_to_stop_before_it_begins_to():
         opened.run()
         await opened.crawler.stop_async()
         assert opened.crawler.engine.spider is None
-    assert opened.asked == [False]
+    assert (opened.asked, opened.asked_early) == ([False], 0)
 
 
 async def test_a_crawl_that_is_asked_to_stop_while_it_is_opened_stops_once_it_runs():
@@ -118,7 +122,7 @@ async def test_a_crawl_that_is_asked_to_stop_while_it_is_opened_stops_once_it_ru
         opened.crawler.crawling = True
         stopping = asyncio.ensure_future(opened.crawler.stop_async())
         done, _ = await asyncio.wait({stopping}, timeout=0.2)
-        assert not done
+        assert (done, opened.asked_early) == (set(), 1)
         opened.run()
         await stopping
         assert opened.crawler.engine.spider is None

@@ -147,6 +147,18 @@ def test_a_crawl_that_has_fetched_all_has_the_time_left_that_the_model_takes():
 
 
 @pytest.mark.parametrize(
+    ("most", "in_flight", "backing_out", "is_said"),
+    [(74, 0, False, True), (74, 1, False, False), (100, 0, False, False), (100, 0, True, True)],
+)
+def test_a_crawl_that_waits_for_the_model_alone_says_how_to_go_on_without_it(most, in_flight, backing_out, is_said):
+    stats = {**LEARNING, "llmcrawler/max_pages": most, "llmcrawler/frontier/leased": 51}
+    flow = DownloadFlow([HostThrottle("shop.example", 5, 0.2, in_flight)], 32, backing_out)
+    report = Sampled().after(10, stats, flow, latency=0.1, waiting=learning(51))
+    assert report.waits_for_model == is_said
+    assert ("-s LLM_PROVIDER=none" in report.as_line()) == is_said
+
+
+@pytest.mark.parametrize(
     ("stats", "waiting", "words"),
     [
         ({}, 0, "product: no page of it yet"),
