@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-from llmcrawler.errors import BudgetSpent
+from llmcrawler.errors import BudgetSpent, LLMUnavailable
 from llmcrawler.items import PageError
 
 BUDGET_REACHED: Final = "llmcrawler/llm/budget_reached"
@@ -15,6 +15,7 @@ LLM_IS_OPTIONAL: Final = "llmcrawler/llm/is_optional"
 
 _LINES, _FAILED_LINES = "llmcrawler/lines", "llmcrawler/lines_failed"
 _WITHOUT_LLM = "llmcrawler/lines_without_llm"  # as the budget was spent
+_UNJUDGED = "llmcrawler/lines_unjudged"  # as the LLM could not be used
 _FAILED_FEEDS = "feedexport/failed_count/"  # and the kind of storage
 _START_LINES, _FAILED_START_LINES = "llmcrawler/start_lines", "llmcrawler/start_lines_failed"
 
@@ -49,6 +50,8 @@ def count_item(count: Callable[[str], None], depth: int, error: PageError | None
         count(_FAILED_LINES)
         if error.kind == BudgetSpent.kind:
             count(_WITHOUT_LLM)
+        if error.kind == LLMUnavailable.kind:
+            count(_UNJUDGED)
     if depth == 0:
         count(_START_LINES)
         if error is not None and error.stage == "fetch":
@@ -69,6 +72,8 @@ def exit_status_of(stats: Mapping[str, Any], max_errors_share: float) -> tuple[E
     """Return the exit status, and why it is that, in words."""
     reason = stats.get("finish_reason")
     lines, failed = stats.get(_LINES, 0), stats.get(_FAILED_LINES, 0)
+    if stats.get(LLM_IS_OPTIONAL):
+        failed -= stats.get(_UNJUDGED, 0)
     if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):
         return ExitStatus.ERROR, "a feed could not be written, see the log"
     if (failure := stats.get(LLM_FAILURE)) and not stats.get(LLM_IS_OPTIONAL):

@@ -2,11 +2,19 @@ from collections import Counter
 
 import pytest
 
-from llmcrawler.core.reporting import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
+from llmcrawler.core.reporting import (
+    BUDGET_REACHED,
+    LLM_FAILURE,
+    LLM_IS_OPTIONAL,
+    ExitStatus,
+    count_item,
+    exit_status_of,
+)
 from llmcrawler.items import PageError
 
 NOT_THERE = PageError("fetch", "refused", "")
 NOT_UNDERSTOOD = PageError("classify", "bad_answer", "")
+NOT_JUDGED = PageError("classify", "llm_unavailable", "")
 NOT_ASKED = PageError("classify", "budget", "")
 FINE = (0, None), (1, None), (1, None), (1, NOT_THERE)
 
@@ -38,6 +46,8 @@ def stats_of(lines, **stats):
         ([(0, NOT_THERE), (0, None)], {}, 1.0, ExitStatus.FINISHED),
         ([(0, NOT_UNDERSTOOD)], {}, 1.0, ExitStatus.FINISHED),
         ([(0, NOT_UNDERSTOOD)], {}, 0.0, ExitStatus.ERRORS_SHARE),
+        ([(0, NOT_JUDGED)], {}, 0.5, ExitStatus.ERRORS_SHARE),
+        ([(0, NOT_JUDGED)], {LLM_IS_OPTIONAL: True}, 0.5, ExitStatus.FINISHED),
         ([], {}, 0.0, ExitStatus.FINISHED),
     ],
 )
