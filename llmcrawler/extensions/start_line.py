@@ -6,9 +6,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, Self
+from typing import Self
 from urllib.parse import urlsplit
 
+from rich.cells import cell_len
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
@@ -33,7 +34,6 @@ logger = logging.getLogger(__name__)
 
 _SHOWN = 3  # urls, feeds
 _CHARS = 200  # of each
-_MARK: Final = "\0message"
 
 
 class StartLine:
@@ -50,6 +50,7 @@ class StartLine:
         return cls(crawler)
 
     def spider_opened(self, spider: Spider) -> None:
+        fold_log()
         options = getattr(spider, "options", None)
         is_ours = isinstance(options, ExploreOptions)
         say(logger, start_line(self._settings, spider.name, options if is_ours else None))
@@ -119,25 +120,39 @@ def _model(settings: BaseSettings) -> str:
 
 
 def say(logger: logging.Logger, text: str) -> None:
-    """Log a text; where the log does not reach the terminal, write it there too. A long line is folded at spaces."""
-    shown = [handler for handler in logging.root.handlers if _shows(handler)]
-    if shown:
-        line = shown[0].format(logger.makeRecord(logger.name, logging.INFO, "", 0, _MARK, (), None))
-        if line.endswith(_MARK):  # else the message is a part of something else
-            text = _folded(text, len(line.removesuffix(_MARK).rstrip()))
+    """Log a text; where the log does not reach the terminal, write it there too."""
     logger.info("%s", text)
-    if sys.stderr.isatty() and not shown:
-        sys.stderr.write(f"{_folded(text, 0)}\n")
+    if sys.stderr.isatty() and not any(map(_shows, logging.root.handlers)):
+        sys.stderr.write(f"{_folded(text)}\n")
         sys.stderr.flush()
 
 
-def _folded(text: str, cells_before: int) -> str:
-    columns = terminal_columns()
-    if columns is None or "\n" in text:
+class FoldingFormatter(logging.Formatter):
+    """Folds the lines of another formatter between words; a terminal would fold them within."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _folded(self._inner.format(record))
+
+
+def fold_log() -> None:
+    """Have all that the log writes to a terminal folded between words."""
+    for handler in filter(_shows, logging.root.handlers):
+        if handler.formatter is not None and not isinstance(handler.formatter, FoldingFormatter):
+            handler.setFormatter(FoldingFormatter(handler.formatter))
+
+
+def _folded(text: str) -> str:
+    columns, lines = terminal_columns(), list[str]()
+    if columns is None or text.startswith("{"):  # JSON
         return text
-    # A word in the place of what stands before the text, which a narrow terminal has folded itself.
-    before = "." * (cells_before % columns)
-    return "\n".join(fold([before, *text.split()], columns)).removeprefix(before).removeprefix(" ")
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += [line] if cell_len(line) <= columns else fold(line.split(), columns, indent)
+    return "\n".join(lines)
 
 
 def terminal_columns() -> int | None:

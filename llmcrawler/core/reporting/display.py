@@ -78,7 +78,7 @@ class LiveDisplay:
     """Keeps a panel at the foot of the terminal, with the log running above it."""
 
     def __init__(self, console: Console | None = None) -> None:
-        # Log lines are as long as they are: the terminal folds them, and a copied line stays whole.
+        # The log's lines are folded already.
         if console is None:
             console = Console(stderr=True, soft_wrap=True)
         self._live = _ResizableLive(

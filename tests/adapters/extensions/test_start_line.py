@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY
 from llmcrawler.engine import log_setup
-from llmcrawler.extensions.start_line import say, start_line
+from llmcrawler.extensions.start_line import fold_log, say, start_line
 
 ONE = ExploreOptions.of({"url": "https://a.example"})
 PACE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 5, "DOWNLOAD_DELAY": 0.2, "ROBOTSTXT_OBEY": True, "LLM_PROVIDER": "none"}
@@ -154,11 +154,12 @@ def say_on(monkeypatch):
             "%(levelname)s: %(message)s",
             ["INFO: explore https://shop.example/ | at", "most 500 pages | no model | output:", "pages.csv"],
         ),
-        # The terminal has folded what stands before: 5 of its 45 cells are on the second line.
+        # What stands before is longer than a line.
         (
             "%(name)s".ljust(len("%(name)s") + 29, ".") + ": %(message)s",
             [
-                "llmcrawler.some.............................: explore https://shop.example/ | at",
+                "llmcrawler.some.........................",
+                "....: explore https://shop.example/ | at",
                 "most 500 pages | no model | output:",
                 "pages.csv",
             ],
@@ -171,6 +172,8 @@ def test_a_line_on_a_terminal_is_folded_between_words(log_format, shown, say_on,
     screen = Terminal()
     handler = logging.StreamHandler(screen)
     handler.setFormatter(logging.Formatter(log_format))
+    monkeypatch.setattr(logging.root, "handlers", [handler])
+    fold_log()
     assert say_on(screen, handler, TEXT).splitlines() == shown
 
 
