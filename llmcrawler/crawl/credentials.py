@@ -51,7 +51,7 @@ def read_cookies(file: str) -> tuple[Cookie, ...]:
     cookies = []
     for number, one in enumerate(given, 1):
         try:
-            domain, secure = one.get("domain", ""), str(one.get("secure", "")).lower() == "true"
+            domain, secure = str(one.get("domain") or "").lower(), str(one.get("secure", "")).lower() == "true"
             if one.get("hostOnly") is False or one.get("below") == "TRUE":
                 domain = f".{domain.lstrip('.')}"
             cookie = {"name": one["name"], "value": str(one["value"]), "path": one.get("path") or "/"}
@@ -60,7 +60,7 @@ def read_cookies(file: str) -> tuple[Cookie, ...]:
             is_fine = False
         if not is_fine or not _VALUE.fullmatch("".join(cookie.values())):
             raise ValueError(f"has no name and value as cookie {number}: it is cookies.txt or JSON")
-        cookies.append({**cookie, "domain": domain.lower(), "secure": secure})
+        cookies.append({**cookie, "domain": domain, "secure": secure})
     return tuple(cookies)
 
 

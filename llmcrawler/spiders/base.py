@@ -232,6 +232,9 @@ class FrontierSpider(Spider):
         if domain and not any(url_is_from_any_domain(url, [domain]) for url in self.options.urls):
             told = "HTTPAUTH_DOMAIN=%s is the host of no start URL, so nobody gets the password; a port belongs to it"
             logger.warning(told, domain)
+        for_cookies = map(self.crawl.credentials.cookies_for, self.options.urls)
+        if "cookies" in self.options.given and not any(for_cookies):
+            logger.warning("cookies=%s has none for a start URL", self.options.given["cookies"])
         await self._queue_given()
         requests: tuple[Request, ...] = ()
         for request in requests:  # Scrapy wants a generator; the requests come from the frontier

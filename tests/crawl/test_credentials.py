@@ -43,6 +43,11 @@ def test_cookies_are_as_browsers_and_curl_write_them(tmp_path, text):
     assert given.cookies_for("http://plain.example:8000/") == []
 
 
+def test_a_cookie_without_a_domain_is_for_all_start_urls(tmp_path):
+    (cookie,) = read_cookies(write(tmp_path / "c", '[{"name": "a", "value": "1", "domain": null}]'))
+    assert cookie["domain"] == ""
+
+
 def test_names_and_values_alone_are_for_all_start_urls(tmp_path):
     given = Credentials({}, read_cookies(write(tmp_path / "c", '{"a": 1}')), START)
     assert [one["value"] for one in given.cookies_for("http://plain.example:8000/x")] == ["1"]
@@ -74,6 +79,7 @@ def test_only_the_hosts_of_the_start_urls_get_them(url, gets):
         ("headers", "X: 1\nCookie: a=s3cret", "give cookies with -a cookies=FILE"),
         ("headers", '{"X": "s3cret\\r\\nY: 1"}', "header 1"),
         ("headers", '{"X": s3cret}', "line 1 column 7"),
+        ("cookies", '[{"name": "a", "value": "s3cret", "domain": null, "path": 1}]', "cookie 1"),
         ("cookies", "a=s3cret", "has no name and value as cookie 1: it is cookies.txt or JSON"),
         ("cookies", '[{"name": "a", "value": "s3cret; Domain=example"}]', "cookie 1"),
         ("cookies", None, "cannot be read: No such file"),

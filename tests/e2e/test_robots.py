@@ -227,11 +227,13 @@ def test_rules_for_words_of_our_user_agent_are_not_for_us(tmp_path):
 def test_rules_for_our_name_and_a_version_are_for_us_and_a_start_is_told_the_cure(tmp_path):
     with site_with(b"User-agent: LLMcrawler/2\nDisallow: /\n").in_thread() as site:
         url, domain = site.url("/about/").replace("//", "//me:secret-1@"), {"HTTPAUTH_DOMAIN": "127.0.0.1"}
-        outcome = explore(tmp_path, url, domain, depth=0)
+        (cookies := tmp_path / "cookies.txt").write_text("other.example\tFALSE\t/\tFALSE\t0\tsid\tsecret-1\n")
+        outcome = explore(tmp_path, url, domain, depth=0, cookies=str(cookies))
     assert outcome.error_kinds() == {"robots": 1}
     assert "ROBOTSTXT_OBEY=False for a site of your own" in outcome.page("/about/")["error"]["message"]
     place = site.origin.partition("//")[2]
     assert f"in the start URL are not used: set HTTPAUTH_USER, HTTPAUTH_PASS and HTTPAUTH_DOMAIN={place}" in outcome.log
+    assert f"cookies={cookies} has none for a start URL" in outcome.log
     assert "HTTPAUTH_DOMAIN=127.0.0.1 is the host of no start URL" in outcome.log
     assert "secret-1" not in outcome.log
 

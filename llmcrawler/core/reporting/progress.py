@@ -181,7 +181,8 @@ def _limit_by_hosts(flow: DownloadFlow) -> Limit | None:
     if any(host.failures == 0 for host in flow.busy) or not flow.busy:
         return None
     worst = max(flow.busy, key=lambda host: host.failures)
-    name, failed = "hosts that do not answer", f"failed {many(worst.failures, 'time')} in a row: {worst.failure}"
+    times = f" {worst.failures} times in a row" if worst.failures > 1 else ""
+    name, failed = "hosts that do not answer", f"failed{times}: {worst.failure}"
     return Limit(name, f"{name}: {worst.host} {failed}")
 
 
