@@ -195,7 +195,7 @@ CONTENT_INLINE_CHARS = 150_000  # longer pages, and expensive ones, are read in 
 
 # -- Records -----------------------------------------------------------------------------------------------------------
 RECORD_PAGE_TYPES = "auto"  # auto: types that are about one thing (product, article, job ...); all; none; or names
-RECORD_MIN_PAGES = 5  # a template with fewer pages is not learned
+RECORD_MIN_PAGES = 2  # a template with fewer pages is not learned
 RECORD_LEARN_PAGES = 20  # pages to learn a template from, or as many as there are when no more come
 RECORD_SAMPLES = 3  # pages shown to the LLM at first
 RECORD_MAX_SAMPLES = 7  # shown at most, if answers or selectors disagree

@@ -32,7 +32,8 @@ def served(site: Site, **changed: Any) -> MockSite:
 def crawled(
     tmp_path: Path, server: MockSite, llm: FakeLLM, settings: dict[str, Any] | None = None, **arguments: Any
 ) -> Outcome:
-    model = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+    # Most of some sites' links lead nowhere.
+    model = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "CRAWL_MAX_ERRORS_SHARE": 1}
     outcome = explore(tmp_path, server.url("/"), {**model, **(settings or {})}, **arguments)
     assert outcome.exit_status == 0, outcome.log
     assert "Traceback" not in outcome.log
@@ -119,12 +120,20 @@ def test_the_template_tells_how_its_records_are_made(shop_outcome):
     assert {"title", "price", "sku"} <= {selector["field"] for selector in template["selectors"]}
 
 
-def test_a_template_of_few_pages_has_no_records_and_costs_no_call(tmp_path, shop):
+def test_four_pages_of_a_template_are_enough(tmp_path, shop):
     gone = {page.path: _nothing for page in shop.records[4:]}
     with served(shop, **gone).in_thread() as server, FakeLLM(answer_from_truth(shop.truth())).in_thread() as llm:
         outcome = crawled(tmp_path, server, llm)
+    for page in shop.records[:4]:
+        assert lines_of(outcome)[page.path]["record"]["title"] == page.fields["title"]
+
+
+def test_a_page_alone_has_no_record_and_costs_no_call(tmp_path, shop):
+    gone = {page.path: _nothing for page in shop.records[1:]}
+    with served(shop, **gone).in_thread() as server, FakeLLM(answer_from_truth(shop.truth())).in_thread() as llm:
+        outcome = crawled(tmp_path, server, llm)
         assert not induced(llm)
-    assert {lines_of(outcome)[page.path]["page_type"] for page in shop.records[:4]} == {"product"}
+    assert lines_of(outcome)[shop.records[0].path]["page_type"] == "product"
     assert not [page for page in outcome.pages if page["record"] is not None]
     assert set(outcome.error_kinds()) == {"http_404"}
 

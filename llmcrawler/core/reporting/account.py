@@ -28,6 +28,7 @@ _EXAMPLES = 3
 _SHAPED = 20  # pages of a template whose urls are looked at
 _MAX_FIELDS = 60
 _MAX_CHARS = 2_000  # of the url and the message of an example
+_SEVERAL = 5
 _VALUE_CHARS = 300
 _MAX_DEPTH = 5  # of an object within objects of a record
 
@@ -180,7 +181,8 @@ def goal_progress(figures: Figures, by_type: Mapping[str, int]) -> list[str]:
 @dataclass(slots=True)
 class TemplatePages:
     """The pages of one template. `asked` were classified by the model; `filled` counts records by field, `shapes` url
-    patterns of the first pages; `confidences` is a sum and a count.
+    patterns of the first pages; `values` has a field's first value, `varied` the fields that have had others;
+    `confidences` is a sum and a count.
     """
 
     site: str
@@ -192,12 +194,18 @@ class TemplatePages:
     confidences: tuple[float, int] = (0.0, 0)
     filled: Counter[str] = field(default_factory=Counter)
     values: dict[str, str] = field(default_factory=dict)
+    varied: set[str] = field(default_factory=set)
     examples: list[str] = field(default_factory=list)
     shapes: Counter[str] = field(default_factory=Counter)
 
     @property
     def pages(self) -> int:
         return self.types.total()
+
+    @property
+    def constants(self) -> list[str]:
+        """The fields that have the same value on all of several pages."""
+        return [name for name, count in self.filled.items() if count >= _SEVERAL and name not in self.varied]
 
     @property
     def page_type(self) -> str:
@@ -324,8 +332,10 @@ class CrawlAccount:
             for name, value in list(record.items())[:_MAX_FIELDS]:
                 if value not in (None, "", []):
                     group.filled[name] += 1
-                    if name not in group.values:
-                        group.values[name] = str(shown_value(value, _VALUE_CHARS))
+                    if name not in group.varied:
+                        text = str(shown_value(value, _VALUE_CHARS))
+                        if group.values.setdefault(name, text) != text:
+                            group.varied.add(name)
         return group
 
 

@@ -251,6 +251,9 @@ def _fields(page_type: str, account: CrawlAccount, outcomes: Sequence[LearningOu
         shares[_FIELDS:] = [f"{len(shares) - _FIELDS:,} more"]
     filled = [f"{share}," for share in shares[:-1]] + shares[-1:]  # a share is never split at a line's end
     lines = fold(["filled:", *filled], width, "    ") if shares else []
+    groups = [group for group in account.groups.values() if group.page_type == page_type]
+    if same := [plain(name, _NAME_CELLS) for name in dict.fromkeys(name for one in groups for name in one.constants)]:
+        lines += fold(f"the same on all pages of a template: {', '.join(same[:_FIELDS])}".split(), width, "    ")
     reasons: dict[str, list[str]] = {}
     for name, why in list(missing.items())[:_FIELDS]:
         reasons.setdefault(why, []).append(plain(name, _NAME_CELLS))

@@ -145,7 +145,7 @@ def templates_tables(sites: Mapping[str, Sequence[_Entry]]) -> Iterator[Renderab
             if one.get("selectors"):
                 yield Text("")
                 yield Text(f"{plain(one['template'])} ({plain(one.get('page_type') or '-')})", style="bold")
-                names = ("field", "type", ">coverage", ">agreement", "", "selector", "example")
+                names = ("field", "type", ">coverage", ">agreement", ">samples", "", "selector", "example")
                 yield table(names, _selector_rows(one["selectors"]))
 
 
@@ -160,6 +160,7 @@ def _selector_rows(selectors: Sequence[_Entry]) -> list[tuple[Any, ...]]:
         seen.add(key)
         shares = [one.get("coverage"), one.get("agreement")]
         words = [percent(share) if isinstance(share, int | float) else "-" for share in shares]
+        words.append("-" if one.get("samples") is None else str(one["samples"]))
         rows.append((*first, *words, *selector_text(one), one.get("example") or ""))
     return rows
 

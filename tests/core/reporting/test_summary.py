@@ -155,6 +155,12 @@ def test_records_tell_how_full_their_fields_are_and_why_others_were_not_learned(
     ]
 
 
+def test_fields_of_one_value_are_named():
+    records = [{"title": f"Lamp {n}", "category": "Clothing", "badge": "New" if n < 3 else None} for n in range(6)]
+    account = account_of(*(product(n, record=record) for n, record in enumerate(records)))
+    assert "    the same on all pages of a template: category\n" in told(account, record_types={"product"})
+
+
 def test_a_page_type_that_should_have_records_and_has_none_says_so():
     outcome = LearningOutcome("product", frozenset(), {"title": "budget: it is spent"}, 1, "budget: it is spent")
     text = told(account_of(product(1)), outcomes=[outcome], record_types={"product"})

@@ -183,8 +183,8 @@ def _fields(
     selectors: Sequence[Mapping[str, Any]], group: TemplatePages, counts: SelectorCounts
 ) -> list[dict[str, Any]]:
     """Return the learned fields in their order, then others that records have. `filled` counts pages with a value,
-    `others` stored pages whose value no selector gives. Of a selector, `given` and `used` are shares of stored pages,
-    `same_as` an earlier field taken from the same place.
+    `others` stored pages whose value no selector gives; `is_constant`: it is the same on all. Of a selector, `given`
+    and `used` are shares of stored pages, `same_as` an earlier field taken from the same place.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     firsts: dict[tuple[object, ...], str] = {}
@@ -211,6 +211,7 @@ def _fields(
             "type": some[0]["type"] if some else "",
             "selectors": some,
             "filled": group.filled[name] if name in group.filled or "." not in name else None,
+            "is_constant": name in group.constants,
             "others": counts.others[name],
             "example": group.values.get(name, ""),
         }

@@ -306,7 +306,7 @@ class CrawlTerms:
     price: Price | None = None
     record_types: Container[str] = ()
     weak_types: Collection[str] = ()
-    min_pages: int = 5
+    min_pages: int = 2
     samples: int = 3
     max_samples: int = 7
     pages_a_training_call: int = 7

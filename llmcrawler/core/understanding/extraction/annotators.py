@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import inf
 from typing import Any, Final, Protocol
 
 from llmcrawler.core.llm import AnswerStore, AskLLM, ModelRequest, cache_key, estimate_tokens
@@ -84,7 +85,6 @@ class LLMAnnotator:
             {page: values for one in answers for page, values in one.values.items()},
             sum((one.dropped for one in answers), Counter[str]()),
             frozenset().union(*(one.missing for one in answers)),
-            sum((one.refused for one in answers), Counter[str]()),
         )
 
     async def _point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
@@ -126,6 +126,7 @@ _WORDS: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MAX_NAME_CHARS: Final = 64
 _MAX_DESCRIPTION_CHARS: Final = 200
+_SLIPS: Final = 2
 
 Values = Mapping[str, tuple[Pointed, ...]]
 
@@ -133,13 +134,13 @@ Values = Mapping[str, tuple[Pointed, ...]]
 @dataclass(frozen=True, slots=True)
 class Induced:
     """A checked answer. `values` are by page id, `dropped` counts what was refused by reason, `missing` are the ids of
-    the pages that the answer leaves out. `refused` counts the pages on which every pointer of a field was refused."""
+    the pages that the answer leaves out. A field all of whose pointers on a page were refused is there without blocks:
+    the page may have it."""
 
     fields: tuple[Field, ...]
     values: Values
     dropped: Counter[str] = field(default_factory=Counter)
     missing: frozenset[str] = frozenset()
-    refused: Counter[str] = field(default_factory=Counter)
 
 
 def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedSchema | None) -> Induced:
@@ -164,15 +165,21 @@ def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedS
         values[page_id] = tuple(dict.fromkeys(one for one in pointed if one is not None))
     if not values:
         raise BadAnswer("the answer covers none of the requested pages")
-    fixed: frozenset[str] = frozenset()
+    bears: dict[str, float] = {
+        ".".join(filter(None, (one.get("group"), str(one.get("name"))))): _SLIPS
+        for one in document.get("known_fields") or ()
+        if one.get("type")
+    }
     if requested is None:
         fields, values = _in_one_number(fields, values, known)
     else:
-        fixed = frozenset(one.key for one in requested.fields if one.type is not None)
-    fields, values = _typechecked(fields, values, shown, fixed, dropped)
+        bears = {one.key: inf for one in requested.fields if one.type is not None}
+    fields, values = _typechecked(fields, values, shown, bears, dropped)
     kept_keys = {(page_id, one.field) for page_id, pointed in values.items() for one in pointed}
-    refused = Counter(key for _, key in given_keys - kept_keys if key is not None)
-    return Induced(fields, values, +dropped, frozenset(shown.keys() - values.keys()), refused)
+    names = {one.key for one in fields}
+    for page_id, key in sorted((page_id, key) for page_id, key in given_keys - kept_keys if key in names and key):
+        values[page_id] += (Pointed(key, ()),)
+    return Induced(fields, values, +dropped, frozenset(shown.keys() - values.keys()))
 
 
 # -- names of fields --
@@ -310,11 +317,12 @@ def _typechecked(
     fields: tuple[Field, ...],
     values: Values,
     shown: Mapping[str, Mapping[int, str]],
-    fixed: frozenset[str],
+    bears: Mapping[str, float],
     dropped: Counter[str],
 ) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
     """Return the answer without the blocks that are no values of their field's type. A field that all of its values
-    contradict is a string, unless its type is fixed by the user."""
+    contradict is a string. `bears`: so many values do not make it one, where earlier answers had values of its type, or
+    the user has fixed it."""
     types = {one.key: one.type for one in fields}
     fits = cache(value_fits)  # an answer may point at a block as often as it likes
     fitting: dict[tuple[str, Pointed], Pointed | None] = {}
@@ -327,7 +335,7 @@ def _typechecked(
                 fitting[page, one] = replace(one, blocks=blocks) if blocks else None
     counts = Counter(one.field for _, one in fitting)
     bad = Counter(one.field for (_, one), kept in fitting.items() if kept is None)
-    wrong = {key for key, count in bad.items() if count == counts[key] and count > 1} - fixed
+    wrong = {key for key, count in bad.items() if count == counts[key] and count > bears.get(key, 1)}
     dropped["type_mismatch"] += sum(kept != one for (_, one), kept in fitting.items() if one.field not in wrong)
     checked = {
         page: [one if one.field in wrong else fitting[page, one] for one in pointed] for page, pointed in values.items()

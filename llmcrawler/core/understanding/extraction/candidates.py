@@ -307,6 +307,8 @@ def _for_one(spot: Spot) -> Iterator[Candidate]:
         yield at.anywhere(f"{anchor.css} > {css}", f"{anchor.xpath}/{xpath}", evidence, prior)
     for query, prior in label_queries(element, spot.text_index):
         yield at.xpath(query, LABEL, prior)
+    if at.attribute and (label := _label(element)):  # a link that is called alike on all pages
+        yield at.xpath(_labelled_by(element, label), LABEL, 0.92)
     yield at.xpath(absolute_path(element) + at.tail, PATH, 0.1)
     if at.tail:
         yield from (Candidate(one.selector, one.prior - 0.1) for one in _for_one(Spot(element)))
@@ -325,11 +327,23 @@ def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
             yield Candidate(Selector(xpath + tail, "xpath", attribute, None, evidence), prior)
 
 
+def _label_before(element: etree._Element) -> Iterator[str]:
+    """Yield the XPath to all elements of a tag that stand behind a label in the same parent: "Tags: red, blue"."""
+    before = _before(element)
+    if isinstance(before, str):
+        yield f"//text()[normalize-space()={_literal(before)}]/following-sibling::{element.tag}"
+    elif before is not None and before.tag != element.tag and (label := _label(before)):
+        yield f"{_labelled_by(before, label)}/following-sibling::{element.tag}"
+
+
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
     others = [{feature.css for feature in features_of(element)} for element in elements[1:]]
     common = [feature for feature in features_of(elements[0]) if all(feature.css in found for found in others)]
     for feature in common:
         yield feature.css, f"//{feature.xpath}", feature.evidence, feature.prior - 0.05
+    if len({element.getparent() for element in elements}) == 1:
+        for query in _label_before(elements[0]):
+            yield "", query, LABEL, 0.75
     # The lowest element that holds all (for a single one: its parent) and the two above.
     lines = [set(line_up(element)) for element in elements[1:]]
     shared = (node for node in elements[0].iterancestors() if all(node in line for line in lines))

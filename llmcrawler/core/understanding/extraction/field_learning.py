@@ -24,9 +24,16 @@ from llmcrawler.core.understanding.extraction.candidates import (
     started_with,
 )
 from llmcrawler.core.understanding.extraction.extractor import FieldRule
-from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, taken, texts_at, texts_within
-from llmcrawler.core.understanding.extraction.record_schema import Field
-from llmcrawler.core.understanding.extraction.selectors import Selector
+from llmcrawler.core.understanding.extraction.queries import (
+    elements_at,
+    learn_pattern,
+    nodes_at,
+    taken,
+    texts_at,
+    texts_within,
+)
+from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
+from llmcrawler.core.understanding.extraction.selectors import TEXT, Selector, path_of
 from llmcrawler.core.understanding.extraction.tree import Work, fold, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import fits
 
@@ -60,7 +67,8 @@ def as_one(values: Sequence[Value]) -> tuple[Value, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedPage:
-    """A page and its values by the key of their field, in document order; a field without values is not on the page."""
+    """A page and its values by the key of their field, in document order. A field that is not among them is not on the
+    page; of one with none the annotator has said nothing of use."""
 
     page: PageBlocks
     values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
@@ -70,24 +78,46 @@ class AnnotatedPage:
         """Resolve pointers; those to blocks that the page does not have are left out."""
         values: dict[str, dict[int, Value]] = {}
         for one in pointed:
+            of_field = values.setdefault(one.field, {})
             for number in one.blocks:
                 if number in page.spots:
                     text = fold(one.quote) if one.quote else page.blocks[number - 1].text
-                    values.setdefault(one.field, {})[number] = Value(text, page.spots[number])
+                    of_field[number] = Value(text, page.spots[number])
         return cls(page, {name: tuple(found[n] for n in sorted(found)) for name, found in values.items()})
 
 
 class TrainingSet:
-    """The annotated pages and the others of a template. Remembers what each selector gives on each of them."""
+    """The annotated pages and the others of a template. Remembers what each selector gives on each of them.
 
-    def __init__(self, annotated: Sequence[AnnotatedPage], others: Sequence[PageBlocks]) -> None:
+    `value_type` is that of the values that are looked for, `taken` are the texts on each annotated page that are values
+    of other fields."""
+
+    def __init__(
+        self,
+        annotated: Sequence[AnnotatedPage],
+        others: Sequence[PageBlocks],
+        value_type: FieldType | None = None,
+        taken: Sequence[frozenset[str]] = (),
+    ) -> None:
         self.annotated = annotated
         self.others = others
+        self.value_type = value_type
+        self.taken = taken
         self._texts: dict[tuple[int, str, str | None], list[str]] = {}
 
-    def forget(self) -> None:
-        """Drop the texts that selectors gave: those of one field are of little use for the next."""
-        self._texts.clear()
+    def of_field(self, field: Field) -> TrainingSet:
+        """Return the pages as they are for one field: the annotated ones are those of which the annotator has said
+        whether they have it. Fields that share a value on some page, as a title and a path to it, are not told apart.
+        """
+        known = [one for one in self.annotated if one.values.get(field.key) != ()]
+        texts = [{key: {value.text for value in values} for key, values in one.values.items()} for one in known]
+        shared = {key for one in texts for key in one if one[key] & one.get(field.key, set())}
+        taken = [frozenset().union(*(one[key] for key in one.keys() - shared - {field.key})) for one in texts]
+        return TrainingSet(known, self.others, field.type, taken)
+
+    @property
+    def all(self) -> list[PageBlocks]:
+        return [*(one.page for one in self.annotated), *self.others]
 
     def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
         key = (id(page), selector.query, selector.attribute)
@@ -129,32 +159,43 @@ _MIN_SUPPORT = 0.6
 
 @dataclass(slots=True)
 class CandidateScore:
-    """The figures of a candidate. `judged` counts the annotated pages, the next four what it does on them; it may also
-    be silent where it should be. `outputs` are its texts on the other pages."""
+    """The figures of a candidate. `judged` counts the annotated pages, `absent` those without a value, the next four
+    what it does on them; it may also be silent where it should be. `poached`: it gives what another field has there.
+    `outputs` are its texts on the other pages; `usual` is the share of the text that it gives most often."""
 
     candidate: Candidate
     selector: Selector
     judged: int = 0
+    absent: int = 0
     hit: frozenset[int] = frozenset()
     wrong: int = 0
     missed: int = 0
     ghosts: int = 0
+    poached: bool = False
     outputs: tuple[Texts, ...] = ()
     agreement: float | None = None
     coverage: float = 0.0
     several: float = 0.0
     distinct: float = 0.0
+    usual: float = 0.0
 
     @property
-    def claims(self) -> float:
+    def claims(self) -> int:
         """The number of pages that it is judged by: those with a value, and those where it gives one that is not there.
-
-        A model often leaves out what is there; it seldom points where nothing is."""
-        return len(self.hit) + self.wrong + self.missed + 0.5 * self.ghosts
+        A sample that has none speaks against it as one does that has another."""
+        return len(self.hit) + self.wrong + self.missed + self.ghosts
 
     @property
     def support(self) -> float:
-        return len(self.hit) / max(1.0, self.claims)
+        return len(self.hit) / max(1, self.claims)
+
+    @property
+    def agreement_with_all(self) -> float:
+        """The share of pages on which it gives what the annotator pointed at, nothing where that was nothing; or, on
+        others, what its rival gives."""
+        right = self.judged - self.wrong - self.missed - self.ghosts
+        others = 0 if self.agreement is None else len(self.outputs)
+        return (right + (self.agreement or 0.0) * others) / (self.judged + others)
 
     @property
     def is_quiet(self) -> bool:
@@ -163,7 +204,8 @@ class CandidateScore:
     @property
     def score(self) -> float:
         agreement = 0.5 if self.agreement is None else self.agreement
-        seen = 1.5 * self.coverage - 0.6 * self.several + 0.3 * self.distinct
+        # To speak on more pages than have the field is no merit.
+        seen = 1.5 * min(self.coverage, 1 - self.absent / self.judged) - 0.6 * self.several + 0.3 * self.distinct
         return 4 * self.support + self.candidate.prior + agreement + seen
 
 
@@ -181,11 +223,13 @@ def score_annotated(
             holding = [text for text in texts if text == value] or [text for text in texts if value in text]
             pairs += [(text, value) for text in holding[:1]]
     selector = replace(candidate.selector, pattern=learn_pattern(pairs))
-    score = CandidateScore(candidate, selector, len(pages.annotated))
+    score = CandidateScore(candidate, selector, len(pages.annotated), sum(not want for want in expected))
     for place, (one, want) in enumerate(zip(pages.annotated, expected, strict=True)):
         got = _output(pages, one.page, selector, lists=lists)
         if len(want) >= _LONG_LIST:
             got = got[: len(want)]  # the model may have been shown only the beginning
+        if got != want and not pages.taken[place].isdisjoint(got):
+            score.poached = True
         if got == want:
             score.hit |= {place} if want else set()
         elif not want:
@@ -200,13 +244,14 @@ def score_annotated(
 def score_others(score: CandidateScore, pages: TrainingSet, *, lists: bool) -> None:
     """Try a candidate on the other pages, and note what all pages say of it together."""
     score.outputs = tuple(_output(pages, page, score.selector, lists=lists) for page in pages.others)
-    everywhere = [*score.outputs, *(_output(pages, one.page, score.selector, lists=lists) for one in pages.annotated)]
+    everywhere = [_output(pages, page, score.selector, lists=lists) for page in pages.all]
     score.coverage = sum(map(bool, everywhere)) / len(everywhere)
-    spoken = [one for one in everywhere if one]
-    score.distinct = (len(set(spoken)) - 1) / max(1, len(spoken) - 1)
-    if not lists and pages.others:
-        several = (len(set(_output(pages, page, score.selector, lists=True))) > 1 for page in pages.others)
-        score.several = sum(several) / len(pages.others)
+    spoken = Counter(one for one in everywhere if one)
+    score.distinct = (len(spoken) - 1) / max(1, spoken.total() - 1)
+    score.usual = max(spoken.values()) / spoken.total()
+    if not lists:
+        several = (len(set(_output(pages, page, score.selector, lists=True))) > 1 for page in pages.all)
+        score.several = sum(several) / len(everywhere)
 
 
 def compare(scores: Sequence[CandidateScore]) -> None:
@@ -229,6 +274,8 @@ def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
 
 def _output(pages: TrainingSet, page: PageBlocks, selector: Selector, *, lists: bool) -> Texts:
     texts = taken(pages.texts(page, selector), selector.pattern)
+    if pages.value_type not in (None, "string"):
+        texts = [text for text in texts if fits(text, pages.value_type)]  # as an extractor passes over what is no value
     return tuple(texts if lists else texts[:1])
 
 
@@ -250,6 +297,17 @@ _MAX_COMPLEMENTS = 2
 _GIVE_UP_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
+# A text on so many of the pages, of at least so many, is the template's and not a page's.
+_CONSTANT = 0.9
+_MIN_CONSTANT_PAGES = 5
+_CONSTANT_SUPPORT = 0.7
+_MAX_ODD_SHAPES = 0.05
+_TELLING_TAGS = frozenset("h1 title time address del ins s cite blockquote abbr data meter".split())
+_LABEL_TAGS = frozenset("th dt b strong label legend".split())
+_FRAME_TAGS = frozenset({"nav", "footer", "header"})
+_FRAME_NAME = re.compile(
+    r"(?:^|[-_])(?:nav|navbar|navigation|menu|footer|masthead|breadcrumbs?)(?:$|[-_])", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +324,12 @@ class LearnedField:
 
 def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
     """Learn the rule of one field (without a group) from the pages that have values for it."""
+    count, pages = len(pages.annotated), pages.of_field(field)
     given = [one.values.get(field.key, ()) for one in pages.annotated]
     expected = given if field.many else [as_one(values) for values in given]
-    if not any(expected):
-        return LearnedField(field, None, "")  # more pages would hardly have it either
+    if not any(expected):  # more pages would hardly have it either, unless it was only pointed at in a wrong place
+        is_slip = 0 < count - len(given) <= len(given)
+        return LearnedField(field, None, "what was pointed at is no such value" if is_slip else "")
     joined = not field.many and sum(len(one) > 1 for one in expected) * 2 > sum(bool(one) for one in expected)
     lists = field.many or joined
     texts = [tuple(value.text for value in (one if lists else one[:1])) for one in expected]
@@ -291,23 +351,93 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
     finalists = list({id(one): one for one in kept}.values())
     for one in finalists:
         score_others(one, pages, lists=lists)
-    pages.forget()
     compare(finalists)
-    finalists = sorted(finalists, key=lambda one: (_is_outdone(one, finalists), -one.score))
+    faults = {id(one): _fault(one, pages) for one in finalists}
+    if all(faults.values()):
+        leader = max(finalists, key=lambda one: one.score)
+        spoken = tuple(at for at, output in enumerate(leader.outputs) if output)
+        return LearnedField(field, None, faults[id(leader)], spoken if leader.judged < _MANY_PAGES else ())
+    finalists = sorted((one for one in finalists if not faults[id(one)]), key=lambda one: -one.score)
     return _judged(field, finalists, texts, pages, joined=joined)
 
 
-def _is_outdone(one: CandidateScore, others: Sequence[CandidateScore]) -> bool:
-    """Tell whether another candidate, of evidence trusted more, is right where this one is, and more often silent where
-    it should be: that this one speaks on more pages is then no merit."""
-    return any(
-        other.hit >= one.hit
-        and other.wrong <= one.wrong
-        and other.wrong + other.ghosts < one.wrong + one.ghosts
-        and len(other.hit) > 1
-        and other.candidate.prior > one.candidate.prior
-        for other in others
+def _fault(one: CandidateScore, pages: TrainingSet) -> str:
+    """Say why a candidate may give values on pages that have none; "" where nothing speaks for that."""
+    with_value = one.judged - one.absent
+    samples, goes_by_place = [pages.annotated[at].page for at in one.hit], _goes_by_place(one)
+    if one.poached:
+        return "what leads to it leads to another field on some samples"
+    # Of many samples that have it, the annotator may have overlooked one.
+    if one.ghosts and (one.ghosts > 1 or with_value < _MANY_PAGES or goes_by_place):
+        return "what leads to it leads to something else on samples that have none"
+    # What stands there on the samples has such children.
+    shapes = [{child.tag for child in element} for element in _firsts(one, samples if goes_by_place else ())]
+    others = [{child.tag for child in element} for element in _firsts(one, pages.others if goes_by_place else ())]
+    if goes_by_place and one.absent:
+        return "only its place leads to it, and some samples have none"
+    if sum(shape not in shapes for shape in others) > _MAX_ODD_SHAPES * len(others):
+        return "only its place leads to it, and other things stand there on other pages"
+    if one.usual >= _CONSTANT and one.coverage * (one.judged + len(one.outputs)) >= _MIN_CONSTANT_PAGES:
+        if one.support < _CONSTANT_SUPPORT:
+            return "it is the same on nearly all pages"
+        standing = _firsts(one, samples)
+        if standing and all(map(_is_in_frame, standing)):
+            return "it is part of the site's frame"
+    if with_value == 1 and one.absent and not _names_it(one.selector, pages):
+        return "it is on one sample only"
+    return ""
+
+
+def _goes_by_place(one: CandidateScore) -> bool:
+    """Tell whether a selector counts elements, or takes the first of several: where one is missing, it finds its
+    neighbour. Not where a pattern asks for words beside the value."""
+    if _has_words(one.selector):
+        return False
+    path = None if one.selector.language == "json-ld" else path_of(one.selector.query, one.selector.language)
+    if path is None:
+        return False
+    counts = (
+        step.nth_of_type or (step.nth if step.axis == "child" and step.tag != TEXT else step.nth != 1 and step.nth)
+        for step in path.steps
     )
+    return any(counts) or path.steps[0].axis == "child" or one.several > 0
+
+
+def _has_words(selector: Selector) -> bool:
+    return re.search(r"[^\W\d_]{3}", selector.pattern or "") is not None
+
+
+def _names_it(selector: Selector, pages: TrainingSet) -> bool:
+    """Tell whether a selector rests on a name of the element itself, or on a label, and not on what is around it. What
+    only one page says is no label, unless it is marked as one."""
+    path = None if selector.language == "json-ld" else path_of(selector.query, selector.language)
+    if path is None or _has_words(selector):
+        return True
+    steps = [step for step in path.steps if step.tag != TEXT]
+    labels = [(step, step.equal or step.prefix or "") for step in path.steps if step.reads_text]
+    labels = [(step, text) for step, text in labels if text]
+    if labels:
+        step, text = labels[-1]
+        texts = [{block.text for block in page.blocks} for page in pages.all]
+        is_link = steps[-1] is step and pages.value_type == "url"
+        return is_link or step.tag in _LABEL_TAGS or text.endswith(":") or sum(text in one for one in texts) > 1
+    return bool(steps) and bool(steps[-1].attributes or steps[-1].classes or steps[-1].tag in _TELLING_TAGS)
+
+
+def _firsts(one: CandidateScore, pages: Iterable[PageBlocks]) -> list[etree._Element]:
+    """Return the element that holds the first text on each page; none where it is not in an element."""
+    found = (elements_at(page.root, one.selector, page.source.work)[:1] for page in pages)
+    return [element for some in found for element in some]
+
+
+def _is_in_frame(element: etree._Element) -> bool:
+    for node in line_up(element):
+        if node.tag in ("article", "main"):
+            return False
+        names = f"{node.get('id') or ''} {node.get('class') or ''}".split()
+        if node.tag in _FRAME_TAGS or any(map(_FRAME_NAME.search, names)):
+            return True
+    return False
 
 
 def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, lists: bool) -> Iterator[Candidate]:
@@ -353,7 +483,7 @@ def _kind(spot: Spot) -> tuple[str, str | None]:
 def _judged(
     field: Field, scores: Sequence[CandidateScore], expected: Sequence[Texts], pages: TrainingSet, *, joined: bool
 ) -> LearnedField:
-    best, partners = _team(scores)
+    best, partners = _team(scores, pages)
     # Other pages that tell candidates apart: those on which good ones differ, or one says several things, the most
     # disputed first. With one hit only, any page on which the best one gives something can confirm or refute it.
     if len(best.hit) > 1:
@@ -376,8 +506,8 @@ def _judged(
         return LearnedField(field, None, "" if is_given_up else "the samples contradict each other", disputed)
     selectors = []
     for one in (best, *partners, *_fallbacks(best, scores, partners)):
-        agreement = None if one.agreement is None else round(one.agreement, 3)
-        selectors.append(replace(one.selector, coverage=round(one.coverage, 3), agreement=agreement))
+        coverage, agreement = round(one.coverage, 3), round(one.agreement_with_all, 3)
+        selectors.append(replace(one.selector, coverage=coverage, agreement=agreement, samples=len(one.hit)))
     rule = FieldRule(field, tuple(selectors), joined)
     is_scalar = not field.many and not joined
     doubt = _doubt(best, explained, is_scalar=is_scalar)
@@ -410,11 +540,11 @@ def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
     return "it has several values on some pages" if is_scalar and best.several and not has_many else ""
 
 
-def _team(scores: Sequence[CandidateScore]) -> tuple[CandidateScore, list[CandidateScore]]:
+def _team(scores: Sequence[CandidateScore], pages: TrainingSet) -> tuple[CandidateScore, list[CandidateScore]]:
     """Return the best selector; or one that is never wrong and its complements, where they explain more pages."""
     best = scores[0]
     leaders = [one for one in scores[1:] if one.is_quiet and len(one.hit) > 1]
-    teams = [(one, _complements(one, scores)) for one in (best, *leaders)]
+    teams = [(one, _complements(one, scores, pages)) for one in (best, *leaders)]
     teams = [(one, partners) for one, partners in teams if all(len(other.hit) <= len(one.hit) for other in partners)]
     return max(
         teams or [(best, [])], key=lambda team: (len(_explained(*team)), team[0] is best, -len(team[1]), team[0].score)
@@ -425,18 +555,20 @@ def _explained(best: CandidateScore, partners: Sequence[CandidateScore]) -> froz
     return best.hit.union(*(one.hit for one in partners))
 
 
-def _complements(best: CandidateScore, scores: Sequence[CandidateScore]) -> list[CandidateScore]:
+def _complements(best: CandidateScore, scores: Sequence[CandidateScore], pages: TrainingSet) -> list[CandidateScore]:
     """Return selectors that are right wherever they speak, and speak on pages on which the best one gives nothing: some
-    templates have two layouts."""
+    templates have two layouts. One sample of the other layout is enough for a selector that speaks on no page with the
+    first one."""
     found: list[CandidateScore] = []
     hit = best.hit
     while len(found) < _MAX_COMPLEMENTS and best.missed:
         fitting = []
         for one in scores:
-            if one.is_quiet and len(one.hit - hit) > 1:
+            if one.is_quiet and one.hit - hit:
                 pairs = zip(best.outputs, one.outputs, strict=True)
                 both = [mine == other for mine, other in pairs if mine and other]
-                if not both or fmean(both) >= _TRUSTED_AGREEMENT:
+                is_apart = not both and not one.hit & hit and _names_it(one.selector, pages)
+                if is_apart if len(one.hit - hit) == 1 else not both or fmean(both) >= _TRUSTED_AGREEMENT:
                     fitting.append(one)
         if not fitting:
             break
@@ -463,7 +595,9 @@ def _fallbacks(
             continue
         pairs = list(zip(best.outputs, other.outputs, strict=True))
         noise = sum(not mine and bool(his) for mine, his in pairs)
-        if noise <= _MAX_FALLBACK_NOISE * len(pairs) and (not pairs or agreement_of(best, other) >= _TRUSTED_AGREEMENT):
+        if noise <= (0 if best.absent else _MAX_FALLBACK_NOISE * len(pairs)) and (
+            not pairs or agreement_of(best, other) >= _TRUSTED_AGREEMENT
+        ):
             return [other]
     return []
 
@@ -558,8 +692,7 @@ def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Select
     if not scored:
         return None
     best = max(scored, key=lambda pair: 4 * pair[0] + pair[1].prior)[1].selector
-    all_pages = [*(one.page for one in pages.annotated), *pages.others]
-    coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in all_pages) / len(all_pages)
+    coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in pages.all) / len(pages.all)
     return replace(best, coverage=round(coverage, 3))
 
 
@@ -580,7 +713,7 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
         hits = sum(want is not None and output == want for output, want in zip(outputs, expected, strict=True))
         spoken = sum(output is not None for output in outputs)
         ghosts = sum(want is None and output is not None for output, want in zip(outputs, expected, strict=True))
-        support = hits / max(1.0, with_value + 0.5 * ghosts)
+        support = hits / max(1, with_value + ghosts)
         score = 4 * support + one.prior
         if support >= _MIN_SUPPORT and (best is None or score > best[0]):
             best = score, replace(one.selector, pattern=pattern, coverage=round(spoken / len(outputs), 3))

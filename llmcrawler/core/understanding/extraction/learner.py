@@ -317,6 +317,7 @@ def described_selectors(extractors: Sequence[TemplateExtractor]) -> list[dict[st
                         "evidence": one.evidence,
                         "coverage": one.coverage,
                         "agreement": one.agreement,
+                        "samples": one.samples,
                         "variant": number,
                     }
                 )

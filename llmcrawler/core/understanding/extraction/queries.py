@@ -24,6 +24,7 @@ from llmcrawler.core.understanding.extraction.selectors import (
     path_of,
 )
 from llmcrawler.core.understanding.extraction.tree import Work, fold, text_of
+from llmcrawler.core.understanding.extraction.typed_values import is_cut
 from llmcrawler.errors import TooCostly
 
 _NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
@@ -44,7 +45,8 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
 
     Tried in this order, the first of those that fit most pairs wins: the text is the value; what stands before and
     after is constant but for its numbers; a piece between separators; the words next to the value are constant; a
-    number behind the same word; the first number. Most give nothing on a page where what they stand on is missing."""
+    number behind the same word; the first number. Most give nothing on a page where what they stand on is missing, and
+    none a piece of a number or a date."""
     pairs = [pair for pair in pairs if len(pair[0]) <= _MAX_TEXT_CHARS][:_MAX_JUDGES]
     within = [(text, value) for text, value in pairs if text != value and value in text]
     if not within:
@@ -69,7 +71,9 @@ def take(pattern: str, text: str) -> str | None:
         match = compile_pattern(pattern).search(text, timeout=_MAX_SECONDS, concurrent=False)
     except TimeoutError:
         raise TooCostly(f"the pattern {pattern!r} takes too long on a text of {len(text)} characters") from None
-    return match[1].strip() or None if match and match[1] else None
+    if not match or not match[1] or is_cut(text, *match.span(1)):
+        return None
+    return match[1].strip() or None
 
 
 def taken(texts: Iterable[str], pattern: str | None, work: Work | None = None) -> list[str]:
@@ -111,7 +115,7 @@ def _constant_around(text: str, value: str) -> str | None:
     before, after = _cut(text, value)
     if max(len(before), len(after)) > _MAX_CONTEXT_CHARS:
         return None
-    return f"^{_fold_digits(before)}(.+?){_fold_digits(after)}$"
+    return f"^{_fold_digits(before)}{_capture(before, value, after)}{_fold_digits(after)}$"
 
 
 def _piece(separator: str, text: str, value: str, *, from_end: bool) -> str | None:
@@ -139,7 +143,15 @@ def _words_beside(text: str, value: str) -> str | None:
     left, right = re.search(r"\S+\s*$", before[-_MAX_WORD_CHARS:]), re.match(r"\s*\S+", after)
     if not left and not right:
         return None
-    return f"{_escape(left[0]) if left else '^'}(.+?){_escape(right[0]) if right else '$'}"
+    around = _capture(before, value, after)
+    return f"{_escape(left[0]) if left else '^'}{around}{_escape(right[0]) if right else '$'}"
+
+
+def _capture(before: str, value: str, after: str) -> str:
+    """Return the group of a value that is not to run over the marks next to it: "MIT" of "Licence: MIT. Since 2019"."""
+    marks = [mark[0] for mark in (re.search(r"\W*$", before), re.match(r"\W*", after)) if mark and mark[0].strip()]
+    kept = "|".join(sorted({re.escape(mark) for mark in marks if mark not in value}))
+    return f"((?:(?!{kept}).)+?)" if kept else "(.+?)"
 
 
 def _word_and_number(text: str, value: str) -> str | None:

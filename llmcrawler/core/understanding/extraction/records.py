@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
@@ -56,6 +58,11 @@ logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.05
 # After so many training runs in a row that the model failed, the template is left alone.
 _MAX_FAILURES = 2
+# So many pages must have lost a field before it is learned again.
+_RELEARN_PAGES = 5
+# Templates whose pages have so much of their features in common were parted by what is on some pages only.
+_ALIKE = 0.6
+_MIN_FIT = 0.5
 # After a run that brought nothing, so many times as many pages are to fit no variant before the next one.
 _FRUITLESS_PATIENCE = 4
 # A sibling's extractor is taken over without a run where it finds so much of its core on the pages of another template
@@ -78,7 +85,7 @@ class RecordRules:
     about each page that is left over, with `tries_guesses` a record is also looked for on pages whose type is a guess.
     """
 
-    min_pages: int = 5
+    min_pages: int = 2
     learn_pages: int = 20
     max_relearned: int = 2
     training: TrainingRules = field(default_factory=TrainingRules)
@@ -306,7 +313,7 @@ class Records:
             learner.lacking.append((question.to_learn_from(), present))
             drifted = variant.drifted()
             pages = [page for page, present in learner.lacking if not present.issuperset(drifted)]
-            if len(pages) >= self.rules.min_pages and not learner.is_learning:
+            if len(pages) >= max(self.rules.min_pages, _RELEARN_PAGES) and not learner.is_learning:
                 what = f"Template {learner.key.template}: {', '.join(drifted)}"
                 logger.info("%s is missing on more and more pages; learning it again", what)
                 self._start(learner, pages)
@@ -403,8 +410,9 @@ class Records:
     def _let_go(self, *, is_stopped: bool) -> None:
         """Learn from the waiting pages, or let them go."""
         waiting = [one for one in self._learners.values() if one.waiting and not one.is_learning]
-        for learner in waiting:
-            if len(learner.waiting) >= self.rules.min_pages * learner.patience and not is_stopped:
+        for learner in sorted(waiting, key=lambda one: -len(one.waiting)) if not is_stopped else ():
+            pages = sum(len(one.waiting) for one in (learner, *self._mates(learner)))
+            if pages >= self.rules.min_pages * learner.patience and not learner.is_learning:
                 self._start(learner)
         if not is_stopped and any(one.is_learning for one in self.all_learners):
             return  # when these runs end, bodies are given back, and pages may fit what was learned
@@ -416,10 +424,32 @@ class Records:
     # -- training --
 
     def _start(self, learner: Learner, pages: Sequence[TrainingPage] | None = None) -> None:
-        chosen = list(pages) if pages is not None else [one.page for one in learner.waiting.values()]
-        learner.task = asyncio.ensure_future(self._train(learner, chosen))
+        """Learn a template from the pages that wait for it and for its mates; these wait until it is learned."""
+        mates = self._mates(learner) if pages is None else []
+        rows = [[one.page for one in part.waiting.values()] for part in (learner, *mates)]
+        mixed = [page for row in zip_longest(*rows) for page in row if page is not None]
+        chosen = mixed[: max(self.rules.learn_pages, len(rows[0]))] if pages is None else list(pages)
+        learner.task = asyncio.ensure_future(self._train(learner, chosen, mates))
+        for one in mates:
+            one.task = learner.task
 
-    async def _train(self, learner: Learner, pages: Sequence[TrainingPage]) -> None:
+    def _mates(self, learner: Learner) -> list[Learner]:
+        """Return the templates of the same site and page type that wait to be learned and have pages as this one has:
+        a price that is on some pages only, or a list of another length, may part what one selector fits."""
+        others = [
+            one
+            for one in self._learners.values()
+            if one is not learner
+            and one.waiting
+            and not one.is_learning
+            and not one.variants
+            and (one.key.site, one.key.page_type) == (learner.key.site, learner.key.page_type)
+        ]
+        own = _common_features(learner) if others else frozenset()
+        features = {one.key: _common_features(one) for one in others}
+        return [one for one in others if len(own & features[one.key]) >= _ALIKE * max(1, len(own | features[one.key]))]
+
+    async def _train(self, learner: Learner, pages: Sequence[TrainingPage], mates: Sequence[Learner]) -> None:
         """Learn from pages of the template. Never raises: the waiting pages are woken, whatever comes of it."""
         name = f"{learner.key.template} of {learner.key.site}"
         try:
@@ -444,8 +474,20 @@ class Records:
                 self._on_learned(learner)
             else:
                 learner.patience *= _FRUITLESS_PATIENCE
-        learner.task = None
-        learner.wake_all(look_again=True)
+            if variant is not None:
+                await self._share(variant, mates)
+        for one in (learner, *mates):
+            one.task = None
+            one.wake_all(look_again=True)
+
+    async def _share(self, variant: Variant, mates: Sequence[Learner]) -> None:
+        """Give templates what their mate has learned, where it fits their pages."""
+        for mate in mates:
+            own = [one.page for one in mate.waiting.values()]
+            found = await self._runner.train(extract_all, variant.extractor, own, site=mate.key.site)
+            if found and sum(map(variant.fit, found)) >= _MIN_FIT * len(found):
+                mate.add_variant(Variant.measured(variant.extractor, found))
+                self._on_learned(mate)
 
     async def _adopted(
         self, learner: Learner, siblings: Sequence[Learner], pages: Sequence[TrainingPage]
@@ -484,6 +526,13 @@ class Records:
         if result.extractor is None or learner.fruitless:
             return None
         return Variant.measured(result.extractor, await train(extract_all, result.extractor, pages))
+
+
+def _common_features(learner: Learner) -> frozenset[str]:
+    """Return the features that most of the waiting pages of a template have."""
+    pages = [one.page.features for one in learner.waiting.values()]
+    counts = Counter(name for features in pages for name in features)
+    return frozenset(name for name, count in counts.items() if 2 * count >= len(pages))
 
 
 def _why_fruitless(extractor: TemplateExtractor | None, requested: RequestedSchema | None) -> str:

@@ -39,8 +39,9 @@ class Selector:
     is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space folded.
     `pattern` is a regular expression whose only group is the value; where it does not match there is none. `evidence`
     is the kind of evidence that it rests on: property, id, label, class, path, structured-data. `coverage` is the share
-    of the template's pages on which it gives a value; `agreement` the share of the pages that were not shown to the
-    model on which it gives what a selector of another kind of evidence gives (None: there is no such selector)."""
+    of the template's pages on which it gives a value; `samples` counts those shown to the model on which it gives what
+    was pointed at. `agreement` is the share of the samples on which it gives just that, and nothing where nothing was
+    pointed at, taken together with the other pages where a selector of another kind can be compared with it."""
 
     query: str
     language: Language
@@ -49,6 +50,7 @@ class Selector:
     evidence: str = "path"
     coverage: float = 0.0
     agreement: float | None = None
+    samples: int | None = None
 
 
 @dataclass(slots=True)

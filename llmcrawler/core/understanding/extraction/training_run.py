@@ -91,7 +91,6 @@ class TrainingRun:
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
         self._dropped: Counter[str] = Counter()
-        self._refused: Counter[str] = Counter()
         self._learned: tuple[list[LearnedField], list[LearnedGroup]] = ([], [])
 
     async def run(self, pages: Sequence[TrainingPage]) -> TrainingResult:
@@ -116,8 +115,8 @@ class TrainingRun:
         labels = await asyncio.to_thread(labels_of, listed)
         # Of each page its structure and its labels.
         named = [page.paths | page.labels | more for page, more in zip(listed, labels, strict=True)]
-        room = min(_MORE_PAGES, self._rules.max_samples - len(chosen))
-        chosen += await asyncio.to_thread(unseen, named, chosen, max(0, room))
+        room = max(0, self._rules.max_samples - len(chosen))
+        chosen += await asyncio.to_thread(unseen, named, chosen, room)
         bad_answers = 0
         while chosen:
             try:
@@ -157,12 +156,11 @@ class TrainingRun:
         self.calls += 1
         answer = await self._annotator.point(self._page_type, asked, self._fields or self._known)
         self._dropped += answer.dropped
-        self._refused += answer.refused
         answered = [place for place in places if str(place) not in answer.missing]
         if not answered:
             raise BadAnswer("the answer omits every page")
         refused = answer.dropped.total() - answer.dropped["unknown_field"]  # more than was asked for does no harm
-        given = sum(map(len, answer.values.values()))
+        given = sum(bool(one.blocks) for values in answer.values.values() for one in values)
         if refused > given:
             raise BadAnswer(f"{refused} of {refused + given} pointers in the answer lead nowhere")
         self._fields = reconcile(self._fields, answer.fields)
@@ -202,8 +200,10 @@ class TrainingRun:
 
     def _why_not(self, one: Field) -> str:
         plain, groups = self._learned
-        shown, refused = len(self._pointed), self._refused[one.key]
-        pointed = sum(any(value.field == one.key for value in values) for values in self._pointed.values())
+        shown = len(self._pointed)
+        given = [[value for value in values if value.field == one.key] for values in self._pointed.values()]
+        refused = sum(bool(values) and not any(value.blocks for value in values) for values in given)
+        pointed = sum(any(value.blocks for value in values) for values in given)
         if not pointed and refused:
             return f"pointed at on {refused} of {shown} samples, but never at such a value"
         if not pointed:
@@ -260,10 +260,10 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
 
 def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:
     """Choose up to `count` more pages, for features that a tenth of the pages has and none of those shown: a field that
-    is on a sixth of the pages only is easily on none of three."""
+    is on a sixth of the pages only is easily on none of three. Of ten pages each may be the only one with a field."""
     counts = Counter(name for page in features for name in page)
     seen = frozenset().union(*(features[place] for place in shown))
-    missing = {name for name, pages in counts.items() if pages >= max(2.0, _MIN_SHARE * len(features))} - seen
+    missing = {name for name, pages in counts.items() if pages >= _MIN_SHARE * len(features)} - seen
     chosen: list[int] = []
     while missing and len(chosen) < count:
         best = max(range(len(features)), key=lambda place: len(features[place] & missing))

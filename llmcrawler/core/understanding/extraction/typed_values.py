@@ -270,6 +270,10 @@ _POINT_LOCALES: Final = frozenset(
 )
 _COMMA_LOCALES: Final = frozenset(["en-za"])
 
+# Of the same number, date, time or identifier; 4.5/5 is two numbers.
+_DIGIT_BEFORE: Final = re.compile(r"\d[.,:-]?$|\d/\d+/$")
+_DIGIT_BEHIND: Final = re.compile(r"[.,:-]?\d|/\d+/\d")
+
 _CURRENCY: Final = "£$€¥₹₽₩₺₴₫₪฿₱"
 _CODES: Final = (
     "eur usd gbp chf jpy cad aud nzd sek nok dkk isk pln czk huf ron bgn try rub uah inr cny rmb krw thb brl mxn zar"
@@ -326,9 +330,21 @@ def typed(
     return value
 
 
+@lru_cache(maxsize=4096)
 def fits(raw: str, field_type: FieldType | None) -> bool:
     """Tell whether a text can be a value of a type, on whatever page it stands."""
     return typed(raw, field_type, base_url="http://page.invalid/", lang="en") is not None
+
+
+def is_cut(text: str, start: int, end: int) -> bool:
+    """Tell whether a part of a text that begins or ends with a digit is a piece of a longer number, or of a date."""
+    before, part, after = text[:start], text[start:end], text[end:]
+    if (part[:1].isdigit() and _DIGIT_BEFORE.search(before)) or (part[-1:].isdigit() and _DIGIT_BEHIND.match(after)):
+        return True
+    if not part.isdigit():
+        return False
+    dates = (match for form, _ in _KNOWN_FORMS for match in form.finditer(text))
+    return any(match.start() <= start and end <= match.end() for match in dates)
 
 
 def _url(text: str, base_url: str) -> str | None:

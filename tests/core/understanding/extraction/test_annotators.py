@@ -173,7 +173,7 @@ def test_a_type_that_most_values_contradict_was_wrong() -> None:
 def test_a_type_that_the_user_has_set_stands() -> None:
     found = parsed([], [value("price", 1)], [value("price", 2)], wanted=requested_fields("price:number"))
     assert found.fields == (Field("price", "number"),)
-    assert found.values == {"1": (), "2": (Pointed("price", (2,)),)}
+    assert found.values == {"1": (Pointed("price", ()),), "2": (Pointed("price", (2,)),)}
     assert found.dropped == {"type_mismatch": 1}
 
 

@@ -21,6 +21,7 @@ from llmcrawler.core.understanding.extraction import (
 from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 from tests.core.understanding.extraction.record_pages import (
+    SITE,
     TruthAnnotator,
     new_design,
     old_design,
@@ -116,6 +117,19 @@ async def test_when_no_more_pages_come_fewer_are_enough_or_all_are_let_go(reason
     answers = await ask(make(annotator, Pressure(reason)), [question(number) for number in range(count)])
     assert bool(annotator.asked) == is_learned
     assert agreement(answers, range(count)) == 1.0 if is_learned else answers == [RecordAnswer()] * count
+
+
+async def test_pages_that_were_parted_by_chance_are_learned_together() -> None:
+    annotator = TruthAnnotator()
+    records = make(annotator, Pressure("idle"), rules=replace(RULES, min_pages=2))
+    numbers = range(10)
+    alike = [question(number, template=f"t{number % 5}") for number in numbers]
+    other = [question(number, new_design, template="t9") for number in (11, 12, 13)]
+    answers = await ask(records, [*alike, *other])
+    assert agreement(answers, [*numbers, 11, 12, 13]) == 1.0
+    new = {question.url for question in other}
+    assert all(new.issuperset(asked) or new.isdisjoint(asked) for asked in annotator.asked)
+    assert {one.key.template for one in records.learners(SITE)} == {"t0", "t1", "t2", "t3", "t4", "t9"}
 
 
 async def test_page_types_without_records_are_passed_over() -> None:
