@@ -21,13 +21,12 @@ from llmcrawler.campaigns.campaign_file import SiteOutcome
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.campaigns.sites_file import Bundle
 from llmcrawler.core.storage import SPENT, State, read_value
-from llmcrawler.core.storage.body_packer import unpack
 from llmcrawler.core.storage.feeds import clean
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import columns_of
 from llmcrawler.core.storage.job_file import JOB_FILE, JobConnection
 from llmcrawler.core.storage.job_status import open_snapshot
-from llmcrawler.core.storage.ledger import read_lines
+from llmcrawler.core.storage.ledger import line_of_row, read_lines
 from llmcrawler.core.storage.shared_file import temporary_of
 from llmcrawler.core.urls import site_name
 from llmcrawler.errors import ConfigError
@@ -143,12 +142,12 @@ def _owners(connection: JobConnection, names: Sequence[str]) -> dict[str, str]:
     """Return sites by their hosts: a start that leads to another host takes that in, as the crawl does."""
     owners = {name: name for name in names}
     starts = (
-        "SELECT u.url, p.line, b.final_url FROM urls u LEFT JOIN pages p ON p.url = u.id"
+        "SELECT u.url, b.final_url, u.id, p.line, p.crc FROM urls u LEFT JOIN pages p ON p.url = u.id"
         " LEFT JOIN bodies b ON b.url = u.id WHERE u.referer IS NULL AND u.depth = 0"
     )
-    for url, line, final_url in connection.execute(starts):
+    for url, final_url, *row in connection.execute(starts):
         owner = owners.get(site_name(url))
-        target = final_url or (json.loads(unpack(line)).get("final_url") if line else None)
+        target = final_url or (line_of_row(connection, *row).get("final_url") if row[1] else None)
         if owner is not None and target:
             owners.setdefault(site_name(str(target)), owner)
     return owners

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,9 +70,13 @@ def _lines(result: Requeued, jobdir: str) -> list[str]:
     if result.unfit:
         lines.append(f"{result.unfit:,} left unchanged: nothing of them failed, or not what was chosen (see --force)")
     if count:
-        command = ["scrapy", "crawl", result.spider or "explore"]
-        for name, value in result.given.items():
-            command += ["-a", f"{name}={value}"]
-        command += ["-s", f"JOBDIR={jobdir}"]
-        lines.append(f"Next, with its feeds and settings: {shlex.join(command)}")
+        lines.append(next_run(result.spider, result.given, jobdir))
     return lines
+
+
+def next_run(spider: str | None, given: Mapping[str, str], jobdir: str) -> str:
+    command = ["scrapy", "crawl", spider or "explore"]
+    for name, value in given.items():
+        command += ["-a", f"{name}={value}"]
+    command += ["-s", f"JOBDIR={jobdir}"]
+    return f"Next, with its feeds and settings: {shlex.join(command)}"

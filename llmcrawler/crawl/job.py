@@ -41,9 +41,8 @@ from llmcrawler.core.storage import (
     write_value,
 )
 from llmcrawler.core.storage.archives.warc_writer import ExchangeStore
-from llmcrawler.core.storage.body_packer import drop_unreadable
 from llmcrawler.core.storage.feeds import INDEX, sweep
-from llmcrawler.core.storage.job_file import DUPLICATE, JOB_FILE, LOCK_FILE, Run, lock_folder, write_run
+from llmcrawler.core.storage.job_file import DUPLICATE, JOB_FILE, LOCK_FILE, Run, checksum, lock_folder, write_run
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.core.storage.requeueing import RequeueChoice, park, requeue_in_transaction
 from llmcrawler.crawl.configuration import JobSettings
@@ -60,7 +59,7 @@ class ResumeState:
 
     `done` have their line (dead letters too), `stored` run through their stages again from stored bodies, `again` had
     a line once and are fetched again, `queued` URLs wait. `is_new`: this is the job's first run. `finished`: earlier
-    runs left nothing to do. `unreadable`: stored bodies that damage has taken.
+    runs left nothing to do.
     """
 
     is_new: bool
@@ -69,7 +68,6 @@ class ResumeState:
     stored: int
     again: int
     queued: int
-    unreadable: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.done} lines go into the feed again"]
@@ -77,8 +75,6 @@ class ResumeState:
             parts.append(f"{self.stored} pages are processed from their stored bodies")
         if self.again:
             parts.append(f"{self.again} pages are fetched again")
-        if self.unreadable:
-            parts.append(f"{self.unreadable} stored bodies are damaged and lost")
         if self.finished:
             return f"This job was finished: {', '.join(parts)}"
         return f"Resuming a job: {', '.join(parts)}, {self.queued} URLs queued"
@@ -234,9 +230,9 @@ def check_job(folder: Path, spec: JobSpec) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"JOBDIR={folder}: it is a file, not a folder")
     path = folder / JOB_FILE
-    check_job_file(path, with_content=True)
     if (folder / LOCK_FILE).exists():
         lock_folder(folder).release()
+    check_job_file(path)
     if holds_job(path):
         connection = read_job_file(path)
         try:
@@ -285,8 +281,8 @@ def _arguments_of(spider: Spider) -> dict[str, str]:
 def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> ResumeState:
     """Put the job's urls into the state that its next run starts from, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
-    unreadable = drop_unreadable(connection)
-    is_new = read_value(connection, "spider") is None
+    has_urls = connection.execute("SELECT 1 FROM urls LIMIT 1").fetchone() is not None
+    is_new = read_value(connection, "spider") is None and not has_urls
     finished = read_value(connection, "state") == "finished"
     is_same = read_value(connection, "arguments") == dict(spec.arguments)
     refreshes = spec.refresh and finished
@@ -327,7 +323,7 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
         write_value(connection, name, value)
     connection.execute("COMMIT")
     is_finished = finished and is_same and not refreshes and not spec.retries
-    return ResumeState(is_new, is_finished, *count_pages(connection), unreadable)
+    return ResumeState(is_new, is_finished, *count_pages(connection))
 
 
 def _refresh(connection: JobConnection) -> None:
@@ -390,9 +386,8 @@ def count_pages(connection: JobConnection) -> tuple[int, int, int, int]:
 
 
 def note_feed_file(connection: sqlite3.Connection, path: Path, offset: int, place: os.stat_result) -> None:
-    connection.execute(
-        "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?, ?)", (str(path), offset, place.st_dev, place.st_ino)
-    )
+    row = (str(path), offset, place.st_dev, place.st_ino)
+    connection.execute("INSERT OR REPLACE INTO feeds VALUES (?, ?, ?, ?, ?)", (*row, checksum(*row)))
 
 
 def truncate_feeds(connection: sqlite3.Connection, feeds: Iterable[str] | None = None) -> None:

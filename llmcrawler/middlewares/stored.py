@@ -112,7 +112,7 @@ class ExchangeMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         context = context_of(request)
-        if context.lease is None or (context.lease.is_stored and context.stored is not None):
+        if context.lease is None or (context.lease.is_stored and context.stored and context.stored.body is not None):
             return response  # of no page, or from the job and not from the site
         now = _exchange(request, response)
         if context.archived_at is not None:  # by whom it was asked for, and how, the archive has beside it

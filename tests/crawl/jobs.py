@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.core.frontier import SqliteFrontier, UrlTask
 from llmcrawler.core.storage import Database, Ledger, Outcome, StoredBody, open_job_file
-from llmcrawler.core.storage.job_file import JOB_FILE
-from llmcrawler.core.storage.ledger import write_value
+from llmcrawler.core.storage.job_file import JOB_FILE, write_value
 from llmcrawler.items import StageRun
 
 STARTED = 1_000_000.0

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from llmcrawler.core.frontier.link_scorer import LEVELS, LinkScorer
 from llmcrawler.core.frontier.protocol import FIRST, UrlTask
-from llmcrawler.core.storage import JobConnection, unpack
+from llmcrawler.core.storage import JobConnection, line_of_row
 from llmcrawler.items import Page
 
 _MAX_UNJUDGED: Final = 10
@@ -139,8 +139,8 @@ def restore_link_scorer(connection: JobConnection, focused_crawl: FocusedCrawl) 
     for (_seq, group), rows in groupby(links, lambda row: row[:2]):
         scorer.note_links(group, [child for _seq, _group, child in rows if child is not None])
     lines = connection.execute(
-        "SELECT line FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL"
+        "SELECT url, line, crc FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL"
         " AND page_type IN (SELECT value FROM json_each(?))",
         (json.dumps(sorted(scorer.page_types)),),
     )
-    focused_crawl.records = sum(focused_crawl.is_record(json.loads(unpack(line))) for (line,) in lines)
+    focused_crawl.records = sum(focused_crawl.is_record(line_of_row(connection, *row)) for row in lines)

@@ -10,7 +10,7 @@ from typing import Any
 from llmcrawler.core.frontier.host_turns import HostTurns
 from llmcrawler.core.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.core.storage import Database, JobConnection, Outcome, State, id_of, read_value, url_key, write_outcome
-from llmcrawler.core.storage.job_file import count_duplicates
+from llmcrawler.core.storage.job_file import checksum, count_duplicates
 from llmcrawler.items import SOURCES, PageError, UrlSource
 
 
@@ -37,7 +37,7 @@ class NameTable:
 
 _FIRST_ID = 0
 
-_INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?)'
+_INSERT = 'INSERT INTO urls (id, url, host, depth, referer, crc, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
 # As in Found.merged; a source is its place in SOURCES.
 _FOUND = (
     "INSERT INTO found VALUES (?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET source = min(source, excluded.source), "
@@ -164,13 +164,15 @@ class SqliteFrontier:
             new[key] = number
             host, referer = self._hosts.number(connection, task.host), self._referer_id(connection, task.referer)
             group = self._groups.number(connection, task.group)
-            rows.append((number, task.url, host, task.depth, referer, task.priority, group))
+            row = (number, task.url, host, task.depth, referer)
+            rows.append((*row, checksum(*row), task.priority, group))
             self._turns.note(host, group, (task.priority, _FIRST_ID))
             if task.payload is not None:
-                payloads.append((number, task.details().get("key"), task.payload))
+                request = (number, task.details().get("key"), task.payload)
+                payloads.append((*request, checksum(*request)))
         connection.executemany(_INSERT, rows)
         if payloads:
-            connection.executemany("INSERT INTO tasks VALUES (?, ?, ?)", payloads)
+            connection.executemany("INSERT INTO tasks VALUES (?, ?, ?, ?)", payloads)
         if sources:
             connection.executemany(_FOUND, sources)
         keys.add(new)
@@ -253,8 +255,9 @@ class SqliteFrontier:
         number = connection.keys.find(key)
         if number is None:
             number = connection.keys.next_number
-            row = (number, url, referer, State.SEEN)
-            connection.execute("INSERT INTO urls (id, url, host, referer, state) VALUES (?, ?, 0, ?, ?)", row)
+            row = (number, url, 0, 0, referer)
+            query = "INSERT INTO urls (id, url, host, depth, referer, crc, state) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            connection.execute(query, (*row, checksum(*row), State.SEEN))
             connection.keys.add({key: number})
             self._counts[State.SEEN] += 1
             return True

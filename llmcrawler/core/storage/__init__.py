@@ -12,8 +12,10 @@ from llmcrawler.core.storage.job_file import (
     holds_job,
     open_job_file,
     read_job_file,
+    read_value,
     refusal,
     url_key,
+    write_value,
 )
 from llmcrawler.core.storage.ledger import (
     PLAN,
@@ -25,10 +27,9 @@ from llmcrawler.core.storage.ledger import (
     StoredPage,
     body_hash,
     id_of,
-    read_value,
+    line_of_row,
     return_to_queue,
     write_outcome,
-    write_value,
 )
 from llmcrawler.core.storage.rights_marks import RightsCounts, marks_of
 from llmcrawler.core.storage.shared_file import replace_file

@@ -101,18 +101,6 @@ class BodyPacker:
         return made if stored == (made.dict_content,) else None
 
 
-def drop_unreadable(connection: sqlite3.Connection) -> int:
-    """Delete damaged dictionaries and their bodies, whose pages are fetched again; return how many bodies."""
-    rows = connection.execute("SELECT id, content, digest FROM dictionaries")
-    dropped = 0
-    for number in [number for number, *row in rows if _checked(*row) is None]:
-        connection.create_function("dictionary_of", 1, number_of_dictionary)
-        query = "UPDATE bodies SET body = NULL WHERE body IS NOT NULL AND dictionary_of(body) = ?"
-        dropped += connection.execute(query, (number,)).rowcount
-        connection.execute("DELETE FROM dictionaries WHERE id = ?", (number,))
-    return dropped
-
-
 def pack(text: str) -> bytes:
     return zstd.compress(text.encode("utf-8", "surrogatepass"), options=_OPTIONS)
 

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from llmcrawler.core.storage.job_file import JobConnection
+from llmcrawler.core.storage.job_file import JobConnection, write_value
 from llmcrawler.errors import StorageFailed
 
 T = TypeVar("T")
@@ -25,7 +25,6 @@ Work = Callable[[JobConnection], T]
 _GATHER_SECONDS = 0.01
 _BUSY_SECONDS = 0.1  # several waited at a time so short ago
 _MAX_GATHERED = 500
-_TOUCH = "INSERT OR REPLACE INTO job VALUES ('synced', ?)"
 # Errors of one piece of work, which leave the file usable.
 _WORK_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError)
 
@@ -163,7 +162,7 @@ class Database:
                 self._notify(tasks)
             elif self._has_unsynced and self.failure is None:
                 # A commit without a change writes nothing, and so would not make the disk write what came before.
-                self._transact([_Task(lambda to: to.execute(_TOUCH, (str(time.time()),)))], sync=True)
+                self._transact([_Task(lambda to: write_value(to, "synced", time.time()))], sync=True)
 
     def _transact(self, tasks: list[_Task], *, sync: bool = False) -> None:
         sync = sync or time.monotonic() - self._synced >= self._sync_seconds

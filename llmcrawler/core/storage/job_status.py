@@ -18,12 +18,14 @@ from llmcrawler.core.storage.job_file import (
     JOB_FILE,
     JobConnection,
     State,
+    check_job_file,
     count_duplicates,
     is_locked,
     read_job_file,
+    read_value,
     refusal,
 )
-from llmcrawler.core.storage.ledger import PLAN, SPENT, STAGES, read_value
+from llmcrawler.core.storage.ledger import PLAN, SPENT, STAGES
 from llmcrawler.core.storage.rights_marks import RightsCounts, read_marks
 from llmcrawler.errors import install_command
 
@@ -143,8 +145,11 @@ def open_snapshot(folder: Path) -> Iterator[JobConnection]:
     try:
         connection.execute("BEGIN")
         yield connection
-    except sqlite3.DatabaseError as error:  # of a file that is too large to be checked beforehand
+    except sqlite3.DatabaseError as error:
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        check_job_file(path)  # raises where damage is the cause
+        raise
     finally:
         connection.close()
 

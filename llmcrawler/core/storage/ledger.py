@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,18 @@ from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from llmcrawler.core.storage.body_packer import pack, unpack
+from llmcrawler.core.storage.body_packer import PackingError, pack, unpack
 from llmcrawler.core.storage.database import Database
-from llmcrawler.core.storage.job_file import DUPLICATE, REQUEUED_RANK, JobConnection, State, url_key
+from llmcrawler.core.storage.job_file import (
+    DUPLICATE,
+    REQUEUED_RANK,
+    JobConnection,
+    State,
+    checksum,
+    read_value,
+    url_key,
+    write_value,
+)
 from llmcrawler.core.storage.rights_marks import write_marks
 from llmcrawler.items import StageRun
 
@@ -23,6 +33,8 @@ SPENT: Final = "llm_spent"
 PLAN: Final = "plan"
 
 _LINES_AT_ONCE = 200
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +97,18 @@ class Ledger:
                 body.url if body.url != url else None,
                 body.status,
                 json.dumps(body.headers),
-                # Compressed on the database's thread, which lets others run meanwhile.
-                connection.packer.pack(url_id, urlsplit(body.url).netloc, content),
                 body_hash(content),
                 body.fetched_at,
+            )
+            unchecked = (
                 body.latency_seconds,
                 body.change,
                 read_value(connection, "generation", 0),
+                # Compressed on the database's thread, which lets others run meanwhile.
+                connection.packer.pack(url_id, urlsplit(body.url).netloc, content),
             )
-            connection.execute("INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            query = "INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            connection.execute(query, (*row, checksum(*row), *unchecked))
             if fetch is not None:
                 _write_stages(connection, url_id, {"fetch": fetch})
 
@@ -102,11 +117,15 @@ class Ledger:
     def keep_progress(self, url: str, line: Mapping[str, Any], stages: Mapping[str, StageRun]) -> None:
         """Store the line and stages so far of a page that is still on its way, without waiting."""
         text, runs = json.dumps(line, ensure_ascii=False), dict(stages)
-        query = "INSERT INTO pages (url, line) VALUES (?, ?) ON CONFLICT (url) DO UPDATE SET line = excluded.line"
+        query = (
+            "INSERT INTO pages (url, line, crc) VALUES (?, ?, ?)"
+            " ON CONFLICT (url) DO UPDATE SET line = excluded.line, crc = excluded.crc"
+        )
 
         def keep(connection: JobConnection) -> None:
             if (url_id := id_of(connection, url)) is not None:  # else a page that the user's own code has made
-                connection.execute(query, (url_id, pack(text)))
+                packed = pack(text)
+                connection.execute(query, (url_id, packed, checksum(url_id, packed)))
                 _write_stages(connection, url_id, runs)
 
         self._database.post(keep)
@@ -169,48 +188,50 @@ class Ledger:
         self._database.post(lambda connection: write_value(connection, SPENT, dict(spent)))
 
 
-def read_value(connection: JobConnection, name: str, default: Any = None) -> Any:
-    row = connection.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
-    return default if row is None else json.loads(row[0])
-
-
-def write_value(connection: JobConnection, name: str, value: Any) -> None:
-    connection.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, json.dumps(value, ensure_ascii=False)))
-
-
 def write_outcome(connection: JobConnection, url_id: int, outcome: Outcome) -> None:
     """Write the end of a page; the caller sets the state of its url in the same transaction."""
     line = outcome.line or {}
-    error = line.get("error") or {}
+    error, status = line.get("error") or {}, line.get("status")
+    packed = None if outcome.line is None else pack(json.dumps(outcome.line, ensure_ascii=False))
     row = (
         url_id,
-        None if outcome.line is None else pack(json.dumps(outcome.line, ensure_ascii=False)),
-        line.get("status"),
+        packed,
+        checksum(url_id, packed),
+        status if isinstance(status, int) else None,
         DUPLICATE if outcome.is_duplicate else line.get("page_type"),
         *(error.get(name) for name in ("stage", "kind", "message")),
         time.time(),
     )
-    connection.execute(f"INSERT OR REPLACE INTO pages VALUES (?, 1 + ({_LAST_SEQ}), ?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608 - a constant
+    connection.execute(f"INSERT OR REPLACE INTO pages VALUES (?, ?, ?, 1 + ({_LAST_SEQ}), ?, ?, ?, ?, ?, ?)", row)  # noqa: S608 - a constant
     write_marks(connection, url_id, line)
     _write_stages(connection, url_id, outcome.stages)
 
 
 def read_lines(connection: JobConnection, after: int, until: int, limit: int) -> list[tuple[int, dict[str, Any]]]:
     rows = connection.execute(
-        "SELECT seq, line FROM pages WHERE seq > ? AND seq <= ? AND line IS NOT NULL ORDER BY seq LIMIT ?",
+        "SELECT seq, url, line, crc FROM pages WHERE seq > ? AND seq <= ? AND line IS NOT NULL ORDER BY seq LIMIT ?",
         (after, until, limit),
     )
-    return [(seq, json.loads(unpack(line))) for seq, line in rows]
+    return [(seq, line_of_row(connection, *row)) for seq, *row in rows]
+
+
+def line_of_row(connection: JobConnection, url_id: int, packed: bytes, crc: int) -> dict[str, Any]:
+    """Return a line of `pages` (url, line, crc). Raises ConfigError where its checksum is wrong."""
+    if checksum(url_id, packed) != crc:
+        raise connection.damage(f"the checksum of line {url_id} is wrong")
+    line: dict[str, Any] = json.loads(unpack(packed))
+    return line
 
 
 def read_page(connection: JobConnection, url: str) -> StoredPage:
     url_id = id_of(connection, url)
-    line = connection.execute("SELECT line FROM pages WHERE url = ?", (url_id,)).fetchone()
+    query = "SELECT url, line, crc FROM pages WHERE url = ? AND line IS NOT NULL"
+    line = connection.execute(query, (url_id,)).fetchone()
     body = connection.execute(f"SELECT {BODY_COLUMNS} FROM bodies WHERE url = ?", (url_id,)).fetchone()  # noqa: S608 - names of columns
     query = "SELECT stage, status, error, attempts, started, seconds FROM stages WHERE url = ?"
     return StoredPage(
         body=None if body is None else body_of_row(connection, url, body),
-        line=json.loads(unpack(line[0])) if line and line[0] else None,
+        line=line_of_row(connection, *line) if line else None,
         stages={stage: StageRun(*run) for stage, *run in connection.execute(query, (url_id,))},
     )
 
@@ -251,11 +272,15 @@ def body_hash(body: bytes) -> bytes:
 
 
 def body_of_row(connection: JobConnection, url: str, row: Sequence[Any]) -> StoredBody | None:
-    """Return the response; None where its dictionary is lost, so that the page is fetched again."""
+    """Return the response; None where it is damaged or its dictionary is lost, so that the page is fetched again."""
     final_url, status, headers, packed, fetched_at, latency, change, digest = row
     pairs = tuple((name, value) for name, value in json.loads(headers))
-    body = None if packed is None else connection.packer.unpack(packed)
+    try:
+        body = None if packed is None else connection.packer.unpack(packed)
+    except PackingError:
+        body = None
     if packed is not None and body is None:
+        logger.warning("The stored page of %s is damaged, and is not used", url)
         return None
     return StoredBody(final_url or url, status, pairs, body, fetched_at, latency, change, digest)
 

@@ -16,10 +16,12 @@ from llmcrawler.core.storage.job_file import (
     lock_folder,
     open_job_file,
     read_job_file,
+    read_value,
     refusal,
+    write_value,
 )
 from llmcrawler.core.storage.job_status import known_stages
-from llmcrawler.core.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
+from llmcrawler.core.storage.ledger import STAGES, id_of, return_to_queue
 from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.errors import ConfigError
 

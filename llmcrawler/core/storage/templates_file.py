@@ -125,7 +125,8 @@ class TemplatesFile:
                 replace_file(self.path, data)
 
     def refusal(self, what: str, cure: str = "") -> ConfigError:
-        cure = cure or "it is left as it is: name another file, or remove it to learn anew"
+        other = f"scrapy recover {self.path.parent}" if self._setting == "JOBDIR" else "name another file"
+        cure = cure or f"it is left as it is: {other}, or remove it to learn anew"
         return ConfigError(f"{self._setting}={self.path}: {what}; {cure}")
 
     def _read(self) -> str:

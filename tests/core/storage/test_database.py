@@ -16,8 +16,16 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.core.storage import Database, check_job_file, open_job_file, read_job_file
-from llmcrawler.core.storage.job_file import SCHEMA_VERSION, JobConnection, Run, holds_job, read_runs, write_run
-from llmcrawler.core.storage.ledger import read_value, write_value
+from llmcrawler.core.storage.job_file import (
+    SCHEMA_VERSION,
+    JobConnection,
+    Run,
+    holds_job,
+    read_runs,
+    read_value,
+    write_run,
+    write_value,
+)
 from llmcrawler.errors import ConfigError, StorageFailed
 
 
@@ -203,7 +211,7 @@ def test_a_file_that_is_not_ours_or_damaged_is_refused_and_left_as_it_is(tmp_pat
     with pytest.raises(ConfigError, match=reason) as refusal:
         open_job_file(path)
     assert str(path) in str(refusal.value)
-    assert str(refusal.value).endswith("it is left as it is: name another JOBDIR, or remove the file to start anew")
+    assert f"it is left as it is: scrapy recover {tmp_path} saves" in str(refusal.value)
     assert path.read_bytes() == before
 
 

@@ -4,9 +4,8 @@ import pytest
 from filelock import FileLock
 
 from llmcrawler.core.storage import read_job_file
-from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE
+from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE, read_value
 from llmcrawler.core.storage.job_status import job_status
-from llmcrawler.core.storage.ledger import read_value
 from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.errors import ConfigError
 from tests.crawl.jobs import (

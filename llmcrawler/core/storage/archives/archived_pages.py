@@ -324,7 +324,7 @@ def _place_of(entry: dict[str, Any], root: str) -> RecordPlace:
 _KEPT: Final = "bodies b JOIN urls u ON u.id = b.url JOIN (SELECT url AS page, seq FROM pages) p ON p.page = b.url"
 _PAGES: Final = f"SELECT u.id, u.url, {BODY_COLUMNS} FROM {_KEPT} WHERE b.body IS NOT NULL"  # noqa: S608 - names of columns
 _SEQS: Final = f"SELECT p.seq FROM {_KEPT} WHERE b.body IS NOT NULL AND p.seq IS NOT NULL ORDER BY p.seq"  # noqa: S608 - likewise
-_LOST: Final = "its body cannot be unpacked: its dictionary is damaged"
+_LOST: Final = "what is stored of it is damaged"
 
 
 def is_jobdir(archive: str) -> bool:

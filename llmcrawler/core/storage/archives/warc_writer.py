@@ -20,13 +20,10 @@ from uuid import UUID, uuid4
 
 from llmcrawler.core.storage.body_packer import pack, unpack
 from llmcrawler.core.storage.database import Database
-from llmcrawler.core.storage.job_file import JobConnection
+from llmcrawler.core.storage.job_file import JobConnection, checksum
 from llmcrawler.core.storage.ledger import id_of, read_page
 
 Pairs = tuple[tuple[str, str], ...]
-
-# Beside the file's own tables, in jobs whose feeds ask for it; a release that does not know it leaves it alone.
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS exchanges (url INTEGER PRIMARY KEY, packed BLOB NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,6 @@ class ExchangeStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        database.post(lambda connection: connection.execute(_TABLE))
 
     def keep(self, url: str, exchanges: Sequence[Exchange]) -> None:
         """Store the exchanges of a page, without waiting. None of it: the page's content is not to be taken."""
@@ -82,7 +78,8 @@ class ExchangeStore:
         def write(connection: JobConnection) -> None:
             number = id_of(connection, url)
             if number is not None:
-                connection.execute("INSERT OR REPLACE INTO exchanges VALUES (?, ?)", (number, packed))
+                row = (number, packed, checksum(number, packed))
+                connection.execute("INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?)", row)
 
         self._database.post(write)
 
