@@ -392,7 +392,7 @@ def _damage(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdic
         part = "urls" if path.stat().st_size > _WHOLE_CHECK_BYTES else 1
         (verdict,) = connection.execute(f"PRAGMA integrity_check({part})").fetchone()
         if verdict != "ok":
-            return str(verdict)
+            return " ".join(str(verdict).split())
         conditions = whole_rows(connection)
         for table, whole in conditions.items():
             if connection.execute(f"SELECT 1 FROM {table} WHERE NOT ({whole})").fetchone():  # noqa: S608 - a name of ours
