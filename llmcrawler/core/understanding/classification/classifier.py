@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from llmcrawler.core.understanding.classification.classify_prompt import describe_page
@@ -14,6 +15,7 @@ from llmcrawler.core.understanding.classification.page_asker import PageView
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.page_types import PageTypes
 from llmcrawler.core.understanding.classification.question import (
+    CLASSIFIER,
     LLM,
     STRUCTURED_DATA,
     TEMPLATE,
@@ -26,7 +28,9 @@ from llmcrawler.core.understanding.classification.template_samples import (
     SampleStep,
     SiteVerdicts,
     TemplateSamples,
+    is_clear,
 )
+from llmcrawler.core.understanding.templates.page_sample import Names, PageSample
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
@@ -172,7 +176,9 @@ class Classifier:
         site.enter(question.url, question.template, PageHint(label, question.words))
         self.waiting_count += 1
         try:
-            return await self._step_by_step(self._asker, site, question, guess)
+            return await self._step_by_step(
+                self._asker, site, question, guess, cache(partial(_names_of, question, label))
+            )
         finally:
             self.waiting_count -= 1
             asking = self._asking.get(question.url)
@@ -182,7 +188,12 @@ class Classifier:
                 asking.add_done_callback(lambda _: site.leave(question.url))
 
     async def _step_by_step(
-        self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
+        self,
+        asker: PageAsker,
+        site: SiteVerdicts,
+        question: Question,
+        guess: Verdict | None,
+        names: Callable[[], Names],
     ) -> Verdict:
         """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
@@ -191,17 +202,22 @@ class Classifier:
             samples = site.samples_of(question.url)
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
             may_ask = error is None and not self._unavailable
-            step = samples.step(question.url, question.member, may_ask=may_ask)
+            learned = site.learned(names)
+            step = samples.step(question.url, question.member, may_ask=may_ask, learned=learned)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
                 is_trusted = self._rules.knows_all_types and site.trusts_looks_of(question.url)
                 step, is_own = SampleStep.GUESS if is_trusted else SampleStep.ASK, True
+                if question.settled and is_clear(learned):
+                    step = SampleStep.LEARN
             if step is SampleStep.GUESS and guess is not None:
                 return guess
+            if step is SampleStep.LEARN and learned is not None:
+                return Verdict(learned.label, learned.confidence, CLASSIFIER)
             if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
                 patient = step is SampleStep.ASK_PATIENTLY
                 samples.note_asked(question.url, patient=patient)
-                asking = asyncio.ensure_future(self._ask(asker, site, question, patient=patient))
+                asking = asyncio.ensure_future(self._ask(asker, site, question, names, patient=patient))
                 self._asking[question.url] = asking
                 asking.add_done_callback(lambda _: self._asking.pop(question.url))
                 try:
@@ -220,12 +236,14 @@ class Classifier:
                 reason = error or self._unavailable or samples.last_error
                 return replace(self._by_looks(samples, question, guess), error=_page_error(reason))
 
-    async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
+    async def _ask(
+        self, asker: PageAsker, site: SiteVerdicts, question: Question, names: Callable[[], Names], *, patient: bool
+    ) -> Verdict:
         url, error = question.url, None
         try:
             answer = await asker.submit(describe_page(question), patient=patient)
             fits = question.settled and site.speaks_for(url, question.rivals)
-            site.note_answer(url, answer, fits=fits)
+            site.note_answer(url, answer, fits=fits, names=names)
             return _llm_verdict(answer)
         except LLMError as failure:
             error = failure
@@ -258,6 +276,15 @@ class Classifier:
         )
         if changes:
             site.regroup(changes.aliases, changes.moved)
+
+
+def _names_of(question: Question, guess: Answer | None) -> Names:
+    """Return all that may tell kinds of page apart: also what the page looks like, and its sizes by powers of two."""
+    content = question.content
+    sizes = {"text": len(question.text), **content.cues, "link_density": 100 * content.cues.get("link_density", 0.0)}
+    reached = {f"{name}>={1 << bit}" for name, size in sizes.items() for bit in range(int(size).bit_length())}
+    sample = PageSample.of(question.url, content.features, question.title, question.words)
+    return sample.names | reached | {f"looks:{guess and guess.label}"}
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

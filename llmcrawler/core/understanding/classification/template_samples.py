@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
+from llmcrawler.core.understanding.classification.answer_forest import AnswerForest
 from llmcrawler.core.understanding.classification.question import CLASSIFIER, Answer, Question, Verdict
+from llmcrawler.core.understanding.templates.page_sample import Names
 from llmcrawler.core.urls import relative_url
 from llmcrawler.errors import LLMError
 
@@ -47,6 +49,15 @@ QUORUM: Final = 3
 _CLEAR_MAJORITY: Final = 0.75
 # A second label that two samples have, and this share of all: the template holds several kinds of page.
 _MIXED_SHARE: Final = 0.15
+# From so many answers on, so many for each kind of page among them, a site's answers tell what its other pages are.
+_LEARNED_ANSWERS: Final = 10
+_ANSWERS_OF_KIND: Final = 3
+_MAX_LESSONS: Final = 200  # the newest; learning from so many takes some 40 ms of one core
+# Votes that are at least so clear stand for an answer where the samples of a template disagree; one in so many of these
+# pages is asked about all the same. A template whose samples agree needs this share of the votes, to speak for a page.
+_CLEAR_VOTES: Final = 0.7
+_CHECKED: Final = 16
+_MOST_VOTES: Final = 0.5
 
 
 class PageHint(NamedTuple):
@@ -105,6 +116,7 @@ class SampleStep(enum.Enum):
     ASK_PATIENTLY = "ask patiently"  # it is a sample, but nobody waits for it
     WAIT = "wait"  # others are being asked
     TAKE = "take"  # the template's verdict is its own
+    LEARN = "learn"  # its template's samples disagree, but the site's answers tell what it is
     GUESS = "guess"  # the template has no verdict for it, but guesses have proved right
     FAIL = "fail"  # there is no verdict, and asking did not help
 
@@ -136,8 +148,11 @@ class TemplateSamples:
     _taken: int = 0
     _sleepers: list[asyncio.Future[None]] = field(default_factory=list)
 
-    def step(self, url: str, member: int, *, may_ask: bool = True) -> SampleStep:  # noqa: C901, PLR0911 - a list of rules
-        """Return the next step of a page. `may_ask` is False for one that was asked about in vain."""
+    def step(  # noqa: C901, PLR0911, PLR0912 - a list of rules
+        self, url: str, member: int, *, may_ask: bool = True, learned: Answer | None = None
+    ) -> SampleStep:
+        """Return the next step of a page. `may_ask` is False for one that was asked about in vain. `learned` is what
+        the site's answers tell of it."""
         self.page_count = max(self.page_count, member)
         if url in self.asked:
             return SampleStep.WAIT  # the same page twice at a time
@@ -148,7 +163,7 @@ class TemplateSamples:
             return self._step_to_first_verdict(may_ask, is_round_due)
         # A page that may not be asked about must not wait for others that may not either.
         is_waited_for = self._urgent_count > 0 or (may_ask and bool(self._chosen))
-        if self._in_doubt and self._extra_left and may_ask:
+        if self._in_doubt and self._extra_left and may_ask and not is_clear(learned):
             return SampleStep.ASK
         if self._in_doubt and is_waited_for:
             return SampleStep.WAIT
@@ -156,6 +171,8 @@ class TemplateSamples:
             # Nobody can speak for it; not too many are asked before there are answers.
             if self._is_reliable(self._guess(url)):
                 return SampleStep.GUESS
+            if is_clear(learned) and (member % _CHECKED or not may_ask):
+                return SampleStep.LEARN
             if not may_ask:
                 return SampleStep.FAIL
             return SampleStep.ASK if self._urgent_count < _MAX_EXTRA_SAMPLES else SampleStep.WAIT
@@ -165,6 +182,8 @@ class TemplateSamples:
             return SampleStep.ASK
         if may_ask and (step := self._step_of_contradicting(url)):
             return step
+        if may_ask and learned is not None and (learned.label != self.majority or learned.confidence < _MOST_VOTES):
+            return SampleStep.ASK
         return SampleStep.ASK_PATIENTLY if is_round_due else SampleStep.TAKE
 
     def _step_to_first_verdict(self, may_ask: bool, is_round_due: bool) -> SampleStep:
@@ -207,8 +226,9 @@ class TemplateSamples:
         self._taken += 1
         self.waiting.pop(url, None)
 
-    def note_answer(self, url: str, label: str) -> None:
-        """Note the answer on a sample. It may put the template in doubt, and choose further samples."""
+    def note_answer(self, url: str, label: str, learned: Answer | None = None) -> None:
+        """Note the answer on a sample. It may put the template in doubt, and choose further samples, unless it could be
+        expected from the site's answers so far."""
         majority = None if all(map(_is_front_page, self.labels)) else self.majority
         self.asked.pop(url, None)
         self.labels[url] = label
@@ -217,6 +237,8 @@ class TemplateSamples:
             return
         most = Counter(self.labels.values()).most_common(1)[0][1]
         is_doubtful = not self._doubts or most < _CLEAR_MAJORITY * len(self.labels) or self.is_mixed
+        if self._doubts and learned is not None:
+            is_doubtful = learned.confidence >= _CLEAR_VOTES and learned.label != label
         if majority is not None and label != majority and not self._in_doubt and is_doubtful:
             self._in_doubt = True
             extra = min(EXTRA_SAMPLES << min(self._doubts, 4), _MAX_EXTRA_SAMPLES)
@@ -381,6 +403,11 @@ def record_of(label: str, answers: Mapping[str, str], hints: Mapping[str, PageHi
     return right, len(found) - right
 
 
+def is_clear(learned: Answer | None) -> bool:
+    """Tell whether what was learned of a page may stand for an answer."""
+    return learned is not None and learned.confidence >= _CLEAR_VOTES
+
+
 def is_reliable(guess: Answer, record: tuple[int, int], at_least: int) -> bool:
     """Tell whether a guess may stand for the model's answer: it is sure, and guesses of its label were (right, wrong)
     so often, `at_least` so often right."""
@@ -414,6 +441,9 @@ class SiteVerdicts:
         self._loose: set[str] = set()
         self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
         self._hints: dict[str, PageHint] = {}  # of the pages that are here, and of those with an answer
+        self._lessons: deque[tuple[Names, str]] = deque(maxlen=_MAX_LESSONS)  # what pages have, and the answers
+        self._forest: AnswerForest | None = None
+        self._learn_in = _LEARNED_ANSWERS
 
     def earlier(self, url: str) -> Answer | None:
         """Return what the model said of this very page in an earlier crawl."""
@@ -461,14 +491,22 @@ class SiteVerdicts:
         answers = {url: answer.label for url, answer in self._answers.items()}
         return is_reliable(guess, record_of(guess.label, answers, self._hints), _MIN_RIGHT_OF_SITE)
 
-    def note_answer(self, url: str, answer: Answer, *, fits: bool) -> None:
+    def learned(self, names: Callable[[], Names]) -> Answer | None:
+        """Return what the site's answers tell of a page by its `names`, or None."""
+        return None if self._forest is None else self._forest.guess(names())
+
+    def note_answer(self, url: str, answer: Answer, *, fits: bool, names: Callable[[], Names] = frozenset) -> None:
         self._answers[url] = answer
         samples = self.samples_of(url)
         if fits or samples.majority in (None, answer.label):
-            samples.note_answer(url, answer.label)
+            samples.note_answer(url, answer.label, self.learned(names))
         else:
             self._loose.add(url)
             samples.asked.pop(url, None)
+        self._lessons.append((names(), answer.label))
+        self._learn_in -= 1
+        if self._learn_in <= 0 and len(self._lessons) >= _ANSWERS_OF_KIND * len({label for _, label in self._lessons}):
+            self._forest, self._learn_in = AnswerForest(self._lessons), max(4, len(self._lessons) // 10)
 
     def regroup(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
         """Let the samples follow their pages, and wake all that wait."""

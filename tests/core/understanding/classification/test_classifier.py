@@ -238,6 +238,19 @@ async def test_samples_that_disagree_lead_to_a_split_and_each_part_gets_its_own_
     assert len(oracle.asked) - asked <= 2
 
 
+async def test_sections_of_documentation_in_one_template_are_told_apart_by_few_answers() -> None:
+    sections = {"guides": "listing", "reference": "product", "releases": "other"}
+    oracle = opened(lambda url: sections[url.split("/")[3]])
+    chance = random.Random(1)
+    names = [chance.choice(list(sections)) for _ in range(400)]
+    questions = [page(n, url=f"http://site.test/{name}/{chance.random()}/") for n, name in enumerate(names, 1)]
+    verdicts = await one_by_one(Classifier(TYPES, oracle), questions)
+    right = sum(verdict.page_type == sections[name] for verdict, name in zip(verdicts, names, strict=True))
+    assert right >= 0.98 * len(verdicts)
+    assert len(oracle.asked) <= 0.2 * len(verdicts)
+    assert {verdict.decided_by for verdict in verdicts[100:]} <= {"classifier", "llm"}
+
+
 async def test_samples_follow_their_pages_when_groups_change() -> None:
     oracle = opened(lambda url: "product" if url.endswith(("/1", "/3")) else "listing")
     classifier = Classifier(TYPES, oracle)
