@@ -223,16 +223,15 @@ def test_what_cannot_be_written_is_told_before_the_first_request(tmp_path, site)
 def test_a_crawl_that_gets_nothing_leaves_the_last_feed_as_it_was(tmp_path):
     feed, more = tmp_path / "feed.jsonl", {"RETRY_TIMES": 0}
     with MockSite().in_thread() as site:
-        url = site.url("/about/")
-        explore(tmp_path, url, more, depth=0)
-        before = feed.read_bytes()
-        again = explore(tmp_path, url, more, depth=0, render="never")
-        assert f"Feed: {feed}, " in again.log
-        assert feed.read_bytes() != before  # its times
-        before = feed.read_bytes()
+        explore(tmp_path, site.url("/terms/"), more, depth=0)
+        again = explore(tmp_path, url := site.url("/about/"), more, depth=0, render="never")
+        assert f"Feed: {feed}," in again.log
+        before = feed.read_text()
+        assert "/about/" in before
+        assert "/terms/" not in before
     dead = explore(tmp_path, url, more, depth=0)
     assert dead.exit_status == 4
-    assert feed.read_bytes() == before
+    assert feed.read_text() == before
     assert f"{feed} is left as it was: nothing came from the start URLs" in dead.log
-    assert f"Feed: {feed}.new, 1 line (jsonl)" in dead.log
+    assert f"Feed: {feed}.new, 1 line (jsonl)" in " ".join(dead.log.split())  # folded where the path is long
     assert "refused" in (tmp_path / "feed.jsonl.new").read_text()
