@@ -23,7 +23,8 @@ SKIP: Final = -2  # in place of a container: all of the element was read already
 _PARTS: Final = frozenset("article section nav header footer iframe main aside".split())
 _HEADINGS: Final = frozenset("h1 h2 h3".split())
 _LISTS: Final = frozenset("ul ol pre blockquote form".split())
-_PRESENTATION: Final = re.compile(r' role="(?:presentation|none)"')
+# Of layout. Older docutils write each footnote as a table of one row.
+_PRESENTATION: Final = re.compile(r' role="(?:presentation|none)"| class="(?:[^"]* )?footnote[ "]')
 _LONG_CELL: Final = 1500  # characters of a cell that make a table without headers one of layout
 _LONG_HEADED_CELL: Final = 8000  # of one with headers
 _LONG_TABLED_CELL: Final = 400  # of one with headers, and other tables in its cells

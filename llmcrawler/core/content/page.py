@@ -5,6 +5,7 @@ only its outline, for a map of the site.
 from __future__ import annotations
 
 import html as html_text
+import json
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +18,8 @@ from llmcrawler.core.content.block_markdown import is_code
 from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.embedded_text import article_body, embedded_text
 from llmcrawler.core.content.fingerprint import fingerprint
-from llmcrawler.core.content.layout import block_regions, layout_of
-from llmcrawler.core.content.markup import TAG_IDS, json_ld_scripts, parse, tokens
+from llmcrawler.core.content.layout import ABOVE, block_regions, layout_of
+from llmcrawler.core.content.markup import H1, TAG_IDS, json_ld_scripts, parse, tokens
 from llmcrawler.core.content.metadata import (
     Resolver,
     add_licences,
@@ -34,6 +35,7 @@ from llmcrawler.core.content.page_kinds import KindsOnDemand, kind_probabilities
 from llmcrawler.core.content.part_names import PART_BITS
 from llmcrawler.core.content.scoring import score_blocks
 from llmcrawler.core.content.segmenter import FEW_WORDS, Segments, segment
+from llmcrawler.core.content.selection import SURE
 from llmcrawler.core.content.structured_data import json_ld, microdata, open_graph_product
 from llmcrawler.items import PageContent, TextBlock
 
@@ -118,19 +120,62 @@ def _text_blocks(evidence: KindEvidence, resolve: Resolver) -> tuple[TextBlock, 
 
     found = []
     left = _MAX_TEXT_CHARS
-    for block, score, region in zip(
-        evidence.page.blocks, evidence.scores, evidence.layout.once(block_regions), strict=True
+    sure = _title_and_price(evidence)
+    for number, (block, score, region) in enumerate(
+        zip(evidence.page.blocks, evidence.scores, evidence.layout.once(block_regions), strict=True)
     ):
         markdown = block.markdown
         if "](" in markdown and not is_code(markdown):
             markdown = _LINK_TARGET.sub(absolute, markdown)
         if len(markdown) > left:
             markdown = markdown[:left]
-        found.append(TextBlock(markdown, block.words, score, _key(block.tag, block.text), block.unit, region))
+        own = max(score, SURE) if number in sure else score
+        found.append(TextBlock(markdown, block.words, own, _key(block.tag, block.text), block.unit, region))
         left -= len(markdown)
         if left <= 0:
             break
     return tuple(found)
+
+
+_FRAME: Final = [ABOVE.index(tag) for tag in ("nav", "footer", "aside")]
+_WORD: Final = re.compile(r"\w+")
+_OFFERED: Final = re.compile(r'"(?:price|lowPrice)": "?(\d[\d.,]*)')
+_AMOUNT: Final = re.compile(r"\d[\d.,]*")
+_CENTS: Final = re.compile(r"[.,](\d\d?)$")
+_MAX_PRICE_WORDS: Final = 15  # of the block that has the price
+_BELOW_TITLE: Final = 30  # blocks, among which the price is looked for that no structured data state
+
+
+def _title_and_price(evidence: KindEvidence) -> set[int]:
+    """Return the numbers of the blocks that belong into the text wherever a template puts them: the `h1` that shares
+    most words with the page's title and, on a product's page, the price. That is the first amount below the title that
+    the structured data state, or the nearest above; without these, the first price below.
+    """
+    blocks, scores, above = evidence.page.blocks, evidence.scores, evidence.layout.block_above
+    words = set(_WORD.findall(f"{evidence.page.title} {evidence.metas.get('og:title', '')}".lower()))
+    titles = [
+        (len(words.intersection(_WORD.findall(block.text.lower()))), scores[number], -number)
+        for number, block in enumerate(blocks)
+        if block.tag == H1 and block.text != evidence.metas.get("og:site_name") and not above[number, _FRAME].any()
+    ]
+    title = -max(titles)[2] if titles else -1
+    products = [item for item in evidence.structured_data if "Product" in str(item.get("@type"))]
+    if not products and not evidence.cues["add_to_cart"]:
+        return {title}
+    amounts = set(map(_digits, _OFFERED.findall(json.dumps(products))))
+    priced = [
+        number for number, prices in enumerate(evidence.prices) if prices and blocks[number].words <= _MAX_PRICE_WORDS
+    ]
+    stated = [number for number in priced if amounts.intersection(map(_digits, _AMOUNT.findall(blocks[number].text)))]
+    near = stated or [number for number in priced if title < number <= title + _BELOW_TITLE]
+    return {title, *sorted(near, key=lambda number: (number < title, abs(number - title)))[:1]}
+
+
+def _digits(amount: str) -> str:
+    """Return the digits of an amount down to its hundredths, whatever stands between them."""
+    fraction = _CENTS.search(amount.rstrip(".,"))
+    whole = amount[: fraction.start()] if fraction else amount
+    return re.sub(r"\D", "", whole) + (fraction[1] if fraction else "").ljust(2, "0")
 
 
 def read_page(html: str, url: str) -> PageContent:

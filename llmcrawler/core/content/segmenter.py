@@ -126,8 +126,10 @@ _BRACKETS: Final = re.compile(r"[\[\]().\s]*")
 # Elements deeper than this are taken as one container.
 _MAX_DEPTH: Final = 400
 
-# Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
+# Hidden parts that a click shows: tabs, accordions. Their text is content like any other; that of a table of contents
+# only repeats the headings.
 _UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
+_CONTENTS: Final = re.compile(r"(?i)\btoc\b|table-?of-?contents")
 _HIDDEN: Final = re.compile(
     r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
 )
@@ -242,7 +244,8 @@ class Segmenter:
     def _is_hidden(self, tag: str, source: str) -> bool:
         if self._lenient or tag in {"body", "html"} or not _HIDDEN.search(source):
             return False
-        return _UNFOLDS.search(names_in_attributes(source)) is None
+        names = names_in_attributes(source)
+        return _UNFOLDS.search(names) is None or _CONTENTS.search(names) is not None
 
     def _open(self, tag: str, source: str, position: int) -> int:  # noqa: C901, PLR0911, PLR0912 - one branch a tag
         """Return the container to go back to at the element's end, -1 for inline elements, -2 if all of it is read."""

@@ -213,6 +213,7 @@ def _keys(blocks: Sequence[TextBlock]) -> list[int]:
 # A block of the site's frame must reach the page's limit with its score to this power.
 _FRAME_POWER: Final = 3
 TRUST: Final = 1.2
+SURE: Final = 0.99
 _ROUNDING: Final = 1e-9
 _PIECE_CHARS: Final = 100_000
 _SPACE: Final = re.compile(r"\s")
@@ -230,6 +231,7 @@ _HEADING: Final = re.compile(r"[ >]*+#{1,6} ")
 _PART: Final = re.compile(r"[ >]*+(?:#{1,6} |- |\d+\. |\$\$)")
 _LIST_ITEM: Final = re.compile(r"[ >]*+(?:- |\d+\. )")
 _ROW: Final = re.compile(r"\n?[ >]*+\|")
+_FIRST_ROW: Final = re.compile(r"\n?(?:[ >]|- |\d+\. )*+\|")  # may be the beginning of an item
 _NOTE: Final = re.compile(r"\[\^[^\]]{1,20}\](?=: )")
 _REFERENCE: Final = re.compile(r"\[\^[^\]]{1,20}\](?!: )")
 _DEFINITION: Final = re.compile(r"[ >]*+: ")
@@ -316,7 +318,7 @@ def _with_parts(
         markdown = block.markdown
         if taken[index] != around[index]:
             can_join = block.unit or _PART.match(markdown) or is_code(markdown)
-            if can_join if around[index] else _HEADING.match(markdown):
+            if can_join if around[index] else _HEADING.match(markdown) and scores[index] < SURE:
                 taken[index] = around[index]
         if markdown.startswith("[^") and (match := _NOTE.match(markdown)):
             notes[index] = match[0]
@@ -382,7 +384,7 @@ def joined(blocks: Sequence[TextBlock]) -> str:
             continue
         if before:
             # A row of a table and a definition go on right below what is before them.
-            is_next_line = (_ROW.match(before) and _ROW.match(part)) or _DEFINITION.match(part)
+            is_next_line = (_FIRST_ROW.match(before) and _ROW.match(part)) or _DEFINITION.match(part)
             is_tight = (unit and unit == block.unit and is_next_line) or (
                 _LIST_ITEM.match(before) and _LIST_ITEM.match(part)
             )

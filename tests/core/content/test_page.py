@@ -293,6 +293,30 @@ def test_headings_are_main_as_what_stands_around_them() -> None:
     assert main_text(blocks) == "# Title\n\n## Part\n\nlong prose\n\n## Another\n\nmore prose"
 
 
+# A theme on Bootstrap: the title has a container of its own, far from what the product's page says.
+IN_A_SHOP = """<html><head><title>Oak chair | Oaks</title><meta property="og:site_name" content="Oaks">{offer}</head>
+<body><div class="navbar"><div class="container"><h1><a href="/">Oaks</a></h1><ul class="nav">
+<li><a href="/">Home</a></li><li><a href="/shop/">Shop</a></li></ul><p>Free delivery from £50</p></div></div>
+<div class="container"><h1>Oak chair</h1>
+<ul class="breadcrumb"><li><a href="/">Home</a></li><li>Oak chair</li></ul></div>
+<div class="container"><div class="row"><div class="col-md-2 left"><ul class="list-group">
+<li><a href="/shop/chairs/">Chairs</a></li><li><a href="/shop/tables/">Tables</a></li></ul></div>
+<div class="col-md-7 middle"><p>The chairs of our workshop are made of oak from forests nearby, oiled by hand
+three times, and they bear everything that a family does to them for a lifetime or two.</p>
+<ul id="variations"><li><span>£1,129.00</span></li></ul>{form}</div></div></div>
+<footer><p>Powered by Mezzanine. All prices with tax.</p><a href="/terms/">Terms</a></footer></body></html>"""
+OFFER = (
+    '<script type="application/ld+json">{"@type": "Product", "name": "Oak chair", "offers": {"price": 1129.0}}</script>'
+)
+CART = '<form id="add-cart"><label>Quantity</label><input name="quantity"><button name="add_cart">Buy</button></form>'
+
+
+@pytest.mark.parametrize(("offer", "form"), [(OFFER, ""), ("", CART)])
+def test_the_title_and_the_price_of_a_product_are_main_text_wherever_they_stand(offer: str, form: str) -> None:
+    parts = main_text(read_page(IN_A_SHOP.format(offer=offer, form=form), URL).blocks).split("\n\n")
+    assert [part for part in parts if part.startswith("#") or "£" in part] == ["# Oak chair", "- £1,129.00"]
+
+
 @pytest.mark.parametrize("part", ["- item", "$$\nx\n$$", "```\nx\n```", "3. third"])
 def test_short_parts_in_the_midst_of_main_text_stay_and_those_elsewhere_go(part: str) -> None:
     prose = TextBlock("prose", 60, 0.9, 1, region=PROSE)

@@ -159,6 +159,10 @@ TABLES = {
         "| A | B |\n| --- | --- |\n| x<br>1, 2<br>3, 4 | `l1`<br>`l2` |",
     ),
     "in an item": ("<ul><li>a<table><tr><th>A<tr><td>1</table></li></ul>", "- a\n\n  | A |\n  | --- |\n  | 1 |"),
+    "first in an item": (
+        "<ol><li><table><tr><th>A<tr><td>1<tr><td>2</table></li><li><table><tr><th>B<tr><td>3</table></li></ol>",
+        "1. | A |\n   | --- |\n   | 1 |\n   | 2 |\n\n2. | B |\n   | --- |\n   | 3 |",
+    ),
     "inline elements in a row": (
         "<table><tr><th>A<tr><td>see <code><span>x</span></code>, <span>y</span>.</table>",
         "| A |\n| --- |\n| see `x`, y. |",
@@ -212,6 +216,10 @@ LISTS = {
         '<p>Ref <a class="footnote-reference brackets" href="#id2" id="id1" role="doc-noteref"><span>[</span>1<span>]</span></a></p><aside class="footnote brackets" id="id2"><span class="label"><span>[</span><a role="doc-backlink" href="#id1">1</a><span>]</span></span><p>Note text</p></aside>',
         "Ref [^1]\n\n[^1]: Note text",
     ),
+    "notes of older docutils": (
+        '<p>Ref <a class="footnote-reference" href="#id2" id="id1">[1]</a></p><table class="docutils footnote" id="id2"><colgroup><col class="label"><col></colgroup><tbody><tr><td class="label"><a class="fn-backref" href="#id1">[1]</a></td><td>Note text</td></tr></tbody></table>',
+        "Ref [^1]\n\n[^1]: Note text",
+    ),
     "quotes behind each other": (
         "<blockquote><p>a</p><p>b</p></blockquote><blockquote><pre>[c](d)</pre></blockquote><blockquote><table><tr><th>A<tr><td>1</table></blockquote>",
         "> a\n>\n> b\n\n> ```\n> [c](d)\n> ```\n\n> | A |\n> | --- |\n> | 1 |",
@@ -223,6 +231,10 @@ LISTS = {
     "details and tabs": (
         '<details><summary>More</summary><p>inner</p></details><div role="tabpanel" class="tabItem_x" hidden=""><p>second</p></div>',
         "More\n\ninner\n\nsecond",
+    ),
+    "a table of contents that is folded": (
+        '<p>a</p><div class="toc-content" hidden=""><ol><li>First heading</li></ol></div><div id="TableOfContents_panel" aria-hidden="true">b</div><p>c</p>',
+        "a\n\nc",
     ),
 }
 
