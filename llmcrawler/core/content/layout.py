@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 # A bit for each of these tags says whether it stands anywhere above the block.
 ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
+_FRAME: Final = [ABOVE.index(tag) for tag in ("nav", "footer", "aside")]
 # Per number of a tag, its bit, which stands above those of PART_NAMES; above all of them the depth is counted.
 _ABOVE_BITS: Final = [1 << len(PART_NAMES) + ABOVE.index(tag) if tag in ABOVE else 0 for tag in TAGS]
 _BITS: Final = len(PART_NAMES) + len(ABOVE)
@@ -110,6 +111,12 @@ def _layout(
         group_sizes=np.bincount(groups),
         behind=np.arange(size) + sizes,
     )
+
+
+def framed(layout: Layout) -> list[bool]:
+    """Tell of each block whether it stands in a menu, a footer or an aside."""
+    found: list[bool] = np.any(layout.block_above[:, _FRAME], 1).tolist()
+    return found
 
 
 # The pages of a template mostly have the same containers. What is larger than they usually are is not kept: together

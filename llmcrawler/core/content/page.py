@@ -18,7 +18,7 @@ from llmcrawler.core.content.block_markdown import is_code
 from llmcrawler.core.content.caching import cached_if_short
 from llmcrawler.core.content.embedded_text import article_body, embedded_text
 from llmcrawler.core.content.fingerprint import fingerprint
-from llmcrawler.core.content.layout import ABOVE, block_regions, layout_of
+from llmcrawler.core.content.layout import block_regions, framed, layout_of
 from llmcrawler.core.content.markup import H1, TAG_IDS, json_ld_scripts, parse, tokens
 from llmcrawler.core.content.metadata import (
     Resolver,
@@ -137,9 +137,8 @@ def _text_blocks(evidence: KindEvidence, resolve: Resolver) -> tuple[TextBlock, 
     return tuple(found)
 
 
-_FRAME: Final = [ABOVE.index(tag) for tag in ("nav", "footer", "aside")]
 _WORD: Final = re.compile(r"\w+")
-_OFFERED: Final = re.compile(r'"(?:price|lowPrice)": "?(\d[\d.,]*)')
+_STATED_PRICE: Final = re.compile(r'"(?:price|lowPrice)": "?(\d[\d.,]*)')
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
 _CENTS: Final = re.compile(r"[.,](\d\d?)$")
 _MAX_PRICE_WORDS: Final = 15  # of the block that has the price
@@ -147,28 +146,28 @@ _BELOW_TITLE: Final = 30  # blocks, among which the price is looked for that no 
 
 
 def _title_and_price(evidence: KindEvidence) -> set[int]:
-    """Return the numbers of the blocks that belong into the text wherever a template puts them: the `h1` that shares
-    most words with the page's title and, on a product's page, the price. That is the first amount below the title that
-    the structured data state, or the nearest above; without these, the first price below.
+    """Return the numbers of the blocks that are part of the text wherever a template puts them: the `h1` that shares
+    most words with the page's title and, on a product's page, a short block with the price. That is the first below
+    the title with an amount that the structured data state, or the nearest above; without these, the first below.
     """
-    blocks, scores, above = evidence.page.blocks, evidence.scores, evidence.layout.block_above
-    words = set(_WORD.findall(f"{evidence.page.title} {evidence.metas.get('og:title', '')}".lower()))
-    titles = [
-        (len(words.intersection(_WORD.findall(block.text.lower()))), scores[number], -number)
-        for number, block in enumerate(blocks)
-        if block.tag == H1 and block.text != evidence.metas.get("og:site_name") and not above[number, _FRAME].any()
-    ]
-    title = -max(titles)[2] if titles else -1
+    blocks, site_name = evidence.page.blocks, evidence.metas.get("og:site_name")
+    title_words = set(_WORD.findall(f"{evidence.page.title} {evidence.metas.get('og:title', '')}".lower()))
+    title, best = -1, (-1, 0.0)
+    for number, (block, is_framed) in enumerate(zip(blocks, evidence.layout.once(framed), strict=False)):
+        if block.tag == H1 and not is_framed and block.text != site_name:
+            found = (len(title_words.intersection(_WORD.findall(block.text.lower()))), evidence.scores[number])
+            if found > best:
+                title, best = number, found
     products = [item for item in evidence.structured_data if "Product" in str(item.get("@type"))]
     if not products and not evidence.cues["add_to_cart"]:
         return {title}
-    amounts = set(map(_digits, _OFFERED.findall(json.dumps(products))))
+    stated = set(map(_digits, _STATED_PRICE.findall(json.dumps(products))))
     priced = [
-        number for number, prices in enumerate(evidence.prices) if prices and blocks[number].words <= _MAX_PRICE_WORDS
+        number for number, count in enumerate(evidence.prices) if count and blocks[number].words <= _MAX_PRICE_WORDS
     ]
-    stated = [number for number in priced if amounts.intersection(map(_digits, _AMOUNT.findall(blocks[number].text)))]
-    near = stated or [number for number in priced if title < number <= title + _BELOW_TITLE]
-    return {title, *sorted(near, key=lambda number: (number < title, abs(number - title)))[:1]}
+    near = [number for number in priced if stated.intersection(map(_digits, _AMOUNT.findall(blocks[number].text)))]
+    near = near or [number for number in priced if title < number <= title + _BELOW_TITLE]
+    return {title, min(near, key=lambda number: (number < title, abs(number - title)), default=title)}
 
 
 def _digits(amount: str) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from llmcrawler.core.content.block_markdown import is_code
 from llmcrawler.core.content.block_trees import BlockTrees
 from llmcrawler.core.content.caching import cached_if_short
-from llmcrawler.core.content.layout import ABOVE, Layout, Matrix, bit_rows, numbered, row_sums_by
+from llmcrawler.core.content.layout import Layout, Matrix, bit_rows, framed, numbered, row_sums_by
 from llmcrawler.core.content.markup import H1, H6
 from llmcrawler.core.content.part_names import PART_NAMES
 from llmcrawler.core.content.segmenter import RawBlock, Segments
@@ -505,7 +505,6 @@ _UNIT_LEVELS: Final = 4  # from a row to what the table stands in
 _INTRODUCED: Final = 0.7
 _ENOUGH_WORDS: Final = 100
 _PRIOR: Final = 0.5
-_FRAME: Final = [ABOVE.index(tag) for tag in ("nav", "footer", "aside")]
 WORD_STEP: Final = 32  # values of words are stored as so many parts of 1
 
 
@@ -575,9 +574,8 @@ def _without_doubt(page: Segments, layout: Layout, scores: list[float]) -> list[
     if trust >= 1:
         return scores
     linked = sum(block.link_words for block in page.blocks) / words
-    framed: list[bool] = np.any(layout.block_above[:, _FRAME], 1).tolist()
     found = []
-    for block, score, is_framed in zip(page.blocks, scores, framed, strict=True):
+    for block, score, is_framed in zip(page.blocks, scores, layout.once(framed), strict=True):
         prior = 0.0 if is_framed else _PRIOR * min(1, 1 + linked - block.link_words / block.words)
         found.append(trust * score + (1 - trust) * max(score, prior))
     return found

@@ -129,7 +129,7 @@ _MAX_DEPTH: Final = 400
 # Hidden parts that a click shows: tabs, accordions. Their text is content like any other; that of a table of contents
 # only repeats the headings.
 _UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
-_CONTENTS: Final = re.compile(r"(?i)\btoc\b|table-?of-?contents")
+_CONTENTS: Final = re.compile(r"(?i)(?<![a-z])toc(?![a-z])|table[-_]?of[-_]?contents")
 _HIDDEN: Final = re.compile(
     r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
 )
