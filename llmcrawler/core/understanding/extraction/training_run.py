@@ -104,7 +104,8 @@ class TrainingRun:
             if chars > _MAX_CHARS and len(first) > 1:
                 break
             first.append(page)
-        pages = first
+        # In whatever order they came: the same pages make the same question, which the cache may answer.
+        pages = sorted(first, key=lambda page: page.url)
         listed = await self._train(blocks_of, pages)
         repeated = repeated_texts(listed)
         shown: set[int] = set()

@@ -132,6 +132,15 @@ async def test_pages_that_were_parted_by_chance_are_learned_together() -> None:
     assert {one.key.template for one in records.learners(SITE)} == {"t0", "t1", "t2", "t3", "t4", "t9"}
 
 
+async def test_the_order_in_which_pages_come_does_not_change_what_is_asked() -> None:
+    asked = []
+    for numbers in ((1, 2, 3, 4), (3, 1, 4, 2)):
+        annotator = TruthAnnotator()
+        await ask(make(annotator, Pressure("idle"), rules=replace(RULES, min_pages=2)), [question(n) for n in numbers])
+        asked.append(annotator.asked)
+    assert asked[0] == asked[1] != []
+
+
 async def test_page_types_without_records_are_passed_over() -> None:
     annotator = TruthAnnotator()
     forms = [question(number, review_form, page_type="form") for number in range(20)]
