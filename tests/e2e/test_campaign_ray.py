@@ -155,4 +155,4 @@ def test_what_a_machine_that_dies_has_crawled_goes_on_elsewhere_without_loss(tmp
             assert pages.isdisjoint(sites.requested[died:]), "what was saved is not asked for again"
     check_whole(campaign, sites)
     statuses = {one["number"]: one["exit_status"] for one in campaign.status()["bundles"]}
-    assert set(statuses.values()) == {0}
+    assert set(statuses.values()) <= {0, 6}, "half the links of some sites are broken"

@@ -367,7 +367,7 @@ def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
             ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
             ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
             ({}, {"CRAWL_MAX_ERRORS_SHARE": "5%"}, "CRAWL_MAX_ERRORS_SHARE='5%'"),
-            ({}, {"CRAWL_MAX_ERRORS_SHARE": "5"}, "from 0 to 1"),
+            ({}, {"CRAWL_MAX_ERRORS_SHARE": "5"}, "CRAWL_MAX_ERRORS_SHARE='5' is out of range: at most 1"),
             ({}, {"THROTTLE_PUT_BACKS": "few"}, "THROTTLE_PUT_BACKS='few'"),
         ],
         4,

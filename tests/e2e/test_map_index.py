@@ -109,7 +109,7 @@ def test_the_urls_of_a_site_come_from_files(tmp_path):
         ({"told_pages": 1, "answer": b'{"url": 7, "status": [], "mime": {}}\n[[[1'}, "1 line cannot be read", 0),
         ({"robots": "User-agent: *\nDisallow: /"}, "-s ROBOTSTXT_OBEY=False asks it all the same", 0),
         ({"refusals": [403]}, "it answers 403 (Please reduce your request rate.); give the URL of a CDX server", 0),
-        ({"refusals": [503] * 9}, "it has no time (503); the same command later, with a JOBDIR, goes on", 0),
+        ({"refusals": [503] * 9}, "it is busy (503); run the same command later, with a JOBDIR, to continue", 0),
     ],
 )
 def test_a_server_that_lies_or_refuses_costs_little_and_is_told(tmp_path, changes, message, count):
@@ -132,7 +132,7 @@ def test_what_a_server_could_not_tell_is_asked_for_when_the_job_goes_on(tmp_path
         server.last_refusals = [503]
         first = listed(tmp_path, server.url("/pywb/cdx"), settings)
         assert first.exit_status == ExitStatus.ERROR, first.log
-        assert "it has no time (503)" in first.log
+        assert "it is busy (503)" in first.log
         second = listed(tmp_path, server.url("/pywb/cdx"), settings)
     assert second.exit_status == 0, second.log
     assert sorted(one["url"] for one in second.items) == sorted(row["url"] for row in pages(30))

@@ -241,8 +241,8 @@ def shell_for(times: int):
 @pytest.mark.nightly
 def test_what_the_validator_refuses_is_fetched_again(tmp_path):
     with MockSite({"/late": shell_for(2), "/never": shell_for(99)}).in_thread() as site:
-        late = explore(tmp_path, site.url("/late"), VALIDATOR, depth=0)
         never = explore(tmp_path, site.url("/never"), VALIDATOR, depth=0)
+        late = explore(tmp_path, site.url("/late"), VALIDATOR, depth=0)
     assert late.page("/late")["title"] == "Page"
     assert never.page("/never")["error"] == {
         "stage": "fetch",

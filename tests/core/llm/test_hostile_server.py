@@ -200,7 +200,7 @@ async def test_a_packed_answer_is_counted_unpacked() -> None:
     error, _ = await error_of(answer(bomb, "Content-Encoding: gzip"))
     assert "more than 2,097,152 bytes" in str(error)
     error, _ = await error_of(answer(gzip.compress(gzip.compress(completion())), "Content-Encoding: gzip, gzip"))
-    assert "packed more than once" in str(error)
+    assert "compressed more than once" in str(error)
     async with connected(answer(gzip.compress(completion()), "Content-Encoding: gzip")) as (server, client):
         assert await ask(client) == json.loads(GOOD)
     assert "accept-encoding: identity" in server.requests[0].lower()
