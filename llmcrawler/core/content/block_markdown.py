@@ -136,8 +136,8 @@ def folded_markdown(is_heading: bool, source: str) -> str:
 
 _MAX_MARKS: Final = 24  # what is nested deeper has the marks of so many elements around it
 _MAX_HEADING: Final = 6
-# Words at a line's start that would be a mark in Markdown.
-_LIKE_A_HEADING: Final = re.compile(r"#{1,6}(?=\s)")
+# Text that would begin a heading in Markdown, or code: a listing that is never closed takes in all that follows.
+_LIKE_A_MARK: Final = re.compile(r"^(?:#{1,6}(?=\s)|`{3,}+[^`\n]*$|~~~)", re.MULTILINE)
 _OWN_LINK: Final = re.compile(r"\[((?:[^\]]|\](?!\())*+)\]\(#[^()\s]*+\)")
 _FORMULA: Final = re.compile(r"\n?[ >]*+\$\$[^$\n]++\$\$")
 _FENCE: Final = re.compile(r"\n?(?:> |- |\d+\. |: |\[\^[^\]]*\]: )*+ *+```")
@@ -206,8 +206,10 @@ class LineMarks:
 
 
 def paragraph(markdown: str) -> str:
-    """Return a text whose beginning is no mark of a heading."""
-    return "\\" + markdown if _LIKE_A_HEADING.match(markdown) else markdown
+    """Return a text of which no line begins like a heading or code."""
+    if "#" in markdown or "```" in markdown or "~~~" in markdown:
+        return _LIKE_A_MARK.sub(r"\\\g<0>", markdown)
+    return markdown
 
 
 def is_code(markdown: str) -> bool:

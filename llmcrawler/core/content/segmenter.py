@@ -590,8 +590,7 @@ class Segmenter:
             if self._has_untitled_box and _TITLE.search(self._out.signatures[self._container]):
                 markdown = f"**{markdown}**" if "*" not in markdown else markdown
             self._has_untitled_box = False
-        if markdown.startswith("#"):
-            markdown = paragraph(markdown)
+        markdown = paragraph(markdown)
         return self._lines.mark(markdown) if self._lines.is_open else markdown
 
 

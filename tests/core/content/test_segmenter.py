@@ -284,6 +284,10 @@ IN_A_LINE = {
     ),
     "lines of an address": ("<p>A street 1<br>B town<br><br>C land</p>", "A street 1  \nB town\n\nC land"),
     "a text like a heading": ("<p># no heading</p>", "\\# no heading"),
+    "a text like code that is not closed": (
+        "<p>```js x</p><ul><li>~~~</li></ul><p>a<br>```<br># b</p><p><code>a``b</code> c</p>",
+        "\\```js x\n\n- \\~~~\n\na  \n\\```  \n\\# b\n\n``` a``b ``` c",
+    ),
     "a link in code is none": ("<pre>[a](b)</pre>", "```\n[a](b)\n```"),
 }
 
