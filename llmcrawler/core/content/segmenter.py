@@ -86,11 +86,14 @@ _PERMALINK_TEXT: Final = re.compile(
     r"(?i)(?:copy |direct |permanent )?(?:link|permalink|anchor)(?:\b.{0,80}(?:heading|section|this)|\s*$)"
     r"|permalink\b|section titled\b|direct link to\b|link for\b|skip to"
 )
+# By their names or addresses; an address that only has such a word in it may lead to what a page says of notes.
 _NOTE: Final = re.compile(
-    r'footnote|noteref|data-footnote-ref|href="#(?:user-content-)?(?:_?fn|cite_note|_footnotedef|ftnt?\d|note-?\d|sdfootnote)'
+    r' (?:class|role|rel|id)="[^"]*(?:footnote|noteref)| data-footnote-ref'
+    r'| href="#(?:user-content-)?(?:_?fn(?:[:_-]|\d)|_?footnote(?:def)?[:_-]|cite_note|_?ftnt?\d|note-?\d|sdfootnote)'
 )
 _BACK: Final = re.compile(
-    r'backref|backlink|href="#(?:user-content-)?(?:_?fnref|cite_ref|_footnoteref|ftnt_ref|ref-?\d)'
+    r' (?:class|role|rel|id)="[^"]*back(?:ref|link)| data-footnote-backref'
+    r'| href="#(?:user-content-)?(?:_?fnref(?:[:_-]|\d)|cite_ref|_footnoteref|_?ftnt?_?ref|ref-?\d)'
 )
 _BACK_SIGNS: Final = frozenset(("↩", "↩︎", "↩️", "↑", "^", "⤴", "⏎", "⮐"))
 _EDIT: Final = re.compile(r'(?i) class="(?:[^"]*[ _-])?edit(?:[ _-][^"]*)?"| href="[^"]*[?&]action=edit')

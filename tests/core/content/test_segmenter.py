@@ -216,6 +216,14 @@ LISTS = {
         '<p>Ref <a class="footnote-reference brackets" href="#id2" id="id1" role="doc-noteref"><span>[</span>1<span>]</span></a></p><aside class="footnote brackets" id="id2"><span class="label"><span>[</span><a role="doc-backlink" href="#id1">1</a><span>]</span></span><p>Note text</p></aside>',
         "Ref [^1]\n\n[^1]: Note text",
     ),
+    "links to what is said of notes": (
+        '<p><a class="reference internal" href="#sqlalchemy.orm.backref">backref</a> or <a href="#footnotes">Footnotes</a></p><p id="footnotes">x</p>',
+        "[backref](http://site.example/a/#sqlalchemy.orm.backref) or [Footnotes](http://site.example/a/#footnotes)\n\nx",
+    ),
+    "notes of a word processor": (
+        '<p>Ref <a href="#_ftn1" name="_ftnref1">[1]</a></p><div id="ftn1"><p id="_ftn1"><a href="#_ftnref1">[1]</a> Note text</p></div>',
+        "Ref [^1]\n\n[^1]: Note text",
+    ),
     "notes of older docutils": (
         '<p>Ref <a class="footnote-reference" href="#id2" id="id1">[1]</a></p><table class="docutils footnote" id="id2"><colgroup><col class="label"><col></colgroup><tbody><tr><td class="label"><a class="fn-backref" href="#id1">[1]</a></td><td>Note text</td></tr></tbody></table>',
         "Ref [^1]\n\n[^1]: Note text",
