@@ -5,7 +5,8 @@
 
 Our blocks have the scores of models that saw no page of the page's site. Word F1 (bags of lower-case \\w+ words) per
 type of page, for our text without its Markdown and for the plain text of the same blocks; CPU ms a page, where each
-page is given to all extractors in turn. News are the articles that say so: schema.org's NewsArticle, a section or
+page is given to all extractors in turn. The truth leaves most titles out, which are part of our text; the second F1 is
+that against the truth with each page's title. News are the articles that say so: schema.org's NewsArticle, a section or
 keywords of news in their metadata, or a word like news or times in their address.
 """
 
@@ -26,8 +27,8 @@ import numpy as np
 from benchmarks.content_data import pages, without_marks, word_f1, words
 from llmcrawler.core.content import main_text, read_page
 from llmcrawler.core.content.markup import parse
-from llmcrawler.core.content.page import read_with_evidence
-from llmcrawler.core.content.selection import main_blocks
+from llmcrawler.core.content.page import read_with_evidence, title_and_price
+from llmcrawler.core.content.selection import SURE, main_blocks
 
 NEWS_HTML = re.compile(
     r'"@type"\s*:\s*(?:\[[^\]]*)?"\w*NewsArticle"|itemtype="[^"]*NewsArticle"'
@@ -61,7 +62,11 @@ def ours(html: str, scores: list[float]) -> tuple[str, str]:
     content, evidence = read_with_evidence(parse(html), html, "http://site.example/")
     if len(scores) != len(content.blocks):  # text out of embedded data, which training does not read
         scores = [block.score for block in content.blocks]
-    blocks = [replace(block, score=score) for block, score in zip(content.blocks, scores, strict=False)]
+    sure = title_and_price(replace(evidence, scores=scores))
+    blocks = [
+        replace(block, score=SURE if number in sure else score)
+        for number, (block, score) in enumerate(zip(content.blocks, scores, strict=False))
+    ]
     chosen = {id(block) for block in main_blocks(blocks)}
     plain = [raw.text for raw, block in zip(evidence.page.blocks, blocks, strict=False) if id(block) in chosen]
     return without_marks(main_text(blocks)), " ".join(plain)
@@ -88,6 +93,7 @@ def main() -> None:
     quality: dict[str, dict[str, list[float]]] = {}
     cost: dict[str, list[float]] = {}
     news: dict[str, list[tuple[float, float, float]]] = {}
+    titled: dict[str, list[float]] = {}
     hosts = set()
     for number, (row, html) in enumerate(pages(options.dataset_dir)):
         if number % options.every:
@@ -100,16 +106,21 @@ def main() -> None:
             texts.setdefault(name, text)
         gold = words(row["fields"]["main_content"] or "")
         kind = row["page_type"] if gold else "(no content)"
+        title = words(row["fields"]["title"] or "")
+        with_title = gold if f" {' '.join(title)} " in f" {' '.join(gold)} " else title + gold
         is_news = kind == "article" and (NEWS_HTML.search(html) or NEWS_ADDRESS.search(row["url"].partition("?")[0]))
         hosts |= {row["site"]} if is_news else set()
         for name, text in texts.items():
             shown = words(text)
             quality.setdefault(name, {}).setdefault(kind, []).append(word_f1(shown, gold))
+            if gold:
+                titled.setdefault(name, []).append(word_f1(shown, with_title))
             if is_news:
                 news.setdefault(name, []).append((word_f1(shown, gold), *precision_recall(shown, gold)))
     for name, by_type in quality.items():
         content = [value for kind, values in by_type.items() if kind != "(no content)" for value in values]
-        print(f"{name}: F1 {np.mean(content):.4f} of {len(content)} pages with content")
+        both = f"F1 {np.mean(content):.4f}, with titles {np.mean(titled[name]):.4f}"
+        print(f"{name}: {both}, of {len(content)} pages with content")
         print("  " + ", ".join(f"{kind} {np.mean(values):.3f}" for kind, values in sorted(by_type.items())))
         f1, precision, recall = np.mean(news[name], 0)
         found = f"F1 {f1:.3f}, P {precision:.3f}, R {recall:.3f}"

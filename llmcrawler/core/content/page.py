@@ -120,7 +120,7 @@ def _text_blocks(evidence: KindEvidence, resolve: Resolver) -> tuple[TextBlock, 
 
     found = []
     left = _MAX_TEXT_CHARS
-    sure = _title_and_price(evidence)
+    sure = title_and_price(evidence)
     for number, (block, score, region) in enumerate(
         zip(evidence.page.blocks, evidence.scores, evidence.layout.once(block_regions), strict=True)
     ):
@@ -145,7 +145,7 @@ _MAX_PRICE_WORDS: Final = 15  # of the block that has the price
 _BELOW_TITLE: Final = 30  # blocks, among which the price is looked for that no structured data state
 
 
-def _title_and_price(evidence: KindEvidence) -> set[int]:
+def title_and_price(evidence: KindEvidence) -> set[int]:
     """Return the numbers of the blocks that are part of the text wherever a template puts them: the `h1` that shares
     most words with the page's title and, on a product's page, a short block with the price. That is the first below
     the title with an amount that the structured data state, or the nearest above; without these, the first below.
