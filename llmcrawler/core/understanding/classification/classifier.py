@@ -279,9 +279,14 @@ class Classifier:
 
 
 def _names_of(question: Question, guess: Answer | None) -> Names:
-    """Return all that may tell kinds of page apart: also what the page looks like, and its sizes by powers of two."""
+    """Return all that may tell kinds of page apart: also what the page looks like, and its sizes by powers of two. One
+    with links to addresses below its own is an index of a section."""
     content = question.content
+    folder = question.url.partition("?")[0].removesuffix("index.html")
+    folder = folder if folder.endswith("/") else folder.removesuffix(".html") + "/"
+    below = {link.url.partition("#")[0] for link in content.links if link.url.startswith(folder)}
     sizes = {"text": len(question.text), **content.cues, "link_density": 100 * content.cues.get("link_density", 0.0)}
+    sizes["below"] = len(below - {folder, question.url})
     reached = {f"{name}>={1 << bit}" for name, size in sizes.items() for bit in range(int(size).bit_length())}
     sample = PageSample.of(question.url, content.features, question.title, question.words)
     return sample.names | reached | {f"looks:{guess and guess.label}"}

@@ -141,7 +141,6 @@ class TemplateSamples:
     _chosen: set[str] = field(default_factory=set)
     _extra_left: int = 0
     _in_doubt: bool = False
-    _is_held: bool = False
     _doubts: int = 0
     _failures: int = 0
     _retry_at: int = 0
@@ -162,10 +161,10 @@ class TemplateSamples:
         if all(map(_is_front_page, self.labels)):
             return self._step_to_first_verdict(may_ask, is_round_due)
         # A page that may not be asked about must not wait for others that may not either.
-        is_waited_for = self._urgent_count > 0 or (may_ask and bool(self._chosen))
+        out = self._urgent_count + len(self._chosen) * may_ask
         if self._in_doubt and self._extra_left and may_ask and not is_clear(learned):
             return SampleStep.ASK
-        if self._in_doubt and is_waited_for:
+        if self._in_doubt and out:
             return SampleStep.WAIT
         if self.is_mixed:
             # Nobody can speak for it; not too many are asked before there are answers.
@@ -176,7 +175,8 @@ class TemplateSamples:
             if not may_ask:
                 return SampleStep.FAIL
             return SampleStep.ASK if self._urgent_count < _MAX_EXTRA_SAMPLES else SampleStep.WAIT
-        if self._is_held and len(self.labels) < QUORUM and is_waited_for:
+        is_unsure = self._odd_count or (learned is not None and not is_clear(learned))
+        if out and (is_unsure or out >= len(self.labels)):
             return SampleStep.WAIT
         if may_ask and self._taken >= TRUSTED_ALONE and len(self.labels) == 1 and not self._urgent_count:
             return SampleStep.ASK
@@ -244,7 +244,6 @@ class TemplateSamples:
             extra = min(EXTRA_SAMPLES << min(self._doubts, 4), _MAX_EXTRA_SAMPLES)
             self._extra_left = extra - self._choose(extra, like=url)
         elif not self._in_doubt and len(self.waiting) >= TRUSTED_ALONE:
-            self._is_held = True
             self._choose(QUORUM - len(self.labels) - self._urgent_count)
 
     def note_failure(self, url: str) -> None:
@@ -278,12 +277,11 @@ class TemplateSamples:
     @property
     def is_mixed(self) -> bool:
         """True where the samples speak for several kinds of page: the template's verdict is nobody's."""
-        return self._second_count > 1 and self._second_count >= _MIXED_SHARE * len(self.labels)
+        return self._odd_count > 1 and self._odd_count >= _MIXED_SHARE * len(self.labels)
 
     @property
-    def _second_count(self) -> int:
-        common = Counter(self.labels.values()).most_common(2)
-        return common[1][1] if len(common) > 1 else 0
+    def _odd_count(self) -> int:
+        return len(self.labels) - max(Counter(self.labels.values()).values(), default=0)
 
     def is_decided_by_looks(self, question: Question, *, is_model_asked: bool) -> bool:
         """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
@@ -318,7 +316,7 @@ class TemplateSamples:
         self._in_doubt = False
         self._doubts += 1
         # A single odd answer among eight is an odd page or a slip of the model; two of a kind may be a template.
-        return dict(self.labels) if self._second_count > 1 else None
+        return dict(self.labels) if self._odd_count > 1 else None
 
     def follow(self, labels: dict[str, str], asked: dict[str, bool]) -> None:
         """Take exactly those samples that are the template's own after a change of its members.
@@ -330,7 +328,7 @@ class TemplateSamples:
         self.labels, self.asked, self.waiting, self._chosen = labels, asked, {}, set()
         self.page_count = max(len(labels) + len(asked), self.page_count)
         self._round = max(_round_of(len(labels) + len(asked)), self._round)
-        self._in_doubt, self._is_held, self._extra_left, self._doubts, self._taken = False, False, 0, 0, 0
+        self._in_doubt, self._extra_left, self._doubts, self._taken = False, 0, 0, 0
 
     def leave(self, url: str) -> bool:
         """Let a page wait no longer; True when it was chosen as a sample, and others must not wait for it."""

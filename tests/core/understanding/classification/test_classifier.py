@@ -16,7 +16,7 @@ from llmcrawler.core.understanding.classification import Classifier, PageType, P
 from llmcrawler.core.understanding.classification.question import Answer
 from llmcrawler.core.understanding.templates import Changes
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
-from llmcrawler.items import PageContent, PageError
+from llmcrawler.items import Link, PageContent, PageError
 
 TYPES = PageTypes([PageType("product", "one item"), PageType("listing", "many"), PageType("other", "the rest")])
 
@@ -249,6 +249,24 @@ async def test_sections_of_documentation_in_one_template_are_told_apart_by_few_a
     assert right >= 0.98 * len(verdicts)
     assert len(oracle.asked) <= 0.2 * len(verdicts)
     assert {verdict.decided_by for verdict in verdicts[100:]} <= {"classifier", "llm"}
+
+
+async def test_pages_that_lead_to_addresses_below_their_own_are_told_from_the_pages_there() -> None:
+    chance = random.Random(1)
+    questions, indexes = [], set()
+    for number in range(1, 401):
+        url = f"http://site.test/docs/{chance.random()}/"
+        others = (f"http://site.test/docs/{chance.random()}/" for _ in range(5))
+        below = [f"{url}{chance.random()}/" for _ in range(chance.choice((0, 0, 3)))]
+        indexes.update({url} if below else ())
+        links = tuple(Link(target) for target in (*others, *below))
+        questions.append(replace(page(number, url=url), content=PageContent(links=links)))
+    oracle = opened(lambda url: "listing" if url in indexes else "product")
+    verdicts = await one_by_one(Classifier(TYPES, oracle), questions)
+    listed = [verdict.page_type == "listing" for verdict in verdicts]
+    right = sum(told == (one.url in indexes) for told, one in zip(listed, questions, strict=True))
+    assert right >= 0.97 * len(questions)
+    assert len(oracle.asked) <= 0.2 * len(questions)
 
 
 async def test_samples_follow_their_pages_when_groups_change() -> None:

@@ -122,6 +122,27 @@ def test_a_failed_sample_is_followed_by_the_next_page_but_not_by_all() -> None:
     assert samples.step("u18", 18) is SampleStep.ASK
 
 
+def test_pages_wait_while_as_many_samples_are_out_as_were_answered_or_the_answers_differ() -> None:
+    samples = TemplateSamples(page_count=9)
+    for member in range(1, 6):
+        samples.note_asked(f"u{member}", patient=False)
+    steps = []
+    for member in range(1, 5):
+        samples.note_answer(f"u{member}", "a")
+        steps.append(samples.step("u9", 9))
+    assert steps == [SampleStep.WAIT, SampleStep.WAIT, SampleStep.TAKE, SampleStep.TAKE]
+    grown = TemplateSamples(labels={"u1": "a", "u2": "a", "u3": "a", "u4": "b"}, page_count=60)
+    grown.note_asked("u5", patient=False)
+    assert grown.step("u9", 9) is SampleStep.WAIT
+    grown.note_answer("u5", "a")
+    assert grown.step("u9", 9) is SampleStep.TAKE
+
+
+def test_two_odd_answers_make_a_template_mixed_also_where_they_differ() -> None:
+    assert TemplateSamples(labels={**dict.fromkeys("uvwxyz", "a"), "s": "b", "t": "c"}).is_mixed
+    assert not TemplateSamples(labels={**dict.fromkeys("uvwxyz", "a"), "s": "b"}).is_mixed
+
+
 def test_confidence_is_laplaces_rule_of_succession() -> None:
     assert TemplateSamples(labels={"u1": "a"}).confidence == pytest.approx(2 / 3)
     assert TemplateSamples(labels=dict.fromkeys("uvwx", "a")).confidence == pytest.approx(5 / 6)
@@ -131,7 +152,7 @@ def test_confidence_is_laplaces_rule_of_succession() -> None:
 def test_a_template_keeps_exactly_the_samples_that_are_its_own() -> None:
     labels = {"u1": "a", "u2": "b", "u3": "a"}
     part, grown = (TemplateSamples(labels=dict(labels), page_count=90, _round=3) for _ in range(2))
-    part.follow({"u2": "b"}, {"u7": False})
+    part.follow({"u2": "b"}, {"u7": True})
     assert (part.majority, part.page_count) == ("b", 2)
     assert part.step("u5", 20) is SampleStep.ASK_PATIENTLY
     grown.follow({**labels, "x": "a"}, {})
