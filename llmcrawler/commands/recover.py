@@ -22,8 +22,8 @@ class Command(Offline, ScrapyCommand):
     usage = "[options] <jobdir>"
     summary = "Save what can be read of a damaged JOBDIR"
     details = (
-        "Save what can be read of a damaged JOBDIR and is as it was written, and queue the pages whose lines are lost:"
-        " the next run of the crawl fetches them again. The damaged files are kept beside the new ones."
+        "Put what can still be read of a damaged JOBDIR, and has the right checksum, into a new file. Pages whose lines"
+        " are lost go back to the queue: the next run of the crawl fetches them again. The old files are kept."
     )
 
     def run(self, args: list[str], _opts: argparse.Namespace) -> None:
@@ -43,8 +43,10 @@ def _lines(result: Recovered, jobdir: str) -> list[str]:
         lines.append(f"Lines lost: {len(result.gone):,}. Their pages are back in the queue:")
         lines += [f"  {url}" for url in result.gone]
     if result.is_repeated:
-        lines.append("Part of the queue is lost: the next run goes through all pages once more for their links")
+        lines.append("Part of the queue is lost: the next run goes through all pages once more, for their links")
     if len(result.kept) > 1:
         lines.append("What was learned of the templates is damaged, and is learned again")
-    lines.append(f"The damaged files are kept: {', '.join(map(str, result.kept))}")
+    lines.append(f"The old files are kept: {', '.join(map(str, result.kept))}")
+    if result.spider is None or result.given is None:
+        return [*lines, "Next: the same command that started the crawl"]
     return [*lines, next_run(result.spider, result.given, jobdir)]

@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -59,7 +59,8 @@ class ResumeState:
 
     `done` have their line (dead letters too), `stored` run through their stages again from stored bodies, `again` had
     a line once and are fetched again, `queued` URLs wait. `is_new`: this is the job's first run. `finished`: earlier
-    runs left nothing to do.
+    runs left nothing to do. `cut`: the feeds' files that hold now what they held before the job; None in a refresh,
+    which adds to them.
     """
 
     is_new: bool
@@ -68,6 +69,7 @@ class ResumeState:
     stored: int
     again: int
     queued: int
+    cut: Collection[str] | None = None
 
     def __str__(self) -> str:
         parts = [f"{self.done} lines go into the feed again"]
@@ -97,6 +99,7 @@ class Job:
         on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
         before_close: Callable[[str], object] = lambda _reason: None,
     ) -> None:
+        self._is_first = not (folder / LOCK_FILE).exists()
         self._lock = lock_folder(folder)
         try:
             connection = open_job_file(folder / JOB_FILE)
@@ -192,6 +195,13 @@ class Job:
         path = path.absolute()
         place = os.fstat(file)
         offset = place.st_size
+        cut = self.resumed.cut
+        if offset and not self._is_first and cut is not None and str(path) not in cut:
+            logger.warning(
+                "%s has lines already, and the JOBDIR does not tell which of them are its own: these may stand there "
+                "twice. Use -O, or a new file",
+                path,
+            )
         self._database.post_and_wait(lambda connection: note_feed_file(connection, path, offset, place))
 
     def note_run(self, run: Run) -> None:
@@ -286,10 +296,11 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
     finished = read_value(connection, "state") == "finished"
     is_same = read_value(connection, "arguments") == dict(spec.arguments)
     refreshes = spec.refresh and finished
+    cut = None
     if refreshes:
         _refresh(connection)
     else:
-        truncate_feeds(connection, spec.feeds if finished else None)
+        cut = truncate_feeds(connection, spec.feeds if finished else None)
         _take_back_unsafe(connection)
     # Better urls found meanwhile must not take the places of pages that were under way among `max_pages`.
     connection.execute(
@@ -305,7 +316,7 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
         if spec.keys and is_forced:
             choice = RequeueChoice(stages=spec.stages or ("fetch",), keys=spec.keys, is_forced=True)
         requeue_in_transaction(connection, choice)
-        park(connection, spec.keys)
+    park(connection, spec.keys)
     if is_forced or not spec.forcing:
         write_value(connection, "forcing", spec.forcing)
     now, fetched_since = time.time(), read_value(connection, "fetched_since", 0.0)
@@ -323,7 +334,7 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
         write_value(connection, name, value)
     connection.execute("COMMIT")
     is_finished = finished and is_same and not refreshes and not spec.retries
-    return ResumeState(is_new, is_finished, *count_pages(connection))
+    return ResumeState(is_new, is_finished, *count_pages(connection), cut)
 
 
 def _refresh(connection: JobConnection) -> None:
@@ -390,10 +401,11 @@ def note_feed_file(connection: sqlite3.Connection, path: Path, offset: int, plac
     connection.execute("INSERT OR REPLACE INTO feeds VALUES (?, ?, ?, ?, ?)", (*row, checksum(*row)))
 
 
-def truncate_feeds(connection: sqlite3.Connection, feeds: Iterable[str] | None = None) -> None:
-    """Cut the files back to what they held before the job, but leave alone those that have been replaced since.
-    `feeds`: cut only files that these uris may name.
+def truncate_feeds(connection: sqlite3.Connection, feeds: Iterable[str] | None = None) -> list[str]:
+    """Cut the files back to what they held before the job, but leave alone those that have been replaced since; return
+    the paths of the others. `feeds`: cut only files that these uris may name.
     """
+    cut = []
     wanted = None if feeds is None else [_pattern_of(uri) for uri in feeds]
     for name, offset, device, inode in connection.execute("SELECT path, offset, device, inode FROM feeds").fetchall():
         path = Path(name)
@@ -409,11 +421,13 @@ def truncate_feeds(connection: sqlite3.Connection, feeds: Iterable[str] | None =
                     path.unlink()
                 if path.name == INDEX:
                     sweep(path.parent)
+                cut.append(name)
         except FileNotFoundError:
             pass
         except OSError as error:
             logger.warning("%s cannot be truncated to what it held before this job: %s", path, error)
     connection.execute("DELETE FROM feeds")
+    return cut
 
 
 def _pattern_of(uri: str) -> re.Pattern[str]:

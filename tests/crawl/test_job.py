@@ -1,5 +1,6 @@
 """A job directory: who may go on with it, and with what."""
 
+import shutil
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
@@ -92,6 +93,14 @@ async def test_stored_bodies_whose_dictionary_is_damaged_are_not_used(tmp_path, 
         bodies = [(await job.ledger.page(url)).body for url in urls]
         assert [body is not None for body in bodies] == [True] * 32 + [False] * 18
     assert caplog.text.count("is damaged, and is not used") == 18
+
+
+async def test_urls_that_are_parked_wait_for_the_next_run_of_all(tmp_path):
+    await crawled(tmp_path, reason="shutdown")
+    with closing(open_job_file(tmp_path / JOB_FILE)) as connection:
+        connection.execute("UPDATE urls SET state = 5 WHERE state = 0")
+    async with opened(tmp_path) as job:
+        assert await leases_of(job) == {"/4": (False, False)}
 
 
 async def test_lines_of_this_run_are_not_taken_for_those_of_earlier_ones(tmp_path):
@@ -251,6 +260,41 @@ async def test_a_feed_is_known_before_it_has_a_line_that_a_kill_could_leave(tmp_
         with (tmp_path / "feed.jsonl").open("ab") as file:
             job.note_feed(Path(file.name), file.fileno())
             assert noted_feeds(tmp_path / "job") == [file.name]
+
+
+async def add_to_feed(folder: Path, spec: JobSpec = SPEC, reason: str = "shutdown") -> None:
+    async with opened(folder / "job", spec, reason=reason) as job:
+        with (folder / "feed.jsonl").open("ab") as file:
+            job.note_feed(Path(file.name), file.fileno())
+            file.write(b"line\n")
+
+
+@pytest.mark.parametrize("lost", ["the file", "the row", "the place"])
+async def test_a_feed_that_may_hold_lines_of_the_job_already_is_named(tmp_path, caplog, lost):
+    (tmp_path / "feed.jsonl").write_text("mine\n")
+    await add_to_feed(tmp_path)
+    await add_to_feed(tmp_path)
+    assert not caplog.messages
+    if lost == "the file":
+        (tmp_path / "job" / JOB_FILE).unlink()
+    elif lost == "the row":
+        with closing(open_job_file(tmp_path / "job" / JOB_FILE)) as connection:
+            connection.execute("DELETE FROM feeds")
+    else:
+        feed = tmp_path / "feed.jsonl"
+        feed.rename(tmp_path / "moved")
+        shutil.copy(tmp_path / "moved", feed)
+    await add_to_feed(tmp_path)
+    assert "feed.jsonl has lines already, and the JOBDIR does not tell which of them are its own" in caplog.text
+
+
+async def test_nothing_is_said_of_feeds_that_a_refresh_adds_to(tmp_path, caplog):
+    await add_to_feed(tmp_path, reason="finished")
+    await add_to_feed(tmp_path, replace(SPEC, refresh=True), reason="finished")
+    await add_to_feed(tmp_path, replace(SPEC, refresh=True))
+    await add_to_feed(tmp_path, replace(SPEC, refresh=True))
+    assert (tmp_path / "feed.jsonl").read_text() == "line\n" * 3
+    assert not caplog.messages
 
 
 async def test_a_refresh_leaves_the_files_of_the_crawl_before_it(tmp_path):

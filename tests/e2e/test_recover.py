@@ -34,7 +34,7 @@ COUNT = 60
 DAMAGES = 200
 RESUMED = 10  # each of so many damages is followed by a crawl
 TABLES = "job urls pages bodies stages hosts groups referers runs feeds marks mark_sets keys".split()
-VALUES = (None, -1, 0, 1, 2, 3, 5, 99, 2**40, 0.5, "", "x", "{", "[]", b"", b"\xff\0")
+VALUES = (None, -1, 0, 1, 2, 3, 4, 5, 99, 2**40, 0.5, "", "x", "{", "[]", b"", b"\xff\0")
 
 
 @dataclass

@@ -48,7 +48,7 @@ _JOINS = (
     "ON f.url = u.id"
 )
 _NEXT = (
-    "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "  # noqa: S608 - a constant is put in
+    "SELECT u.rank, u.id, u.url, u.depth, nullif(r.url, ''), u.attempts, "  # noqa: S608 - a constant is put in
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
     "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), t.payload, f.source, f.lastmod, f.title "
     f'FROM {_JOINS} WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index

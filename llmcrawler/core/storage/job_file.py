@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
-import struct
+import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -133,10 +133,15 @@ _RULES: Final[Mapping[str, str]] = {
     "the state of a url does not fit its line": (
         "SELECT 1 FROM urls WHERE (state IN (2, 3)) != (id IN (SELECT url FROM pages WHERE seq IS NOT NULL))"
     ),
+    "the state of a url does not fit its host": "SELECT 1 FROM urls WHERE (state = 4) != (host = 0)",
     "the url of a line is lost": "SELECT 1 FROM pages WHERE url NOT IN (SELECT id FROM urls)",
     "the request of a url is lost": LOST_REQUESTS,
     "the host of a url is lost": "SELECT 1 FROM urls WHERE host NOT IN (SELECT id FROM hosts UNION SELECT 0)",
     "the group of a url is lost": 'SELECT 1 FROM urls WHERE "group" NOT IN (SELECT id FROM groups UNION SELECT 0)',
+    "a key of a url is lost": (
+        "SELECT 1 WHERE (SELECT sum(checksum(key, url)) FROM keys)"
+        " IS NOT (SELECT json_extract(value, '$[1]') FROM job WHERE name = 'keyed')"
+    ),
 }
 
 
@@ -177,7 +182,8 @@ class UrlKeys:
 
     def __init__(self, connection: JobConnection) -> None:
         self._connection = connection
-        rows = connection.execute("SELECT id, url FROM urls WHERE id > ?", (read_value(connection, "keyed", 0),))
+        keyed, self._sum = read_value(connection, "keyed", (0, 0))
+        rows = connection.execute("SELECT id, url FROM urls WHERE id > ?", (keyed,))
         self._gathered = {url_key(url): number for number, url in rows}
         (last,) = connection.execute("SELECT max(id) FROM urls").fetchone()
         self.next_number = (last or 0) + 1
@@ -194,8 +200,10 @@ class UrlKeys:
         self._gathered.update(numbers)
         self.next_number += len(numbers)
         if len(self._gathered) >= min(max(_MIN_GATHERED, self.next_number // _GATHERED_SHARE), _MAX_GATHERED):
-            self._connection.executemany("INSERT INTO keys VALUES (?, ?)", sorted(self._gathered.items()))
-            write_value(self._connection, "keyed", self.next_number - 1)
+            rows = sorted(self._gathered.items())
+            self._connection.executemany("INSERT INTO keys VALUES (?, ?)", rows)
+            self._sum += sum(checksum(*row) for row in rows)
+            write_value(self._connection, "keyed", (self.next_number - 1, self._sum))
             self._gathered.clear()
 
 
@@ -287,6 +295,8 @@ def check_job_file(path: Path, *, is_whole: bool = False) -> None:
     `is_whole` skips the search for damage, which then shows when it is read. A damaged body is fetched again.
     """
     if not path.exists() or path.stat().st_size == 0:
+        if log_of(path).exists() and log_of(path).stat().st_size:
+            raise refusal(path, "is damaged (only its log is left)")
         return
     try:
         with path.open("rb") as file:
@@ -302,7 +312,7 @@ def check_job_file(path: Path, *, is_whole: bool = False) -> None:
                 reads = f"this release of llmcrawler reads format {SCHEMA_VERSION}"
                 raise refusal(path, f"has format {version}, and {reads}")
             damage = "" if is_whole else _damage(path, _stamp(path))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the second in the text of the first
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
     except OSError as error:
         raise refusal(path, f"cannot be read ({error.strerror or error})") from error
@@ -362,10 +372,15 @@ def count_duplicates(connection: JobConnection) -> int:
 
 def refusal(path: Path, what: str, cure: str = "") -> ConfigError:
     cure = cure or (
-        f"it is left as it is: scrapy recover {path.parent} saves what can be read of a damaged job; or name another "
+        f"it is left as it is: {recovery_of(path.parent)} saves what can be read of a damaged job; or name another "
         "JOBDIR, or remove the file to start anew"
     )
     return ConfigError(f"JOBDIR: {path} {what}; {cure}")
+
+
+def recovery_of(folder: Path) -> str:
+    """Return the command that recovers a job."""
+    return f"scrapy recover {shlex.quote(str(folder))}"
 
 
 def _connect_to_read(path: Path) -> JobConnection:
@@ -385,14 +400,19 @@ def _damage(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdic
     """Return what is damaged of a file, "" for nothing, cached for its state: a crawl asks before it starts and when it
     opens it.
     """
-    log = log_of(path)
-    if log.exists() and any(is_commit and not is_read for *_page, is_commit, is_read in log_frames(log.read_bytes())):
-        return "its log has pages that are not as they were written"
     with closing(_connect_to_read(path)) as connection:
         part = "urls" if path.stat().st_size > _WHOLE_CHECK_BYTES else 1
         (verdict,) = connection.execute(f"PRAGMA integrity_check({part})").fetchone()
         if verdict != "ok":
             return " ".join(str(verdict).split())
+        log, index = (path.with_name(f"{path.name}-{name}") for name in ("wal", "shm"))
+        if log.exists() and index.exists():  # SQLite takes the first wrong checksum for the end of the log
+            last = int.from_bytes(index.read_bytes()[16:20], sys.byteorder)
+            if any(place > last for place, _number, _page in committed_pages(log.read_bytes())[-1:]):
+                return "its log has pages that are not as they were written"
+        tables = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        if any(sql not in _TABLES for (sql,) in tables):
+            return "its tables are not those that were made"
         conditions = whole_rows(connection)
         for table, whole in conditions.items():
             if connection.execute(f"SELECT 1 FROM {table} WHERE NOT ({whole})").fetchone():  # noqa: S608 - a name of ours
@@ -405,31 +425,17 @@ def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-def log_frames(log: bytes) -> Iterator[tuple[int, bytes, bool, bool]]:
-    """Yield the frames of SQLite's write-ahead log (sqlite.org/walformat.html): the number and the content of a page,
-    whether a commit ends with it, and whether SQLite reads it, which takes the first wrong checksum for the log's end.
+def committed_pages(log: bytes) -> list[tuple[int, int, bytes]]:
+    """Return the frames of SQLite's write-ahead log (sqlite.org/walformat.html) up to its last commit: the place in the
+    log, the number and the content of a page.
     """
-    order = ">" if log[3:4] == b"\x83" else "<"
-    sums = _log_sums((0, 0), log[:24], order)
-    is_read = struct.pack(">II", *sums) == log[24:32]
-    frames = [log[at : at + PAGE_BYTES + 24] for at in range(32, len(log) - PAGE_BYTES - 23, PAGE_BYTES + 24)]
-    salts = pairwise(frame[8:16] for frame in frames)
-    salt = log[16:24] if is_read else next((one for one, other in salts if one == other), b"")
-    for frame in frames:
-        sums = _log_sums(sums, frame[:8] + frame[24:], order)
-        is_read = is_read and frame[8:16] == salt and struct.pack(">II", *sums) == frame[16:24]
-        if frame[8:16] == salt:  # others are left of before
-            number, size = struct.unpack(">II", frame[:8])
-            yield number, frame[24:], size > 0, is_read
-
-
-def _log_sums(sums: tuple[int, int], data: bytes, order: str) -> tuple[int, int]:
-    first, second = sums
-    words = struct.unpack(f"{order}{len(data) // 4}I", data[: len(data) // 4 * 4])
-    for even, odd in zip(words[::2], words[1::2], strict=False):
-        first = (first + even + second) & 0xFFFFFFFF
-        second = (second + odd + first) & 0xFFFFFFFF
-    return first, second
+    places = range(32, len(log) - PAGE_BYTES - 23, PAGE_BYTES + 24)
+    salts = [log[at + 8 : at + 16] for at in places]  # pages of before, which are left behind these, have another salt
+    salt = log[16:24] if log[16:24] in salts else next((one for one in salts if salts.count(one) > 1), b"")
+    frames = [(place, log[at : at + PAGE_BYTES + 24]) for place, at in enumerate(places, 1) if salts[place - 1] == salt]
+    while frames and frames[-1][1][4:8] == bytes(4):  # it was not committed
+        frames.pop()
+    return [(place, int.from_bytes(frame[:4]), frame[24:]) for place, frame in frames]
 
 
 def _stamp(path: Path) -> _Stamp:

@@ -59,8 +59,9 @@ class JobSpec:
 
 def check_arguments(connection: JobConnection, folder: Path, spec: JobSpec) -> None:
     """Raise ConfigError where the job was started by another spider or with other arguments."""
-    spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
+    spider = read_value(connection, "spider")
     if spider is not None:
+        arguments = read_value(connection, "arguments", spec.arguments)  # which `scrapy recover` may not have saved
         check_same(spider, arguments, spec, f"JOBDIR={folder}", ("resume it", "go on"))
 
 

@@ -279,7 +279,7 @@ def body_of_row(connection: JobConnection, url: str, row: Sequence[Any]) -> Stor
         body = None if packed is None else connection.packer.unpack(packed)
     except PackingError:
         body = None
-    if packed is not None and body is None:
+    if packed is not None and (body is None or body_hash(body) != digest):
         logger.warning("The stored page of %s is damaged, and is not used", url)
         return None
     return StoredBody(final_url or url, status, pairs, body, fetched_at, latency, change, digest)

@@ -24,8 +24,8 @@ from llmcrawler.core.storage.job_file import (
     State,
     check_job_file,
     checksum,
+    committed_pages,
     lock_folder,
-    log_frames,
     log_of,
     open_job_file,
     read_value,
@@ -45,7 +45,7 @@ _MAX_TRIES: Final = 100  # for each page of the file
 class Recovered:
     """What of a job was saved: `lines`; `gone` are urls that are queued because their lines are lost. `is_repeated`:
     urls are lost, so all pages are gone through again for their links. `kept`: the damaged files. `spider` and `given`
-    are those of the crawl that has to be run next.
+    are those of the crawl that has to be run next, None where they are lost.
     """
 
     lines: int
@@ -53,7 +53,7 @@ class Recovered:
     is_repeated: bool
     kept: tuple[Path, ...]
     spider: str | None
-    given: Mapping[str, str]
+    given: Mapping[str, str] | None
 
 
 def recover(folder: Path) -> Recovered:
@@ -61,10 +61,11 @@ def recover(folder: Path) -> Recovered:
     job, a crawl is running in it, or the disk does not let it.
     """
     path = folder / JOB_FILE
-    if not path.is_file():
+    if not path.is_file() and not log_of(path).is_file():
         raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
     with lock_folder(folder, "stop it, or wait for its end"):
         try:
+            path.touch()
             with TemporaryDirectory(dir=folder, prefix=".recover-") as work:
                 return _recover(path, Path(work))
         except (OSError, sqlite3.Error) as error:
@@ -80,15 +81,13 @@ def _recover(path: Path, work: Path) -> Recovered:
         connection.execute("BEGIN")
         with closing(sqlite3.connect(old)) as source:
             source.execute("PRAGMA cell_size_check = ON")
-            for table, whole in whole_rows(source).items():
-                if table != "keys":  # which are made again
-                    _copy(source, connection, table, whole)
-            try:  # rows may be lost without an error when the others are read
-                has_lost = source.execute("PRAGMA quick_check(urls)").fetchone() != ("ok",)
-            except sqlite3.DatabaseError:
-                has_lost = True
+            counts = {
+                table: _copy(source, connection, table, whole)
+                for table, whole in whole_rows(source).items()
+                if table != "keys"  # which are made again
+            }
         connection.execute("DELETE FROM job WHERE name = 'keyed'")
-        has_lost |= _mend_urls(connection)
+        has_lost = _mend_urls(connection, counts)
         gone, is_repeated = _queue(connection, has_lost=has_lost)
         kept = _set_aside_templates(path)
         if kept:
@@ -97,7 +96,7 @@ def _recover(path: Path, work: Path) -> Recovered:
             write_value(connection, "state", "interrupted")
             write_value(connection, "reason", "recovered")
         (lines,) = connection.execute("SELECT count(line) FROM pages WHERE seq IS NOT NULL").fetchone()
-        spider, given = read_value(connection, "spider"), read_value(connection, "given", {})
+        spider, given = read_value(connection, "spider"), read_value(connection, "given")
         connection.execute("COMMIT")
     check_job_file(new)
     aside = _aside(path)
@@ -115,13 +114,7 @@ def _write_readable(path: Path, old: Path, new: JobConnection, blank: bytes) -> 
     shutil.copyfile(path, old)
     log = log_of(path).read_bytes() if log_of(path).exists() else b""
     most = max(len(blank), old.stat().st_size + len(log)) // PAGE_BYTES
-    pages: dict[int, bytes] = {}
-    transaction: dict[int, bytes] = {}
-    for number, page, is_commit, _is_read in log_frames(log):
-        transaction[number] = page
-        if is_commit:
-            pages |= transaction
-            transaction = {}
+    pages = {number: page for _place, number, page in committed_pages(log)}
     roots = {root for (root,) in new.execute("SELECT rootpage FROM sqlite_master")}
     for number in {*range(1, len(blank) // PAGE_BYTES + 1)} - roots:
         pages[number] = blank[(number - 1) * PAGE_BYTES : number * PAGE_BYTES]
@@ -136,16 +129,18 @@ def _write_readable(path: Path, old: Path, new: JobConnection, blank: bytes) -> 
         file.write(count.to_bytes(4, "big"))
 
 
-def _copy(source: sqlite3.Connection, target: JobConnection, table: str, whole: str) -> None:
-    """Copy the rows of a table that are whole, as far as they can be read."""
+def _copy(source: sqlite3.Connection, target: JobConnection, table: str, whole: str) -> int:
+    """Copy the rows of a table that are whole, as far as they can be read. Return how many rows there were, -1 where
+    that cannot be told.
+    """
     columns = source.execute(f"PRAGMA table_info({table})").fetchall()
     rows = f"SELECT * FROM {table} WHERE {whole}"  # noqa: S608 - names of ours
     insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - likewise
-    if table in ("job", "feeds", "dictionaries"):  # small, and their rows are not numbered one after the other
+    ranges = [(1 << n, (2 << n) - 1) for n in reversed(range(40))]  # the lowest at the end
+    if table in ("job", "feeds"):  # small, and without numbers
         with suppress(sqlite3.DatabaseError):
             target.executemany(insert, source.execute(rows))
-        return
-    ranges = [(1 << n, (2 << n) - 1) for n in reversed(range(40))]  # the lowest at the end
+        ranges = []
     # Behind the last row that can be read any range may meet damage.
     tries = _MAX_TRIES * source.execute("PRAGMA page_count").fetchone()[0]
     while ranges and tries:
@@ -159,10 +154,20 @@ def _copy(source: sqlite3.Connection, target: JobConnection, table: str, whole: 
             if low < high:  # it holds a damaged page or row: look for it in each half
                 middle = (low + high) // 2
                 ranges += [(middle + 1, high), (low, middle)]
+    with suppress(sqlite3.DatabaseError):  # rows may be lost without an error when the others are read
+        if source.execute(f"PRAGMA quick_check({table})").fetchone() == ("ok",):
+            return int(source.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 - a name of ours
+    return -1
 
 
-def _mend_urls(connection: JobConnection) -> bool:
-    """Make the urls whole again from what else is known of them; tell whether any are lost."""
+def _mend_urls(connection: JobConnection, counts: Mapping[str, int]) -> bool:
+    """Make the urls whole again from what else is known of them; tell whether any are lost. `counts`: of the rows that
+    the tables had.
+    """
+    query = "SELECT (SELECT count(*) FROM pages), EXISTS (SELECT 1 FROM urls WHERE state IN (0, 1))"
+    is_complete = read_value(connection, "state") == "finished" and (
+        connection.execute(query).fetchone() == (counts["pages"], 0)  # all urls have lines
+    )
     (tasks,) = connection.execute("SELECT count(*) FROM tasks").fetchone()
     tasks += connection.execute(f"DELETE FROM urls WHERE id IN ({LOST_REQUESTS})").rowcount  # noqa: S608 - a constant
     connection.execute('UPDATE urls SET "group" = 0 WHERE "group" NOT IN (SELECT id FROM groups)')
@@ -172,15 +177,12 @@ def _mend_urls(connection: JobConnection) -> bool:
         for name in (host, f"{host} {number}"):  # the second where the first is that of another number
             connection.execute("INSERT OR IGNORE INTO hosts VALUES (?, ?)", (number, name))
     # Numbers of referers that are lost must not be given to others.
-    referers = (
-        "INSERT OR IGNORE INTO referers SELECT max(referer), '' FROM urls WHERE referer > 0 HAVING max(referer) > 0"
-    )
-    connection.execute(referers)
+    connection.execute("INSERT OR IGNORE INTO referers SELECT max(referer), '' FROM urls WHERE referer > 0")
     lines = (
         "SELECT url, line FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL AND url NOT IN (SELECT id FROM urls)"
-        " AND ? = 0"  # the url of a task says more than its line does
     )
-    for number, packed in connection.execute(lines, (tasks,)).fetchall():
+    # The url of a task says more than its line does.
+    for number, packed in [] if tasks else connection.execute(lines).fetchall():
         line = json.loads(unpack(packed))
         host = urlsplit(line["url"]).netloc
         connection.execute("INSERT OR IGNORE INTO hosts (name) VALUES (?)", (host,))
@@ -191,22 +193,22 @@ def _mend_urls(connection: JobConnection) -> bool:
         query = "INSERT INTO urls (id, url, host, depth, referer, crc, state) VALUES (?, ?, ?, ?, ?, ?, ?)"
         connection.execute(query, (*row, checksum(*row), state))
     (count, last) = connection.execute("SELECT count(*), coalesce(max(id), 0) FROM urls").fetchone()
-    has_lost = last > count
     for table in _OF_URLS:
-        has_lost |= connection.execute(f"DELETE FROM {table} WHERE url NOT IN (SELECT id FROM urls)").rowcount > 0  # noqa: S608 - names of ours
-    return bool(has_lost)
+        connection.execute(f"DELETE FROM {table} WHERE url NOT IN (SELECT id FROM urls)")  # noqa: S608 - names of ours
+    return not (count == last == counts["urls"] or (is_complete and tasks == 0))
 
 
 def _queue(connection: JobConnection, *, has_lost: bool) -> tuple[tuple[str, ...], bool]:
     """Make the states of urls fit their lines. Return the urls that are queued because their lines are lost, and
     whether all pages are, since they may link to urls that are lost.
     """
+    connection.execute("UPDATE urls SET state = iif(host = 0, 4, 0) WHERE (state = 4) != (host = 0)")  # 4: State.SEEN
     ended = "(SELECT url FROM pages WHERE seq IS NOT NULL)"
     connection.execute(f"UPDATE urls SET state = 2 WHERE state NOT IN (2, 3) AND id IN {ended}")  # noqa: S608 - a constant
     query = f"SELECT id, url FROM urls WHERE state IN (2, 3) AND id NOT IN {ended}"  # noqa: S608 - a constant
     gone = dict(connection.execute(query).fetchall())
     connection.executemany("DELETE FROM stages WHERE url = ?", [(number,) for number in gone])
-    follows = "EXISTS (SELECT 1 FROM urls WHERE referer IS NOT NULL AND state != 4)"  # 4: State.SEEN
+    follows = "EXISTS (SELECT 1 FROM urls WHERE referer IS NOT NULL AND state != 4)"
     query = f"SELECT id FROM urls WHERE state = 2 AND {follows}"  # noqa: S608 - a constant
     again = [number for (number,) in connection.execute(query)] if has_lost else []
     return_to_queue(connection, [*{*gone, *again}])

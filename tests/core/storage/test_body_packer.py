@@ -9,7 +9,7 @@ import pytest
 from llmcrawler.core.storage import StoredBody, open_job_file, unpack
 from llmcrawler.core.storage.body_packer import number_of_dictionary, pack
 from llmcrawler.core.storage.job_file import JobConnection, checksum, url_key
-from llmcrawler.core.storage.ledger import read_bodies, read_page
+from llmcrawler.core.storage.ledger import body_hash, read_bodies, read_page
 from tests.servers.many_pages import ManyPages
 
 MENU = "".join(f'<li><a href="/{number * 7919 % 1000}/">Things of the kind {number**3}</a>' for number in range(80))
@@ -34,11 +34,12 @@ def store(connection: JobConnection, bodies: list[bytes], site: str = SITE) -> l
     for body in bodies:
         number = connection.keys.next_number
         url = f"https://{site}/{number}"
-        query = "INSERT INTO urls (id, url, host, depth, crc) VALUES (?, ?, 0, 0, ?)"
-        connection.execute(query, (number, url, checksum(number, url, 0, 0, None)))
+        connection.execute("INSERT OR IGNORE INTO hosts VALUES (1, ?)", (site,))
+        query = "INSERT INTO urls (id, url, host, depth, crc) VALUES (?, ?, 1, 0, ?)"
+        connection.execute(query, (number, url, checksum(number, url, 1, 0, None)))
         connection.keys.add({url_key(url): number})
         packed.append(connection.packer.pack(number, site, body))
-        row = (number, None, 200, "[]", b"", "2026-01-01T00:00:00+00:00")
+        row = (number, None, 200, "[]", body_hash(body), "2026-01-01T00:00:00+00:00")
         query = "INSERT INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, 0.1, NULL, 0, ?)"
         connection.execute(query, (*row, checksum(*row), packed[-1]))
     return packed
@@ -133,3 +134,10 @@ def test_a_damaged_body_is_not_used_and_told(connection, caplog):
 def test_lines_come_back_as_they_were():
     text = '{"title": "K\u00e4se \ud83e"}'  # half a surrogate pair, as pages may have in their JSON
     assert unpack(pack(text)) == text
+
+
+def test_a_body_that_is_that_of_another_page_is_not_used(connection):
+    store(connection, PAGES[:2])
+    connection.execute("UPDATE bodies SET body = (SELECT body FROM bodies WHERE url = 1)")
+    assert body_of(connection, 1) is not None
+    assert body_of(connection, 2) is None
