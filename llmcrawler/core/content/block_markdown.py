@@ -207,9 +207,7 @@ class LineMarks:
 
 def paragraph(markdown: str) -> str:
     """Return a text of which no line begins like a heading or code."""
-    if "#" in markdown or "```" in markdown or "~~~" in markdown:
-        return _LIKE_A_MARK.sub(r"\\\g<0>", markdown)
-    return markdown
+    return _LIKE_A_MARK.sub(r"\\\g<0>", markdown)
 
 
 def is_code(markdown: str) -> bool:

@@ -423,12 +423,12 @@ class Segmenter:
         heading = self._out.attributes[self._container] if self._is_in_heading() else None
         if not href.startswith("#"):
             return PERMALINK if heading is not None and "edit" in source and _EDIT.search(source) else OTHER
-        if heading is None and (text in _BACK_SIGNS or (_BACK.search(source) and _LABEL.fullmatch(text))):
+        if heading is None and (text in _BACK_SIGNS or (_LABEL.fullmatch(text) and _BACK.search(source))):
             return BACK
         if text in _SIGNS:
             return PERMALINK if heading is not None or not text or _PERMALINK.search(source) else OTHER
         if heading is None:
-            return NOTE if _NOTE.search(source) and _LABEL.fullmatch(text) else OTHER
+            return NOTE if _LABEL.fullmatch(text) and _NOTE.search(source) else OTHER
         if _PERMALINK.search(source) and _PERMALINK_TEXT.match(text):
             return PERMALINK
         own = (f' id="{href[1:]}"', f' name="{href[1:]}"')
@@ -593,7 +593,8 @@ class Segmenter:
             if self._has_untitled_box and _TITLE.search(self._out.signatures[self._container]):
                 markdown = f"**{markdown}**" if "*" not in markdown else markdown
             self._has_untitled_box = False
-        markdown = paragraph(markdown)
+        if markdown[:1] in {"#", "`", "~"} or "\n" in markdown:
+            markdown = paragraph(markdown)
         return self._lines.mark(markdown) if self._lines.is_open else markdown
 
 

@@ -384,7 +384,7 @@ def joined(blocks: Sequence[TextBlock]) -> str:
             continue
         if before:
             # A row of a table and a definition go on right below what is before them.
-            is_next_line = (_FIRST_ROW.match(before) and _ROW.match(part)) or _DEFINITION.match(part)
+            is_next_line = (_ROW.match(part) and _FIRST_ROW.match(before)) or _DEFINITION.match(part)
             is_tight = (unit and unit == block.unit and is_next_line) or (
                 _LIST_ITEM.match(before) and _LIST_ITEM.match(part)
             )
