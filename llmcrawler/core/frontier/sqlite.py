@@ -44,11 +44,11 @@ _FOUND = (
     "lastmod = coalesce(lastmod, excluded.lastmod), title = coalesce(title, excluded.title)"
 )
 _JOINS = (
-    "urls u LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id LEFT JOIN found f "
-    "ON f.url = u.id"
+    "urls u LEFT JOIN referers r ON r.id = u.referer AND r.url != ''"  # which stands for one that is lost
+    " LEFT JOIN tasks t ON t.url = u.id LEFT JOIN found f ON f.url = u.id"
 )
 _NEXT = (
-    "SELECT u.rank, u.id, u.url, u.depth, nullif(r.url, ''), u.attempts, "  # noqa: S608 - a constant is put in
+    "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "  # noqa: S608 - a constant is put in
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
     "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), t.payload, f.source, f.lastmod, f.title "
     f'FROM {_JOINS} WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index

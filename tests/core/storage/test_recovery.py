@@ -16,7 +16,7 @@ from llmcrawler.core.storage.ledger import id_of, read_lines
 from llmcrawler.core.storage.recovery import recover
 from llmcrawler.crawl.job import check_job
 from llmcrawler.errors import ConfigError
-from tests.crawl.jobs import BUSY, FINE, GONE, PAGES, QUEUED, STARTED, make_job
+from tests.crawl.jobs import BUSY, FINE, GONE, PAGES, QUEUED, STARTED, make_job, with_frontier
 
 LINKED = "https://a.example/linked"
 
@@ -113,6 +113,16 @@ async def test_what_was_in_the_log_of_a_killed_crawl_is_saved(job, tmp_path, sta
     assert {path.name.partition(".damaged")[0] for path in recovered.kept} == {JOB_FILE}
     with open_snapshot(killed) as connection:
         assert connection.execute("SELECT DISTINCT attempts FROM urls").fetchall() == [(2,)]
+
+
+async def test_a_url_whose_referer_is_lost_has_none(job):
+    row = (10, LINKED, 1, 1, 1)
+    query = "INSERT INTO urls (id, url, host, depth, referer, crc) VALUES (?, ?, ?, ?, ?, ?)"
+    change(job, query, *row, checksum(*row))
+    change(job, "DELETE FROM referers")
+    recover(job)
+    leases = await with_frontier(job, lambda frontier, _ledger: frontier.lease(10, {}, 10))
+    assert {lease.url: lease.task.referer for lease in leases} == {QUEUED: None, LINKED: None}
 
 
 @pytest.mark.parametrize("lost", [QUEUED, LINKED])
