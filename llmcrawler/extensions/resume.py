@@ -26,7 +26,7 @@ from llmcrawler.crawl.start_checks import wants_exchanges
 from llmcrawler.engine.responses import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions import connect_handlers
-from llmcrawler.items import Page, feed_item_of
+from llmcrawler.items import Page, Url, feed_item_of
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,8 @@ class ResumeExtension:
             if isinstance(page, Page) and page.template is not None:
                 grouper = self.sites.of(page.url).grouper
                 page.template = grouper.count_earlier(page.url, page.template)
-            count_item(self.crawler.stats.inc_value, page.depth, page.error)
+            if not isinstance(page, Url):  # which are not counted in the run that finds them either
+                count_item(self.crawler.stats.inc_value, page.depth, page.error)
             if exporter is not None:
                 exporter.item_scraped(page, spider)
             count += 1

@@ -78,6 +78,16 @@ def test_a_line_tells_where_a_url_was_found_and_what_came_when_it_was_fetched(tm
     assert not any("elsewhere" in item["url"] for item in outcome.items)
 
 
+def test_what_a_map_found_before_it_was_resumed_is_no_page_with_an_error(tmp_path):
+    links = "".join(f'<a href="/gone/{number}">{number}</a>' for number in range(9))
+    with MockSite({"/": f"<html><body><main>{links}</main></body></html>"}).in_thread() as site:
+        settings = {"JOBDIR": tmp_path / "job", "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+        assert "closespider_pagecount" in map_site(tmp_path, site.url(), {**settings, "CLOSESPIDER_PAGECOUNT": 5}).log
+        outcome = map_site(tmp_path, site.url(), settings)
+    assert outcome.exit_status == 0, outcome.log
+    assert sum(bool(item["error"]) for item in outcome.items) == 9
+
+
 def test_broken_lists_cost_no_other_url_and_leave_a_line_in_the_log(tmp_path):
     with MockSite(odd_lists()).in_thread() as site:
         outcome = map_site(tmp_path, site.url())
