@@ -76,7 +76,8 @@ class TemplateExtractor:
         for field in read.fields:
             if field.type not in (None, *FIELD_TYPES) or not field.name:
                 raise ValueError(f"not a field: {field!r}")
-        for text in (read.page_type, *(name for name, _ in groups)):
+        of_fields = (text for one in read.fields for text in (one.name, one.description, one.group))
+        for text in (read.page_type, *(name for name, _ in groups), *of_fields):
             if not isinstance(text, str):
                 raise ValueError(f"not an extractor: {text!r} is not a text")
         return read
@@ -85,7 +86,8 @@ class TemplateExtractor:
 def _selectors(values: Iterable[Mapping[str, Any]]) -> tuple[Selector, ...]:
     selectors = tuple(Selector(**value) for value in values)
     for one in selectors:
-        if one.language not in LANGUAGES or not isinstance(one.query, str):
+        texts = (one.attribute or "", one.pattern or "", one.query, one.evidence)
+        if one.language not in LANGUAGES or not all(isinstance(text, str) for text in texts):
             raise ValueError(f"not a selector: {one!r}")
     return selectors
 

@@ -559,6 +559,8 @@ class _KnownPages:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         known, names = cls(), value["templates"]
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"templates without names: {names!r:.100}")
         for text, at, settled in value["pages"]:
             known._earlier[text[: 2 * _URL_BYTES]] = _Placement(names[at], text[2 * _URL_BYTES :], bool(settled))
         return known

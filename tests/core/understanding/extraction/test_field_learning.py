@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -356,9 +357,13 @@ def test_an_extractor_is_the_same_after_its_json():
     rule = FieldRule(Field("f", "number", group="g"), (selector,), joined=True)
     extractor = TemplateExtractor("p", (rule,), (("g", (Selector("li", "css"),)),))
     assert TemplateExtractor.from_json(extractor.to_json()) == extractor
-    for foreign in ({}, {"page_type": 1, "rules": [], "groups": []}, {"page_type": "p", "rules": [{}], "groups": []}):
-        with pytest.raises(ValueError, match="not an extractor"):
-            TemplateExtractor.from_json(foreign)
+    foreign = [{}, {"page_type": 1, "rules": [], "groups": []}, {"page_type": "p", "rules": [{}], "groups": []}]
+    foreign += [replace(extractor, rules=(replace(rule, field=Field(1)),)).to_json()]
+    foreign += [replace(extractor, rules=(replace(rule, field=Field("f", group=[1])),)).to_json()]
+    foreign += [replace(extractor, groups=(("g", (replace(selector, pattern=7),)),)).to_json()]
+    for value in foreign:
+        with pytest.raises(ValueError, match=r"not an extractor|not a selector"):
+            TemplateExtractor.from_json(value)
 
 
 def test_samples_are_as_different_as_they_come():

@@ -445,6 +445,7 @@ def test_pages_of_a_short_crawl_are_recognised_though_nothing_was_clustered(coun
         lambda value: value["clustering"].update(weights="AAA"),
         lambda value: value["clustering"].update(names=["one"]),
         lambda value: value["known"].update(templates=["t404"]),
+        lambda value: value["known"].update(templates=[[]] * 9),
         lambda value: value.update(aliases=["t1"]),
         lambda value: value["aliases"].update({"t999": "t1"}),
         lambda value: value["aliases"].update({"t1": "t2"}),
