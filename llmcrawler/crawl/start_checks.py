@@ -21,6 +21,7 @@ from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.understanding import template_store
 from llmcrawler.core.understanding.classification import SiteVerdicts
 from llmcrawler.core.understanding.extraction import RecordValidator, read_learners
+from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, read_duplicates
 from llmcrawler.core.urls import Scope
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import (
@@ -52,6 +53,7 @@ _ALL_LINES: Final = ("json", "jsonlines", "jsonl", "jl", "xml", "marshal", "pick
 _READERS: dict[str, template_store.Reader] = {
     "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),
     "records": read_learners,
+    DUPLICATES: lambda _site, value, _origin: read_duplicates(value),
 }
 
 

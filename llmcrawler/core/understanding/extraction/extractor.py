@@ -74,7 +74,7 @@ class TemplateExtractor:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not an extractor: {error!r}") from error
         for field in read.fields:
-            if field.type not in (None, *FIELD_TYPES) or not field.name:
+            if field.type not in (None, *FIELD_TYPES) or not field.name or not isinstance(field.many, bool):
                 raise ValueError(f"not a field: {field!r}")
         of_fields = (text for one in read.fields for text in (one.name, one.description, one.group))
         for text in (read.page_type, *(name for name, _ in groups), *of_fields):

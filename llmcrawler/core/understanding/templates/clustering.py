@@ -9,7 +9,7 @@ names differ much in their DOM, authors fill templates freely, and a template's 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -71,7 +71,15 @@ class SimilarityMetric:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         weights = np.frombuffer(base64.b64decode(value["weights"]), dtype="<f4").tolist()
         scalars = ("unknown_weight", "unknown_url_weight", "url_share", "threshold")
-        return cls(dict(zip(value["names"], weights, strict=True)), *(float(value[name]) for name in scalars))
+        return cls(dict(zip(as_texts(value["names"]), weights, strict=True)), *(float(value[name]) for name in scalars))
+
+
+def as_texts(values: Iterable[Any]) -> list[str]:
+    """Return values out of a file, which are texts. Raises TypeError for others."""
+    found = list(values)
+    if not all(isinstance(value, str) for value in found):
+        raise TypeError(f"not texts: {found!r:.100}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ class _FirstPage(NamedTuple):
     @classmethod
     def unpack(cls, row: bytes) -> Self:
         key, *sketch, _ = _HEAD.unpack_from(row)
-        return cls(key, PageSketch(*sketch), row[_HEAD.size :].decode())
+        return cls(key, PageSketch(*sketch), row[_HEAD.size :].decode("utf-8", "replace"))
 
 
 class DuplicateFinder:
@@ -254,14 +254,22 @@ class DuplicateFinder:
         return {"since": self._since, "pages": pages}
 
     def restore(self, site: str, value: Any, origin: str) -> None:  # noqa: ARG002 - as other parts
-        index = DuplicateIndex.from_json(value["pages"])
-        (self._sites if value["since"] == self._since else self._earlier)[site] = index
+        since, index = read_duplicates(value)
+        (self._sites if since == self._since else self._earlier)[site] = index
 
     def describe(self, site: str, template: str) -> Mapping[str, Any]:  # noqa: ARG002 - as other parts
         return {}
 
     def _of(self, page: Page) -> DuplicateIndex:
         return self._sites.setdefault(site_name(page.url), DuplicateIndex())
+
+
+def read_duplicates(value: Any) -> tuple[Any, DuplicateIndex]:
+    """Read what `DuplicateFinder.to_json` gave: `since` and the pages. Raises ValueError for anything else."""
+    try:
+        return value["since"], DuplicateIndex.from_json(value["pages"])
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"not the pages of a site: {error!r}") from error
 
 
 class DuplicateIndex:

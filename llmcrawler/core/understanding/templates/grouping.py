@@ -17,6 +17,7 @@ from llmcrawler.core.understanding.templates.clustering import (
     Matcher,
     SimilarityMetric,
     Snapshot,
+    as_texts,
 )
 from llmcrawler.core.understanding.templates.page_sample import Names, PageSample, common_pattern
 from llmcrawler.core.urls import relative_url
@@ -297,7 +298,7 @@ class TemplateGrouper:
         self._groups = _Groups.from_json(value, origin)
         self._pages, self._due_at = int(value["pages"]), int(value["due_at"])
         self._splits = _Splits.from_json(value, self.resolve)
-        names, samples = value["samples"]["names"], list[PageSample]()
+        names, samples = as_texts(value["samples"]["names"]), list[PageSample]()
         for path, title, *numbers in value["samples"]["rows"]:
             if not isinstance(title, str):
                 raise TypeError(f"no title in a row of samples: {title!r}")
@@ -558,9 +559,7 @@ class _KnownPages:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        known, names = cls(), value["templates"]
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"templates without names: {names!r:.100}")
+        known, names = cls(), as_texts(value["templates"])
         for text, at, settled in value["pages"]:
             known._earlier[text[: 2 * _URL_BYTES]] = _Placement(names[at], text[2 * _URL_BYTES :], bool(settled))
         return known
@@ -619,7 +618,7 @@ class _Splits:
     @classmethod
     def from_json(cls, value: Mapping[str, Any], resolve: Callable[[str], str]) -> Self:
         splits = cls(resolve)
-        splits._apart = {(one, other) for one, other in value["apart"]}
+        splits._apart = {(one, other) for one, other in map(as_texts, value["apart"])}
         for rule in value["rules"]:
             shares = {
                 name: {label: float(share) for label, share in by_label.items()}

@@ -361,8 +361,9 @@ def test_an_extractor_is_the_same_after_its_json():
     foreign += [replace(extractor, rules=(replace(rule, field=Field(1)),)).to_json()]
     foreign += [replace(extractor, rules=(replace(rule, field=Field("f", group=[1])),)).to_json()]
     foreign += [replace(extractor, groups=(("g", (replace(selector, pattern=7),)),)).to_json()]
+    foreign += [replace(extractor, rules=(replace(rule, field=Field("f", many=7)),)).to_json()]
     for value in foreign:
-        with pytest.raises(ValueError, match=r"not an extractor|not a selector"):
+        with pytest.raises(ValueError, match=r"not an extractor|not a selector|not a field"):
             TemplateExtractor.from_json(value)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from llmcrawler.core.content import main_blocks, read_page
 from llmcrawler.core.understanding.templates import DuplicateIndex, PageSketch, sketch_page
+from llmcrawler.core.understanding.templates.duplicates import DuplicateFinder
 
 HOME = "https://shop.test"
 TOLD = (
@@ -179,6 +182,12 @@ def test_an_index_goes_on_from_what_was_kept_of_it() -> None:
     assert restored.sketch_of(f"{HOME}/30", f"{HOME}/30") == sketch(30)
     with pytest.raises(ValueError, match="cut off"):
         DuplicateIndex.from_json(index.to_json()[:40])
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"since": 1}, {"since": 1, "pages": []}, {"since": 1, "pages": "é"}])
+def test_what_is_no_list_of_pages_is_a_value_error(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        DuplicateFinder().restore("site.test", value, HOME)
 
 
 def test_a_page_that_is_nearly_one_before_is_found_in_an_index_that_was_kept() -> None:
