@@ -488,7 +488,9 @@ class _Groups:
         groups = cls(value["prefix"])
         groups._issued = int(value["issued"])
         for template, (pages, sampled, examples) in value["groups"].items():
-            groups.counts[template] = _GroupCounts(int(pages), 0, int(sampled), [origin + path for path in examples])
+            urls = [origin + path for path in examples]
+            common_pattern(urls)  # a ValueError where one is no url
+            groups.counts[template] = _GroupCounts(int(pages), 0, int(sampled), urls)
         groups._aliases = {alias: now for alias, now in value["aliases"].items() if now in groups.counts}
         if groups._aliases.keys() & groups.counts.keys():
             raise ValueError("not the state of a grouping: a template is an alias, too")

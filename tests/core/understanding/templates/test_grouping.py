@@ -439,6 +439,7 @@ def test_pages_of_a_short_crawl_are_recognised_though_nothing_was_clustered(coun
         lambda value: value.update(groups=None),
         lambda value: value.update(issued=0),
         lambda value: value["groups"].pop("t1"),
+        lambda value: value["groups"]["t1"][2].append("[/"),
         lambda value: value["reservoir"].append([99_999, "t1", 0]),
         lambda value: value["matched"].append([0, "t999"]),
         lambda value: value["samples"].update(names=[]),
