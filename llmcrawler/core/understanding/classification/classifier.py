@@ -203,7 +203,8 @@ class Classifier:
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
             may_ask = error is None and not self._unavailable
             learned = site.learned(names)
-            step = samples.step(question.url, question.member, may_ask=may_ask, learned=learned)
+            by_folder = site.has_mixed and learned is not None
+            step = samples.step(question.url, question.member, may_ask=may_ask, learned=learned, by_folder=by_folder)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
                 is_trusted = self._rules.knows_all_types and site.trusts_looks_of(question.url)

@@ -56,8 +56,12 @@ _MAX_LESSONS: Final = 200  # the newest; learning from so many takes some 40 ms 
 # Votes that are at least so clear stand for an answer where the samples of a template disagree; one in so many of these
 # pages is asked about all the same. A template whose samples agree needs this share of the votes, to speak for a page.
 _CLEAR_VOTES: Final = 0.7
-_CHECKED: Final = 16
+_CHECKED: Final = 32
 _MOST_VOTES: Final = 0.5
+# On a site with such templates, one page is asked about in each folder of a template that no sample is in: of so many
+# folders, and as long as there are so many pages for each where samples disagree.
+_MAX_FOLDERS: Final = 6
+_PAGES_OF_FOLDER: Final = 8
 
 
 class PageHint(NamedTuple):
@@ -148,10 +152,10 @@ class TemplateSamples:
     _sleepers: list[asyncio.Future[None]] = field(default_factory=list)
 
     def step(  # noqa: C901, PLR0911, PLR0912 - a list of rules
-        self, url: str, member: int, *, may_ask: bool = True, learned: Answer | None = None
+        self, url: str, member: int, *, may_ask: bool = True, learned: Answer | None = None, by_folder: bool = False
     ) -> SampleStep:
         """Return the next step of a page. `may_ask` is False for one that was asked about in vain. `learned` is what
-        the site's answers tell of it."""
+        the site's answers tell of it. `by_folder`: folders of the template want samples of their own."""
         self.page_count = max(self.page_count, member)
         if url in self.asked:
             return SampleStep.WAIT  # the same page twice at a time
@@ -166,6 +170,8 @@ class TemplateSamples:
             return SampleStep.ASK
         if self._in_doubt and out:
             return SampleStep.WAIT
+        if may_ask and by_folder and self._lacks_folder_of(url):
+            return SampleStep.WAIT if _folder_of(url) in map(_folder_of, self.asked) else SampleStep.ASK
         if self.is_mixed:
             # Nobody can speak for it; not too many are asked before there are answers.
             if self._is_reliable(self._guess(url)):
@@ -185,6 +191,11 @@ class TemplateSamples:
         if may_ask and learned is not None and (learned.label != self.majority or learned.confidence < _MOST_VOTES):
             return SampleStep.ASK
         return SampleStep.ASK_PATIENTLY if is_round_due else SampleStep.TAKE
+
+    def _lacks_folder_of(self, url: str) -> bool:
+        folders = set(map(_folder_of, self.labels))
+        most = max(_MAX_FOLDERS, self.page_count // _PAGES_OF_FOLDER if self._odd_count else 0)
+        return len(folders) < most and _folder_of(url) not in folders
 
     def _step_to_first_verdict(self, may_ask: bool, is_round_due: bool) -> SampleStep:
         if not self.asked:
@@ -413,6 +424,10 @@ def is_reliable(guess: Answer, record: tuple[int, int], at_least: int) -> bool:
     return guess.confidence >= SURE_GUESS and right >= at_least and right >= _RIGHT_PER_WRONG * wrong
 
 
+def _folder_of(url: str) -> str:
+    return url.rstrip("/").rpartition("/")[0]
+
+
 def _is_front_page(url: str) -> bool:
     return "://" in url and not url.partition("://")[2].partition("/")[2]
 
@@ -442,6 +457,7 @@ class SiteVerdicts:
         self._lessons: deque[tuple[Names, str]] = deque(maxlen=_MAX_LESSONS)  # what pages have, and the answers
         self._forest: AnswerForest | None = None
         self._learn_in = _LEARNED_ANSWERS
+        self.has_mixed = False  # a template whose samples spoke for several kinds of page
 
     def earlier(self, url: str) -> Answer | None:
         """Return what the model said of this very page in an earlier crawl."""
@@ -501,6 +517,7 @@ class SiteVerdicts:
         else:
             self._loose.add(url)
             samples.asked.pop(url, None)
+        self.has_mixed |= samples.is_mixed
         self._lessons.append((names(), answer.label))
         self._learn_in -= 1
         if self._learn_in <= 0 and len(self._lessons) >= _ANSWERS_OF_KIND * len({label for _, label in self._lessons}):

@@ -143,6 +143,25 @@ def test_two_odd_answers_make_a_template_mixed_also_where_they_differ() -> None:
     assert not TemplateSamples(labels={**dict.fromkeys("uvwxyz", "a"), "s": "b"}).is_mixed
 
 
+def test_on_a_mixed_site_each_folder_of_a_template_has_a_sample_up_to_a_bound() -> None:
+    samples = TemplateSamples(
+        labels={"http://s.test/guide/1": "a", "http://s.test/guide/2": "a"}, page_count=63, _round=2
+    )
+    assert samples.step("http://s.test/faq/1", 62) is SampleStep.TAKE
+    assert samples.step("http://s.test/guide/3", 63, by_folder=True) is SampleStep.TAKE
+    assert samples.step("http://s.test/faq/1", 63, by_folder=True) is SampleStep.ASK
+    samples.note_asked("http://s.test/faq/1", patient=False)
+    assert samples.step("http://s.test/faq/2", 63, by_folder=True) is SampleStep.WAIT
+    samples.note_answer("http://s.test/faq/1", "a")
+    assert samples.step("http://s.test/faq/2", 63, by_folder=True) is SampleStep.TAKE
+    samples.labels |= {f"http://s.test/{number}/1": "a" for number in range(4)}
+    assert samples.step("http://s.test/blog/1", 63, by_folder=True) is SampleStep.TAKE
+    samples.labels["http://s.test/1/2"] = "b"  # now they disagree
+    assert samples.step("http://s.test/blog/1", 63, by_folder=True) is SampleStep.ASK
+    samples.labels |= {f"http://s.test/2024-05-{day}/1": "a" for day in range(2)}
+    assert samples.step("http://s.test/blog/1", 63, by_folder=True) is SampleStep.TAKE
+
+
 def test_confidence_is_laplaces_rule_of_succession() -> None:
     assert TemplateSamples(labels={"u1": "a"}).confidence == pytest.approx(2 / 3)
     assert TemplateSamples(labels=dict.fromkeys("uvwx", "a")).confidence == pytest.approx(5 / 6)
