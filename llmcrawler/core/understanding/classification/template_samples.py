@@ -58,10 +58,10 @@ _MAX_LESSONS: Final = 200  # the newest; learning from so many takes some 40 ms 
 _CLEAR_VOTES: Final = 0.7
 _CHECKED: Final = 32
 _MOST_VOTES: Final = 0.5
-# On a site with such templates, one page is asked about in each folder of a template that no sample is in: of so many
-# folders, and as long as there are so many pages for each where samples disagree.
+# Where samples of some template of a site disagree, one page is asked about in each folder that has no sample of its
+# template: in so many folders; where this template's samples disagree, in more, if there are so many pages for each.
 _MAX_FOLDERS: Final = 6
-_PAGES_OF_FOLDER: Final = 8
+_PAGES_OF_FOLDER: Final = 16
 
 
 class PageHint(NamedTuple):
@@ -165,10 +165,10 @@ class TemplateSamples:
         if all(map(_is_front_page, self.labels)):
             return self._step_to_first_verdict(may_ask, is_round_due)
         # A page that may not be asked about must not wait for others that may not either.
-        out = self._urgent_count + len(self._chosen) * may_ask
+        is_waited_for = self._urgent_count > 0 or (may_ask and bool(self._chosen))
         if self._in_doubt and self._extra_left and may_ask and not is_clear(learned):
             return SampleStep.ASK
-        if self._in_doubt and out:
+        if self._in_doubt and is_waited_for:
             return SampleStep.WAIT
         if may_ask and by_folder and self._lacks_folder_of(url):
             return SampleStep.WAIT if _folder_of(url) in map(_folder_of, self.asked) else SampleStep.ASK
@@ -181,8 +181,7 @@ class TemplateSamples:
             if not may_ask:
                 return SampleStep.FAIL
             return SampleStep.ASK if self._urgent_count < _MAX_EXTRA_SAMPLES else SampleStep.WAIT
-        is_unsure = self._odd_count or (learned is not None and not is_clear(learned))
-        if out and (is_unsure or out >= len(self.labels)):
+        if is_waited_for and (self._second_count or not is_clear(learned)):
             return SampleStep.WAIT
         if may_ask and self._taken >= TRUSTED_ALONE and len(self.labels) == 1 and not self._urgent_count:
             return SampleStep.ASK
@@ -194,7 +193,7 @@ class TemplateSamples:
 
     def _lacks_folder_of(self, url: str) -> bool:
         folders = set(map(_folder_of, self.labels))
-        most = max(_MAX_FOLDERS, self.page_count // _PAGES_OF_FOLDER if self._odd_count else 0)
+        most = max(_MAX_FOLDERS, self.page_count // _PAGES_OF_FOLDER if self._second_count else 0)
         return len(folders) < most and _folder_of(url) not in folders
 
     def _step_to_first_verdict(self, may_ask: bool, is_round_due: bool) -> SampleStep:
@@ -288,11 +287,12 @@ class TemplateSamples:
     @property
     def is_mixed(self) -> bool:
         """True where the samples speak for several kinds of page: the template's verdict is nobody's."""
-        return self._odd_count > 1 and self._odd_count >= _MIXED_SHARE * len(self.labels)
+        return self._second_count > 1 and self._second_count >= _MIXED_SHARE * len(self.labels)
 
     @property
-    def _odd_count(self) -> int:
-        return len(self.labels) - max(Counter(self.labels.values()).values(), default=0)
+    def _second_count(self) -> int:
+        common = Counter(self.labels.values()).most_common(2)
+        return common[1][1] if len(common) > 1 else 0
 
     def is_decided_by_looks(self, question: Question, *, is_model_asked: bool) -> bool:
         """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
@@ -327,7 +327,7 @@ class TemplateSamples:
         self._in_doubt = False
         self._doubts += 1
         # A single odd answer among eight is an odd page or a slip of the model; two of a kind may be a template.
-        return dict(self.labels) if self._odd_count > 1 else None
+        return dict(self.labels) if self._second_count > 1 else None
 
     def follow(self, labels: dict[str, str], asked: dict[str, bool]) -> None:
         """Take exactly those samples that are the template's own after a change of its members.
