@@ -160,8 +160,9 @@ _MIN_SUPPORT = 0.6
 @dataclass(slots=True)
 class CandidateScore:
     """The figures of a candidate. `judged` counts the annotated pages, `absent` those without a value, the next four
-    what it does on them; it may also be silent where it should be. `poached`: it gives what another field has there.
-    `outputs` are its texts on the other pages; `usual` is the share of the text that it gives most often."""
+    what it does on them; it may also be silent where it should be. `poached` counts those on which it gives what is
+    another field's there. `outputs` are its texts on the other pages; `usual` is the share of the text that it gives
+    most often."""
 
     candidate: Candidate
     selector: Selector
@@ -171,7 +172,7 @@ class CandidateScore:
     wrong: int = 0
     missed: int = 0
     ghosts: int = 0
-    poached: bool = False
+    poached: int = 0
     outputs: tuple[Texts, ...] = ()
     agreement: float | None = None
     coverage: float = 0.0
@@ -229,7 +230,7 @@ def score_annotated(
         if len(want) >= _LONG_LIST:
             got = got[: len(want)]  # the model may have been shown only the beginning
         if got != want and not pages.taken[place].isdisjoint(got):
-            score.poached = True
+            score.poached += 1
         if got == want:
             score.hit |= {place} if want else set()
         elif not want:
@@ -302,6 +303,8 @@ _CONSTANT = 0.9
 _MIN_CONSTANT_PAGES = 5
 _CONSTANT_SUPPORT = 0.7
 _MAX_ODD_SHAPES = 0.05
+# Samples that have a value, and such that have none, before a selector by place is taken for one that knows them apart.
+_CONFIRMING = 2
 _TELLING_TAGS = frozenset("h1 title time address del ins s cite blockquote abbr data meter".split())
 _LABEL_TAGS = frozenset("th dt b strong label legend".split())
 _FRAME_TAGS = frozenset({"nav", "footer", "header"})
@@ -365,7 +368,7 @@ def _fault(one: CandidateScore, pages: TrainingSet) -> str:
     """Say why a candidate may give values on pages that have none; "" where nothing speaks for that."""
     with_value = one.judged - one.absent
     samples, goes_by_place = [pages.annotated[at].page for at in one.hit], _goes_by_place(one)
-    if one.poached:
+    if 2 * one.poached > len(one.hit):  # fewer may be slips
         return "what leads to it leads to another field on some samples"
     # Of many samples that have it, the annotator may have overlooked one.
     if one.ghosts and (one.ghosts > 1 or with_value < _MANY_PAGES or goes_by_place):
@@ -373,7 +376,7 @@ def _fault(one: CandidateScore, pages: TrainingSet) -> str:
     # What stands there on the samples has such children.
     shapes = [{child.tag for child in element} for element in _firsts(one, samples if goes_by_place else ())]
     others = [{child.tag for child in element} for element in _firsts(one, pages.others if goes_by_place else ())]
-    if goes_by_place and one.absent:
+    if goes_by_place and one.absent and not _keeps_its_place(one):
         return "only its place leads to it, and some samples have none"
     if sum(shape not in shapes for shape in others) > _MAX_ODD_SHAPES * len(others):
         return "only its place leads to it, and other things stand there on other pages"
@@ -383,7 +386,7 @@ def _fault(one: CandidateScore, pages: TrainingSet) -> str:
         standing = _firsts(one, samples)
         if standing and all(map(_is_in_frame, standing)):
             return "it is part of the site's frame"
-    if with_value == 1 and one.absent and not _names_it(one.selector, pages):
+    if with_value == 1 and 0 < one.absent < _MANY_PAGES and not _names_it(one.selector, pages):
         return "it is on one sample only"
     return ""
 
@@ -401,6 +404,15 @@ def _goes_by_place(one: CandidateScore) -> bool:
         for step in path.steps
     )
     return any(counts) or path.steps[0].axis == "child" or one.several > 0
+
+
+def _keeps_its_place(one: CandidateScore) -> bool:
+    """Tell whether its place was empty where the value is absent: then what is counted, if anything, is around the
+    value, and not the value among its neighbours."""
+    path = path_of(one.selector.query, one.selector.language)
+    if path is None or one.ghosts or path.steps[-1].nth or path.steps[-1].nth_of_type:
+        return False
+    return one.several > 0 or min(len(one.hit), one.absent) >= _CONFIRMING
 
 
 def _has_words(selector: Selector) -> bool:
@@ -704,6 +716,7 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
             candidates.setdefault((one.selector.query, one.selector.attribute), one)
     expected = [row.values[field.key].text if field.key in row.values else None for row in rows]
     with_value = sum(want is not None for want in expected)
+    holders = {row.element.getparent() for row in rows if field.key in row.values}
     best: tuple[float, Selector] | None = None
     for one in candidates.values():
         given = [texts_within(row.element, one.selector, row.work)[:1] for row in rows]
@@ -712,8 +725,12 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
         outputs = [next(iter(taken(texts, pattern)), None) for texts in given]
         hits = sum(want is not None and output == want for output, want in zip(outputs, expected, strict=True))
         spoken = sum(output is not None for output in outputs)
-        ghosts = sum(want is None and output is not None for output, want in zip(outputs, expected, strict=True))
-        support = hits / max(1, with_value + ghosts)
+        spare = zip(rows, outputs, expected, strict=True)
+        ghosts = [row.element for row, output, want in spare if want is None and output is not None]
+        # Of a page where no row has it the annotator has said so once.
+        silent = {holder for node in ghosts if (holder := node.getparent()) not in holders}
+        ghosts = [node for node in ghosts if node.getparent() in holders]
+        support = hits / max(1, with_value + len(ghosts) + len(silent))
         score = 4 * support + one.prior
         if support >= _MIN_SUPPORT and (best is None or score > best[0]):
             best = score, replace(one.selector, pattern=pattern, coverage=round(spoken / len(outputs), 3))

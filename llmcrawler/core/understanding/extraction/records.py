@@ -428,7 +428,8 @@ class Records:
         mates = self._mates(learner) if pages is None else []
         rows = [[one.page for one in part.waiting.values()] for part in (learner, *mates)]
         mixed = [page for row in zip_longest(*rows) for page in row if page is not None]
-        chosen = mixed[: max(self.rules.learn_pages, len(rows[0]))] if pages is None else list(pages)
+        limit = self.rules.learn_pages * (2 if mates else 1)
+        chosen = mixed[: max(limit, len(rows[0]))] if pages is None else list(pages)
         learner.task = asyncio.ensure_future(self._train(learner, chosen, mates))
         for one in mates:
             one.task = learner.task
@@ -454,7 +455,9 @@ class Records:
         name = f"{learner.key.template} of {learner.key.site}"
         try:
             siblings = [one for one in self.learners(learner.key.site) if one.key.page_type == learner.key.page_type]
-            variant = await self._adopted(learner, siblings, pages) or await self._trained(learner, siblings, pages)
+            variant = await self._adopted(learner, siblings, pages) or await self._trained(
+                learner, siblings, pages, mates
+            )
         except LLMError as error:
             learner.error = PageError("record", error.kind, str(error))
             learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
@@ -503,7 +506,7 @@ class Records:
         return None
 
     async def _trained(
-        self, learner: Learner, siblings: Sequence[Learner], pages: Sequence[TrainingPage]
+        self, learner: Learner, siblings: Sequence[Learner], pages: Sequence[TrainingPage], mates: Sequence[Learner]
     ) -> Variant | None:
         learner.runs += 1
         self._count("lessons", 1)
@@ -511,7 +514,10 @@ class Records:
         known = learner.fields or tuple({one.key: one for other in siblings for one in other.fields}.values())
         assert self._annotator is not None
         train = partial(self._runner.train, site=learner.key.site)
-        run = TrainingRun(learner.key.page_type, self._annotator, self.rules.training, known, train)
+        rules = self.rules.training
+        if mates:
+            rules = replace(rules, max_samples=2 * rules.max_samples)
+        run = TrainingRun(learner.key.page_type, self._annotator, rules, known, train)
         try:
             result = await run.run(pages)
         finally:

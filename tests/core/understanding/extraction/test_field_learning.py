@@ -424,6 +424,54 @@ def test_a_sample_without_a_value_speaks_against_a_selector_that_gives_one_there
     assert learn_field(Field("old_price", "number"), TrainingSet(samples, plain[7:])).rule is None
 
 
+def test_a_place_that_is_empty_where_the_value_is_absent_leads_to_it():
+    def page(n: int, has_note: bool) -> str:
+        note = f"<small>Note {n}</small>" if has_note else ""
+        return f"<table><tr><td>Cover {n}</td><td><big>Book {n}</big>{note}</td></tr></table>"
+
+    has_note = [n % 3 == 1 for n in range(16)]
+    values: list[str | list[str] | None] = [f"Note {n}" if has_note[n] else None for n in range(16)]
+    result = learned([page(n, has_note[n]) for n in range(16)], values, shown=7)
+    assert extracted(result, page(31, has_note=True)) == "Note 31"
+    assert extracted(result, page(32, has_note=False)) is None
+
+
+def test_one_sample_of_a_nameless_value_is_enough_where_many_others_have_none():
+    def page(n: int, badge: bool) -> str:
+        return f"<div class='summary'><h1>Lamp {n}</h1>{f'<em>New {n}</em>' if badge else ''}<p>£{n}</p></div>"
+
+    pages = [page(n, badge=n in (2, 9, 12)) for n in range(16)]
+    values: list[str | list[str] | None] = ["New 2" if n == 2 else None for n in range(16)]
+    assert extracted(learned(pages, values, shown=7), page(30, badge=True)) == "New 30"
+    assert learned(pages, values, shown=4).rule is None
+
+
+def test_a_slip_to_the_value_of_another_field_does_not_make_it_unreliable():
+    pages = [PageBlocks(f"<h1>Lamp {n}</h1><p class='by'>Maker {n}</p><i class='tag'>Tag {n}</i>") for n in range(12)]
+    samples = [annotated(one, f=f"Maker {n}", tag=f"Tag {n}") for n, one in enumerate(pages[:6])]
+    samples[0] = annotated(pages[0], f="Lamp 0", tag="Maker 0")
+    result = learn_field(Field("f"), TrainingSet(samples, pages[6:]))
+    assert extracted(result, "<h1>Desk</h1><p class='by'>Carpenter</p>") == "Carpenter"
+
+
+def test_a_page_on_which_all_rows_of_a_group_lost_a_field_counts_once():
+    def page(n: int) -> PageBlocks:
+        lines = [f"<li><b>Ware {n}{i}</b><i>{i}.5{n}</i><s>{i}.9{n}</s></li>" for i in range(3 if n else 9)]
+        return PageBlocks(f"<ul class='wares'>{''.join(lines)}</ul>")
+
+    pages, tags = [page(n) for n in range(5)], {"name": "b", "price": "i", "old": "s"}
+    samples = []
+    for n, one in enumerate(pages[:3]):
+        found = {
+            name: tuple(spot for spot, at in one.spots.items() if at.element is not None and at.element.tag == tag)
+            for name, tag in tags.items()
+        }
+        given = [Pointed(f"wares.{name}", spots) for name, spots in found.items() if n or name != "old"]
+        samples.append(AnnotatedPage.of(one, given))
+    fields = [Field(name, "string", group="wares") for name in tags]
+    assert {rule.field.name for rule in learn_group("wares", fields, TrainingSet(samples, pages[3:])).rules} == {*tags}
+
+
 def test_a_text_of_the_menu_is_no_field():
     """The shop of Oscar: most categories are not on their pages in these words, and one of them is in the menu."""
     menu = "<nav><ul class='menu'><li><a>Clothing</a></li><li><a>Books</a></li></ul></nav>"

@@ -18,6 +18,7 @@ from llmcrawler.core.understanding.extraction import (
     requested_fields,
     waiting_by_type,
 )
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules
 from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 from tests.core.understanding.extraction.record_pages import (
@@ -139,6 +140,19 @@ async def test_the_order_in_which_pages_come_does_not_change_what_is_asked() -> 
         await ask(make(annotator, Pressure("idle"), rules=replace(RULES, min_pages=2)), [question(n) for n in numbers])
         asked.append(annotator.asked)
     assert asked[0] == asked[1] != []
+
+
+@pytest.mark.parametrize(("templates", "pages"), [(1, 4), (3, 8)])
+async def test_templates_that_are_learned_together_may_show_twice_as_many_pages(templates, pages) -> None:
+    def design(data: dict[str, Any]) -> str:  # no two pages are made alike, so all are worth a look
+        number = data["sku"]
+        return f"<h1>{data['name']}</h1><p>{number}</p><dl><dt>Fact {number}</dt><dd>{number}</dd></dl>"
+
+    annotator = TruthAnnotator()
+    rules = replace(RULES, learn_pages=20, training=TrainingRules(max_samples=4))
+    records = make(annotator, Pressure("idle"), rules=rules)
+    await ask(records, [question(n, design, template=f"t{n % templates}") for n in range(10)])
+    assert len({url for asked in annotator.asked for url in asked}) == pages
 
 
 async def test_page_types_without_records_are_passed_over() -> None:
