@@ -258,10 +258,6 @@ _NAMED: Final = re.compile(
 _TITLE: Final = re.compile(r"(?:h1|title)\b")
 _SHORT_CHARS: Final = 120  # of what is a value and not a text that has one in it
 _LABEL_CHARS: Final = 40
-# Before a colon, before a number, or behind one; of two words at least where there is no colon.
-_LABEL_WITHIN: Final = re.compile(
-    r"^[^\W\d][^:\d]{,38}:(?= )|^[^\W\d]+ [^:\d]{1,30}(?=\d)|(?<=\d) [^\W\d]+ [^\W\d][^:\d]{,30}$"
-)
 _VALUE_WORTH, _NAMED_WORTH, _LABELLED_WORTH, _HEADING_WORTH, _LINK_WORTH = 0.6, 0.4, 0.4, 0.8, -0.5
 _METADATA_WORTH: Final = 0.6  # of what stands in the page and in its metadata
 _REPEATED_WORTH: Final = 0.85  # of a block, for each before it that stands in the same way: reviews, rows, menus
@@ -372,22 +368,15 @@ def _shortened(block: Block) -> Block:
 
 def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
     """Return the texts of each page that name what follows: short ones, with rarer texts behind them. So "Colour" is
-    told from "red", whatever elements they stand in. The label may be of the same text: "Weight: 2 kg", "23 in stock".
-    """
-    forms = {text: _LABEL_WITHIN.search(text) for page in pages for text in page.texts}
-    own = {text: found[0].strip() for text, found in forms.items() if found}
-    spoken = [page.texts | {own[text] for text in page.texts & own.keys()} for page in pages]
-    counts = Counter(text for texts in spoken for text in texts)
+    told from "red", whatever elements they stand in."""
+    counts = Counter(text for page in pages for text in page.texts)
     behind: dict[str, list[int]] = {}
     for page in pages:
         for one, follower in pairwise(page.blocks):
             if len(one.text) <= _LABEL_CHARS:
                 behind.setdefault(one.text, []).append(counts[follower.text])
-        for text in page.texts & own.keys():
-            behind.setdefault(own[text], []).append(counts[text])
-    # A text on two pages is one where what is behind it is on one only.
-    labels = {text for text, found in behind.items() if counts[text] > 1 and 2 * fmean(found) < max(2.5, counts[text])}
-    return [texts & labels for texts in spoken]
+    labels = {text for text, found in behind.items() if 2 * fmean(found) < counts[text]}
+    return [page.texts & labels for page in pages]
 
 
 # Selectors are learned from the first so many characters of a page.

@@ -67,14 +67,3 @@ def test_what_names_a_value_is_told_from_values_in_any_element():
     assert labels[0] == {"Company", "Department", "Reference"}
     assert labels[1] == {"Company", "Reference"}
     assert unseen(labels, [1, 2, 3], 1) == [0]
-
-
-def test_a_label_may_be_of_the_same_text_as_its_value():
-    def page(n: int) -> BlockList:
-        facts = [f"Posted on {n + 1} May 2024", "Made by hand", f"{n % 3} mm thick"]
-        facts += [f"Weight: {n} kg", f"{n + 20} in stock"] if n in (3, 7) else []
-        return PageBlocks("".join(f"<p>{fact}</p>" for fact in facts)).listed()
-
-    labels = labels_of([page(n) for n in range(12)])
-    assert labels[3] - labels[0] == {"Weight:", "in stock"}
-    assert "Posted on" in labels[0]
