@@ -20,7 +20,6 @@ from llmcrawler.core.understanding.extraction.blocks import (
     shown_blocks,
 )
 from llmcrawler.core.understanding.extraction.extractor import Extraction, ExtractionRunner, TemplateExtractor
-from llmcrawler.core.understanding.extraction.field_learning import AnnotatedPage, Value, as_one
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
     Learner,
@@ -47,6 +46,7 @@ from llmcrawler.core.understanding.extraction.record_schema import (
     completed,
     filled_up,
 )
+from llmcrawler.core.understanding.extraction.selector_induction import AnnotatedPage, Value, as_one
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed

@@ -23,7 +23,9 @@ from llmcrawler.core.understanding.extraction.blocks import (
     shown_blocks,
 )
 from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
-from llmcrawler.core.understanding.extraction.field_learning import (
+from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
+from llmcrawler.core.understanding.extraction.record_schema import Field, reconcile
+from llmcrawler.core.understanding.extraction.selector_induction import (
     AnnotatedPage,
     LearnedField,
     LearnedGroup,
@@ -31,8 +33,6 @@ from llmcrawler.core.understanding.extraction.field_learning import (
     learn_field,
     learn_group,
 )
-from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.record_schema import Field, reconcile
 from llmcrawler.errors import BadAnswer, BudgetSpent
 
 logger = logging.getLogger(__name__)

@@ -14,15 +14,15 @@ from parsel import Selector as ParselSelector
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed, repeated_texts, shown_blocks
 from llmcrawler.core.understanding.extraction.candidates import candidates_for
 from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor, compile_extractor
-from llmcrawler.core.understanding.extraction.field_learning import (
+from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, take, texts_within
+from llmcrawler.core.understanding.extraction.record_schema import Field, RecordTypes
+from llmcrawler.core.understanding.extraction.selector_induction import (
     AnnotatedPage,
     LearnedField,
     TrainingSet,
     learn_field,
     learn_group,
 )
-from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, take, texts_within
-from llmcrawler.core.understanding.extraction.record_schema import Field, RecordTypes
 from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.training_run import spread, unseen
 from llmcrawler.core.understanding.extraction.tree import Work
