@@ -16,6 +16,7 @@ LLM_IS_OPTIONAL: Final = "llmcrawler/llm/is_optional"
 _LINES, _FAILED_LINES = "llmcrawler/lines", "llmcrawler/lines_failed"
 _WITHOUT_LLM = "llmcrawler/lines_without_llm"  # as the budget was spent
 _UNJUDGED = "llmcrawler/lines_unjudged"  # as the LLM could not be used
+_FORBIDDEN = "llmcrawler/lines_forbidden"  # as the site said
 _FAILED_FEEDS = "feedexport/failed_count/"  # and the kind of storage
 _START_LINES, _FAILED_START_LINES = "llmcrawler/start_lines", "llmcrawler/start_lines_failed"
 
@@ -52,6 +53,8 @@ def count_item(count: Callable[[str], None], depth: int, error: PageError | None
             count(_WITHOUT_LLM)
         if error.kind == LLMUnavailable.kind:
             count(_UNJUDGED)
+        if error.kind in ("robots", "rights"):
+            count(_FORBIDDEN)
     if depth == 0:
         count(_START_LINES)
         if error is not None and error.stage == "fetch":
@@ -71,7 +74,8 @@ def nothing_came(stats: Mapping[str, Any]) -> bool:
 def exit_status_of(stats: Mapping[str, Any], max_errors_share: float) -> tuple[ExitStatus, str]:
     """Return the exit status, and why it is that, in words."""
     reason = stats.get("finish_reason")
-    lines, failed = stats.get(_LINES, 0), stats.get(_FAILED_LINES, 0)
+    forbidden = stats.get(_FORBIDDEN, 0)
+    lines, failed = stats.get(_LINES, 0) - forbidden, stats.get(_FAILED_LINES, 0) - forbidden
     if stats.get(LLM_IS_OPTIONAL):
         failed -= stats.get(_UNJUDGED, 0)
     if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):

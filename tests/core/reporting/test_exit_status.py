@@ -15,6 +15,7 @@ from llmcrawler.items import PageError
 NOT_THERE = PageError("fetch", "refused", "")
 NOT_UNDERSTOOD = PageError("classify", "bad_answer", "")
 NOT_JUDGED = PageError("classify", "llm_unavailable", "")
+FORBIDDEN = PageError("fetch", "robots", "")
 NOT_ASKED = PageError("classify", "budget", "")
 FINE = (0, None), (1, None), (1, None), (1, NOT_THERE)
 
@@ -32,6 +33,8 @@ def stats_of(lines, **stats):
         (FINE, {}, 1.0, ExitStatus.FINISHED),
         (FINE, {}, 0.25, ExitStatus.FINISHED),
         (FINE, {}, 0.24, ExitStatus.ERRORS_SHARE),
+        ([*FINE, (1, FORBIDDEN), (1, FORBIDDEN)], {}, 0.25, ExitStatus.FINISHED),
+        ([(0, None), (1, FORBIDDEN)], {}, 0.0, ExitStatus.FINISHED),
         (FINE, {"finish_reason": "closespider_pagecount"}, 1.0, ExitStatus.FINISHED),
         (FINE, {"finish_reason": "shutdown"}, 0.0, ExitStatus.INTERRUPTED),
         (FINE, {"finish_reason": None}, 1.0, ExitStatus.INTERRUPTED),
