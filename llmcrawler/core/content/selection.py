@@ -213,7 +213,7 @@ def _keys(blocks: Sequence[TextBlock]) -> list[int]:
 # A block of the site's frame must reach the page's limit with its score to this power.
 _FRAME_POWER: Final = 3
 TRUST: Final = 1.2
-SURE: Final = 0.99
+SURE: Final = 0.99  # the score of what is main in any case
 _ROUNDING: Final = 1e-9
 _PIECE_CHARS: Final = 100_000
 _SPACE: Final = re.compile(r"\s")
@@ -288,7 +288,8 @@ def main_blocks(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = N
         own, frame = boilerplate.judge(blocks)
     scores = unit_scores(own, words, [block.unit for block in blocks])
     trusted = [score**TRUST for score in scores]
-    limit = limit_score(trusted, words)
+    # What is main whatever its score says nothing of the others.
+    limit = limit_score(trusted, [0 if block.score == SURE else block.word_count for block in blocks])
     taken = [score >= limit for score in scores]
     if any(taken):
         # The score of a block that would leave the expected F1 as it is: half of that (see `limit_score`). It lies

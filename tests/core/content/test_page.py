@@ -317,6 +317,11 @@ def test_the_title_and_the_price_of_a_product_are_main_text_wherever_they_stand(
     assert [part for part in parts if part.startswith("#") or "£" in part] == ["# Oak chair", "- £1,129.00"]
 
 
+def test_a_title_that_is_main_in_any_case_takes_no_place_of_other_text() -> None:
+    html = "<title>App</title><article><h1>Item 1</h1><p class=price>$1.00</p></article>"
+    assert main_text(read_page(html, URL).blocks) == "# Item 1\n\n$1.00"
+
+
 @pytest.mark.parametrize("part", ["- item", "$$\nx\n$$", "```\nx\n```", "3. third"])
 def test_short_parts_in_the_midst_of_main_text_stay_and_those_elsewhere_go(part: str) -> None:
     prose = TextBlock("prose", 60, 0.9, 1, region=PROSE)
