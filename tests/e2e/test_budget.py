@@ -29,6 +29,7 @@ def degraded(outcome: Outcome) -> list[dict[str, Any]]:
     return [page for page in outcome.pages if page["error"] and page["error"]["kind"] == "budget"]
 
 
+@pytest.mark.nightly
 def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has_its_line(tmp_path: Path) -> None:
     site = make_shop(10)
     answer = answer_from_truth(site.truth())

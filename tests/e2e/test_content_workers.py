@@ -33,6 +33,7 @@ def lines_with(workers: int, folder: Path, urls: list[str]) -> list[list[Any]]:
     return sorted(([line[name] for name in OF_READING] for line in outcome.pages), key=lambda values: str(values[0]))
 
 
+@pytest.mark.nightly
 def test_lines_are_the_same_wherever_pages_are_read(tmp_path: Path) -> None:
     many = ManyPages(40)
     with MockSite().in_thread() as one, MockSite(many.routes()).in_thread() as other:

@@ -72,6 +72,7 @@ def status(redis: RedisServer, crawl_id: str) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.nightly
 def test_a_paused_crawl_ends_what_is_under_way_and_waits_while_another_one_goes_on(tmp_path, held, redis):
     other = ManyPages(10)
     with (

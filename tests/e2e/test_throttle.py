@@ -70,6 +70,7 @@ def test_robots_txts_gap_is_never_shortened(tmp_path, drawn_gaps, line, adaptive
     assert min(drawn.seconds for drawn in drawn_gaps()[1:]) >= 0.7
 
 
+@pytest.mark.nightly
 def test_a_host_that_answers_503_throughout_takes_nothing_from_the_other(tmp_path):
     down = limited_site(pages=60, down=True, retry_after="0")
     with limited_site(pages=60).in_thread() as good, down.in_thread() as bad:
