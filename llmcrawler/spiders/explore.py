@@ -481,7 +481,9 @@ class PageBuilder:
 def add_facts(page: Page, response: Response) -> None:
     page.final_url = response.url if response.url != page.url else None
     page.latency_seconds = round(response.meta.get(LATENCY, 0.0), 4)
-    page.fetched_at = response_context(response).archived_at or now()
+    context = response_context(response)
+    date = context.exchanges[-1].date if context.exchanges else now()  # a revisit in an archive refers to it
+    page.fetched_at = context.archived_at or date
 
 
 def now() -> str:

@@ -11,9 +11,10 @@ from scrapy.http import Response
 from llmcrawler.core.frontier import Lease, UrlTask
 from llmcrawler.core.politeness.robots import PageRobots
 from llmcrawler.core.storage import StoredBody, StoredPage
+from llmcrawler.core.storage.archives.warc_writer import Exchange
 from llmcrawler.engine.request_context import update_context
 from llmcrawler.items import Page
-from llmcrawler.spiders.explore import PageBuilder
+from llmcrawler.spiders.explore import PageBuilder, add_facts
 from tests.adapters.stubs import stub
 
 URL = "https://a.example/"
@@ -65,3 +66,13 @@ def test_a_page_that_has_not_changed_says_what_it_said_and_what_its_header_says_
 def test_what_a_user_has_listed_keeps_its_text() -> None:
     page = not_modified(None, "noindex", withholds=False)
     assert (page.change, page.robots, page.text) == ("changed", ["noindex"], "Tea is green.")
+
+
+def test_a_page_was_fetched_when_its_record_in_an_archive_says() -> None:
+    response = Response(URL, request=Request(URL))
+    assert response.request is not None
+    answer = Exchange(URL, "GET", (), b"", 200, (), "2020-02-20T20:20:20+00:00")
+    update_context(response.request, exchanges=(answer,))
+    page = Page(URL)
+    add_facts(page, response)
+    assert page.fetched_at == answer.date
