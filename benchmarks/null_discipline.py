@@ -82,7 +82,7 @@ async def crawled(site: Site, slip: float, seed: int) -> Outcome:
 def report(outcomes: Sequence[Outcome], *, show: bool) -> None:
     given = right = 0
     worst: list[tuple[float, str]] = []
-    f1s = []
+    f1s: list[float] = []
     for one in outcomes:
         f1 = {key: score.f1 for key, score in one.fields.items() if score.wanted}
         f1s += f1.values()

@@ -219,7 +219,7 @@ def requirements_in(file: Path) -> list[Requirement]:
 
 def pinned_versions() -> dict[str, Version]:
     """The versions of all packages in the images, by their canonical names."""
-    pins = {}
+    pins = dict[str, Version]()
     for one in requirements_in(CONSTRAINTS):
         (pin,) = one.specifier
         assert pin.operator == "=="

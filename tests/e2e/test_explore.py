@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import subprocess
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from aiohttp import web
@@ -132,7 +132,11 @@ async def start(_request):
 
 def test_text_is_read_and_links_to_files_are_counted(tmp_path):
     files = "".join(f"<a href={name}>{name}</a> " for name in ("/a.pdf", "/b.pdf", "/b.pdf", "/c.docx", "/d.json"))
-    routes = {"/": f"<h1>Lamps</h1><a href=/guide.md>Guide</a> {files}", "/guide.md": guide, "/start.txt": start}
+    routes: dict[str, Any] = {
+        "/": f"<h1>Lamps</h1><a href=/guide.md>Guide</a> {files}",
+        "/guide.md": guide,
+        "/start.txt": start,
+    }
     with MockSite(routes).in_thread() as site:
         outcome = explore(tmp_path, site.url("/"), allow=r"\.(md|txt)$")
     assert [page["title"] for page in outcome.pages if page["url"].endswith("/guide.md")] == ["Guide"]

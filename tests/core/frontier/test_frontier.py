@@ -300,7 +300,7 @@ def noted(frontier: RedisFrontier) -> tuple[Any, list[Any]]:
         requests.append(request)
         return await run(*request)
 
-    frontier.connection.run = note
+    frontier.connection.run = note  # type: ignore[method-assign]
     return run, requests
 
 

@@ -243,7 +243,8 @@ PATHS = {
 
 
 async def load(service, handler, path=None, key=KEY, **settings):
-    async with api(*(path or PATHS[service]), handler) as url:
+    method, where = path or PATHS[service]
+    async with api(method, where, handler) as url:
         login = "me:password-7"
         given = {"PROXY_PROVIDER": service, "PROXY_API_URL": url, "PROXY_IPROYAL_LOGIN": login, **settings}
         return await resolve_proxies(given, {f"PROXY_{service.upper()}_KEY": key}).load()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import zlib
 from dataclasses import replace
+from io import BytesIO
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -23,12 +25,14 @@ PAGE = Exchange(
 )
 
 
-class Lines:
+class Lines(BytesIO):
     def __init__(self) -> None:
+        super().__init__()
         self.writes: list[bytes] = []
 
-    def write(self, data: bytes) -> None:
-        self.writes.append(data)
+    def write(self, data: Any) -> int:
+        self.writes.append(bytes(data))
+        return len(data)
 
 
 def blocks_of(*exchanges: Exchange) -> list[bytes]:

@@ -253,7 +253,7 @@ async def test_sections_of_documentation_in_one_template_are_told_apart_by_few_a
 
 async def test_pages_that_lead_to_addresses_below_their_own_are_told_from_the_pages_there() -> None:
     chance = random.Random(1)
-    questions, indexes = [], set()
+    questions, indexes = [], set[str]()
     for number in range(1, 401):
         url = f"http://site.test/docs/{chance.random()}/"
         others = (f"http://site.test/docs/{chance.random()}/" for _ in range(5))

@@ -81,7 +81,7 @@ async def test_a_template_is_learned_from_a_few_pages_and_serves_all() -> None:
 async def test_the_templates_of_the_goal_are_learned_first_and_other_pages_do_not_wait() -> None:
     annotator = TruthAnnotator()
     records = make(annotator, rules=replace(RULES, goal=("product",)))
-    articles = {"template": "t2", "page_type": "article", "design": new_design}
+    articles: dict[str, Any] = {"template": "t2", "page_type": "article", "design": new_design}
     early = await ask(records, [question(number, **articles) for number in range(20)])
     assert ([one for one in early if one.record or one.error], annotator.asked) == ([], [])
     products = await ask(records, [question(number) for number in range(20, 40)])

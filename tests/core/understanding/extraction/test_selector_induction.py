@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -357,11 +358,16 @@ def test_an_extractor_is_the_same_after_its_json():
     rule = FieldRule(Field("f", "number", group="g"), (selector,), joined=True)
     extractor = TemplateExtractor("p", (rule,), (("g", (Selector("li", "css"),)),))
     assert TemplateExtractor.from_json(extractor.to_json()) == extractor
-    foreign = [{}, {"page_type": 1, "rules": [], "groups": []}, {"page_type": "p", "rules": [{}], "groups": []}]
-    foreign += [replace(extractor, rules=(replace(rule, field=Field(1)),)).to_json()]
-    foreign += [replace(extractor, rules=(replace(rule, field=Field("f", group=[1])),)).to_json()]
-    foreign += [replace(extractor, groups=(("g", (replace(selector, pattern=7),)),)).to_json()]
-    foreign += [replace(extractor, rules=(replace(rule, field=Field("f", many=7)),)).to_json()]
+    wrong: Any = 7
+    foreign: list[Any] = [
+        {},
+        {"page_type": 1, "rules": [], "groups": []},
+        {"page_type": "p", "rules": [{}], "groups": []},
+    ]
+    foreign += [replace(extractor, rules=(replace(rule, field=Field(wrong)),)).to_json()]
+    foreign += [replace(extractor, rules=(replace(rule, field=Field("f", group=wrong)),)).to_json()]
+    foreign += [replace(extractor, groups=(("g", (replace(selector, pattern=wrong),)),)).to_json()]
+    foreign += [replace(extractor, rules=(replace(rule, field=Field("f", many=wrong)),)).to_json()]
     for value in foreign:
         with pytest.raises(ValueError, match=r"not an extractor|not a selector|not a field"):
             TemplateExtractor.from_json(value)
