@@ -56,7 +56,6 @@ def test_the_firewall_refuses_what_is_not_here(firewall):
     assert firewall() == ["socket.getaddrinfo 192.0.2.1"]
 
 
-@pytest.mark.nightly
 def test_a_crawl_with_cookies_records_and_a_job_asks_nobody_else(tmp_path, firewall):
     site = make_shop(18)
     server = served(site, **{"/start/": with_cookies})
