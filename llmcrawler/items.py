@@ -148,9 +148,7 @@ class Page(FeedLine):
         # Values that stages pass on to each other: no fields, so that no exporter sees them.
         self.content: PageContent | None = None
         self.main: MainText | None = None  # where it was taken when the page was read
-        self.block_facts: Sequence[tuple[int, int, bool, bool]] | None = (
-            None  # likewise, for the frontier's ListPatterns
-        )
+        self.block_facts: Sequence[tuple[int, int, bool, bool]] | None = None  # likewise, for ListPatterns
         self.id = self.url  # of its task in the frontier and the ledger
         self.html: str | None = None
         self.is_withheld = False  # its content is not to be taken: all stages pass it

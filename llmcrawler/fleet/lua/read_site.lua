@@ -1,5 +1,5 @@
--- site. Returns what was learned, its throttle state with its age in seconds, the owner before, and the number of a site that
--- nothing was learned of.
+-- site. Returns what was learned, its throttle state with its age in seconds, the owner before, and the number of a
+-- site that nothing was learned of.
 -- include common
 local learned = redis.call('HGET', P .. 'learned', ARGV[1])
 local at, throttle = string.match(redis.call('HGET', P .. 'throttle', ARGV[1]) or '', '^(%S+) (.*)$')

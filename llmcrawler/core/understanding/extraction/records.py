@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -316,7 +316,7 @@ class Records:
             if len(pages) >= max(self.rules.min_pages, _RELEARN_PAGES) and not learner.is_learning:
                 what = f"Template {learner.key.template}: {', '.join(drifted)}"
                 logger.info("%s is missing on more and more pages; learning it again", what)
-                self._start(learner, pages)
+                learner.task = asyncio.ensure_future(self._train(learner, pages))
         record = await self._valid_record(match.extraction.record) if present else None
         return RecordAnswer(record, by=None if record is None else BY_TEMPLATE)
 
@@ -396,7 +396,7 @@ class Records:
         learner.waiting[page.id] = page
         enough = max(self.rules.learn_pages, self.rules.min_pages) * learner.patience
         if len(learner.waiting) >= enough and not learner.is_learning:
-            self._start(learner)
+            self._start(learner, self._mates(learner, self._learners.values()))
         if self._poll is None or self._poll.done():
             self._poll = asyncio.ensure_future(self._watch_pressure())
         return page
@@ -410,10 +410,15 @@ class Records:
     def _let_go(self, *, is_stopped: bool) -> None:
         """Learn from the waiting pages, or let them go."""
         waiting = [one for one in self._learners.values() if one.waiting and not one.is_learning]
+        by_site = defaultdict[str, list[Learner]](list)
+        for learner in waiting:
+            by_site[learner.key.site].append(learner)
         for learner in sorted(waiting, key=lambda one: -len(one.waiting)) if not is_stopped else ():
-            pages = sum(len(one.waiting) for one in (learner, *self._mates(learner)))
-            if pages >= self.rules.min_pages * learner.patience and not learner.is_learning:
-                self._start(learner)
+            if learner.is_learning:  # as a mate of one before
+                continue
+            mates = self._mates(learner, by_site[learner.key.site])
+            if sum(len(one.waiting) for one in (learner, *mates)) >= self.rules.min_pages * learner.patience:
+                self._start(learner, mates)
         if not is_stopped and any(one.is_learning for one in self.all_learners):
             return  # when these runs end, bodies are given back, and pages may fit what was learned
         for learner in (one for one in waiting if not one.is_learning):
@@ -423,23 +428,22 @@ class Records:
 
     # -- training --
 
-    def _start(self, learner: Learner, pages: Sequence[TrainingPage] | None = None) -> None:
+    def _start(self, learner: Learner, mates: Sequence[Learner]) -> None:
         """Learn a template from the pages that wait for it and for its mates; these wait until it is learned."""
-        mates = self._mates(learner) if pages is None else []
         rows = [[one.page for one in part.waiting.values()] for part in (learner, *mates)]
         mixed = [page for row in zip_longest(*rows) for page in row if page is not None]
         limit = self.rules.learn_pages * (2 if mates else 1)
-        chosen = mixed[: max(limit, len(rows[0]))] if pages is None else list(pages)
-        learner.task = asyncio.ensure_future(self._train(learner, chosen, mates))
+        pages = mixed[: max(limit, len(rows[0]))]
+        learner.task = asyncio.ensure_future(self._train(learner, pages, mates))
         for one in mates:
             one.task = learner.task
 
-    def _mates(self, learner: Learner) -> list[Learner]:
-        """Return the templates of the same site and page type that wait to be learned and have pages as this one has:
-        a price that is on some pages only, or a list of another length, may part what one selector fits."""
+    def _mates(self, learner: Learner, among: Iterable[Learner]) -> list[Learner]:
+        """Return those of the same site and page type that wait to be learned and have pages as this template has: a
+        price that is on some pages only, or a list of another length, may part what one selector fits."""
         others = [
             one
-            for one in self._learners.values()
+            for one in among
             if one is not learner
             and one.waiting
             and not one.is_learning
@@ -450,7 +454,7 @@ class Records:
         features = {one.key: _common_features(one) for one in others}
         return [one for one in others if len(own & features[one.key]) >= _ALIKE * max(1, len(own | features[one.key]))]
 
-    async def _train(self, learner: Learner, pages: Sequence[TrainingPage], mates: Sequence[Learner]) -> None:
+    async def _train(self, learner: Learner, pages: Sequence[TrainingPage], mates: Sequence[Learner] = ()) -> None:
         """Learn from pages of the template. Never raises: the waiting pages are woken, whatever comes of it."""
         name = f"{learner.key.template} of {learner.key.site}"
         try:
