@@ -249,7 +249,7 @@ UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as a
 # openai (any server that speaks its API), embedded (a small model, for records only) or none; auto: openai with a key
 # or a URL, otherwise embedded if xllamacpp is installed, otherwise none
 LLM_PROVIDER = "auto"
-LLM_OPTIONAL = False  # True: crawl on if the model cannot be used; False: stop before the first request
+LLM_OPTIONAL = False  # True: crawl on if the model cannot be used; False: end before the first line
 LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment
 LLM_API_KEY = ""  # or OPENAI_API_KEY in the environment
 LLM_MODEL = ""  # empty: a cheap OpenAI model, or the first that the server lists

@@ -19,7 +19,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from llmcrawler.commands import WithLog, config_errors_as_usage
-from llmcrawler.errors import ConfigError, JobBusy, LLMError
+from llmcrawler.errors import ConfigError, JobBusy
 
 if TYPE_CHECKING:
     from llmcrawler.core.reporting import ExitStatus
@@ -179,8 +179,8 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
         return ExitStatus.BUSY
     if isinstance(error, ConfigError):
         logger.critical("%s", error)
-        # Nothing is wrong with the usage where the model does not answer, or where the disk is full.
-        return ExitStatus.ERROR if isinstance(error.__cause__, (LLMError, sqlite3.Error)) else ExitStatus.USAGE
+        # Nothing is wrong with the usage where the disk is full.
+        return ExitStatus.ERROR if isinstance(error.__cause__, sqlite3.Error) else ExitStatus.USAGE
     if error is not None:  # asyncio says it only of an exception that nobody has looked at
         logger.critical("The crawl could not be started", exc_info=error)
     return ExitStatus.ERROR

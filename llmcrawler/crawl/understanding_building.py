@@ -7,16 +7,17 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from typing import Final
 
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
 
 from llmcrawler.core.content import PageReader
 from llmcrawler.core.frontier import FocusedCrawl
-from llmcrawler.core.llm import Batcher
+from llmcrawler.core.llm import Batcher, ModelRequest
+from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
-from llmcrawler.core.reporting import WITHOUT_MODEL, ModelWait
+from llmcrawler.core.reporting import ModelWait
 from llmcrawler.core.understanding.classification import LLM, Answer, Classifier, Question, Verdict, check_question
 from llmcrawler.core.understanding.classification.page_asker import PageView, page_batcher
 from llmcrawler.core.understanding.extraction import (
@@ -35,11 +36,10 @@ from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import ContentSettings, JobSettings, ModelSettings, RecordSettings, page_types_of
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
-from llmcrawler.errors import BudgetSpent, ConfigError, LLMError, LLMStopped
+from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, WorkGivenBack
 
 logger = logging.getLogger(__name__)
 
-_TELL_SECONDS: Final = 10
 # A tree of lxml takes longer than the text of the page.
 _RECORD_INLINE_CHARS: Final = 100_000
 # Loaded by the processes that make records of costly pages, and learn.
@@ -51,13 +51,6 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
     "classify": ("grouping",),
     "record": ("records",),
 }
-
-
-async def _tell_of_first_question() -> None:
-    for times in count(1):
-        await asyncio.sleep(_TELL_SECONDS)
-        seconds = times * _TELL_SECONDS
-        logger.info("The model has not answered a first, tiny question for %d s; %s", seconds, WITHOUT_MODEL)
 
 
 class Understanding:
@@ -77,6 +70,8 @@ class Understanding:
         stats = self.stats = crawler.stats
         content, job, session = ContentSettings.of(crawler.settings), backend.job, backend.session
         self._watch, self._focused_crawl = watch, focused_crawl
+        self._check: asyncio.Task[None] | None = None
+        self.is_void = False  # nothing is written, as the model cannot be used
         self.processes = BoundedProcesses(_RECORD_MODULES)
         model, answers = self.model, self.answers = build_model(crawler, backend)
         stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
@@ -178,25 +173,42 @@ class Understanding:
             is_starting=model.is_starting,
         )
 
-    async def check_model(self, urls: Sequence[str]) -> None:
-        """Ask the model one tiny question before the first request, unless earlier crawls have learned the sites of
-        `urls`, which may be enough. Raises ConfigError where it cannot be used and is not optional.
+    def check_model(self, urls: Sequence[str]) -> None:
+        """Begin to ask the model one tiny question, unless earlier crawls have learned the sites of `urls`, which may
+        be enough. The crawl goes on meanwhile, and ends where the model cannot be used and is not optional.
         """
-        model = self.model
-        if model is None or self.templates.knows(urls):
-            return
-        telling = asyncio.ensure_future(_tell_of_first_question())
+        if self.model is not None and not self.templates.knows(urls):
+            question = check_question(self.page_types, next(iter(urls), "https://example.com/"))
+            self.templates.is_on_hold = True  # a site that is known is a reason not to ask
+            self._check = asyncio.ensure_future(self._ask_first(self.model, question))
+
+    async def _ask_first(self, model: LanguageModel, question: ModelRequest) -> None:
         try:
-            await model.check(check_question(self.page_types, next(iter(urls), "https://example.com/")))
-        except (BudgetSpent, LLMStopped):
-            pass  # the budget may still be enough for answers that are known
+            await model.check(question)
+        except LLMStopped:
+            return
+        except BudgetSpent:
+            pass  # it may still be enough for answers that are known
         except LLMError as error:
-            if not model.is_optional:
+            if model.is_optional:
+                logger.warning("The model cannot be used, and LLM_OPTIONAL is set: %s", error)
+            elif not model.has_answered:
                 cure = "LLM_OPTIONAL=True crawls on without its answers, LLM_PROVIDER=none without a model"
-                raise ConfigError(f"The model cannot be used: {error}. {cure}") from error
-            logger.warning("The model cannot be used, and LLM_OPTIONAL is set: %s", error)
-        finally:
-            telling.cancel()
+                logger.critical("The model cannot be used: %s. %s", error, cure)
+                self.is_void = True
+                model.give_up()
+                self._watch.switch.close_soon("model_unusable")
+                return
+        self.templates.is_on_hold = False
+
+    async def wait_for_check(self) -> None:
+        """Wait until it is known whether the model can be used; raises DropItem where it cannot: then no feed is
+        touched, and a job has its pages for the next run.
+        """
+        if self._check is not None:
+            await asyncio.shield(self._check)
+        if self.is_void:
+            raise DropItem("the model cannot be used", log_level="DEBUG") from WorkGivenBack()
 
     def cut_off(self) -> None:
         """End the processes that read pages and learn, whatever they do."""
@@ -206,6 +218,8 @@ class Understanding:
         self.processes.close()
 
     async def close(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
         await self.records.close()
         self.cut_off()
         await self.templates.close()

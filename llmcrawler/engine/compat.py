@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from scrapy import Request, signals
 from scrapy.commands import BaseRunSpiderCommand
 from scrapy.crawler import Crawler
-from scrapy.extensions.corestats import CoreStats
 from scrapy.http import Response
 
 if TYPE_CHECKING:
@@ -100,17 +99,14 @@ def process_item(crawler: Crawler, item: Any) -> None:
     _keep(asyncio.ensure_future(process()))
 
 
-def on_stop(crawler: Crawler, asked: Callable[[], None], asked_early: Callable[[], object]) -> None:
+def on_stop(crawler: Crawler, asked: Callable[[], None]) -> None:
     """Call `asked` when Scrapy is asked to stop a crawl that runs, by a signal say, before it begins to. A crawl that
-    is still being opened is stopped once it runs: Scrapy itself would forget that it was asked. That `asked_early`
-    tells at once.
+    is still being opened is stopped once it runs: Scrapy itself would forget that it was asked.
     """
     stop = crawler.stop_async
 
     async def stop_observed() -> None:
         engine = crawler.engine if crawler.crawling else None
-        if engine is not None and engine._slot is not None and not engine.running:
-            asked_early()
         # No event tells of the end of what cannot be opened.
         while engine is not None and crawler.crawling and engine._slot is not None and not engine.running:  # noqa: ASYNC110
             await asyncio.sleep(_OPENING_LOOK_SECONDS)
@@ -177,13 +173,6 @@ def end_with_failure(crawler: Crawler) -> None:
         crawler.spider = None
 
     crawler.signals.connect(forget_spider, signals.engine_stopped, weak=False)
-
-
-def let_unopened_close(crawler: Crawler) -> None:
-    """Let a spider be closed that was never opened, as an error kept it from that: Scrapy's CoreStats cannot, else."""
-    core_stats = crawler.get_extension(CoreStats)
-    if core_stats is not None and core_stats.start_time is None and crawler.spider is not None:
-        core_stats.spider_opened(crawler.spider)
 
 
 def settle_scraper(crawler: Crawler) -> None:

@@ -50,7 +50,7 @@ class Feeds(FeedExporter):
                 del self.feeds[uri]
                 for name, given in feeds_of(crawler, uri, options, self.filters[uri]).items():
                     self.feeds[name], self.filters[name] = given
-        crawl = find_crawl(crawler)
+        crawl = self._crawl = find_crawl(crawler)
         self._lines = None if crawl is None else crawl.backend.lines
         if crawl is not None and crawl.options.duplicates == DROP:
             self.filters = {uri: _WithoutDuplicates(inner) for uri, inner in self.filters.items()}
@@ -108,7 +108,9 @@ class Feeds(FeedExporter):
         self._tell_and_close(_shown(slot.uri), error)
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
-        if not (slot.itemcount or (slot.store_empty and slot.batch_id == 1) or self.has_failed(slot)):
+        is_void = self._crawl is not None and self._crawl.understanding.is_void
+        stores_empty = slot.store_empty and slot.batch_id == 1 and not is_void
+        if not (slot.itemcount or stores_empty or self.has_failed(slot)):
             return
         if slot not in self._failed:
             try:

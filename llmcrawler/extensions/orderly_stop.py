@@ -35,7 +35,7 @@ class OrderlyStop:
 
     def __post_init__(self) -> None:
         self._waiting: asyncio.Task[None] | None = None
-        on_stop(self.crawler, self._begin, self._give_up_model)
+        on_stop(self.crawler, self._begin)
         connect_handlers(self.crawler, self, "engine_stopped")
 
     @classmethod
@@ -46,15 +46,12 @@ class OrderlyStop:
         if self._waiting is not None:
             self._waiting.cancel()
 
-    def _give_up_model(self) -> int:
-        model = self.crawl.understanding.model
-        return 0 if model is None else model.give_up()
-
     def _begin(self) -> None:
         if self.crawl.stop.has_begun:
             return
         self.crawl.stop.has_begun = True
-        calls = self._give_up_model()
+        model = self.crawl.understanding.model
+        calls = 0 if model is None else model.give_up()
         if has_scheduler(self.crawler.settings, FrontierScheduler):
             running_scheduler(self.crawler, FrontierScheduler).stop()
         requests = self._take_back(unsent_only=True)

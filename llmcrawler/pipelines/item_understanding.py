@@ -66,7 +66,7 @@ class ItemUnderstanding:
         )
 
     async def open_spider(self) -> None:
-        await self._known.check_model(())
+        self._known.check_model(())
 
     async def process_item(self, item: Any) -> Any:
         adapter = ItemAdapter(item)
@@ -76,6 +76,7 @@ class ItemUnderstanding:
         self._has_seen_a_page = True
         targets = self._targets(adapter)
         page = await self._understood(url, html if isinstance(html, str) else decode_page(html))
+        await self._known.wait_for_check()
         for name, field in targets.items():
             value = getattr(page, name)
             adapter[field] = asdict(value) if isinstance(value, PageError) else value

@@ -36,8 +36,7 @@ from llmcrawler.core.understanding.templates import Assignment, words_of
 from llmcrawler.crawl.configuration import FeedSettings, JobSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import CrawlStop
-from llmcrawler.engine.compat import let_unopened_close
-from llmcrawler.errors import STOPPED, ConfigError, StorageFailed, WorkGivenBack
+from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.items import FeedItem, Page, PageError, StageRun, Template
 
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
@@ -100,7 +99,8 @@ class Stage(ABC):
                 await self._record(item, 1 if earlier is None else earlier.attempts + 1)
         is_stopped = isinstance(item, Page) and item.error is not None and item.error.kind == STOPPED
         if is_stopped and self.rules.stop.goes_on_later:
-            raise DropItem("the crawl is being stopped; the page is left for its next run") from WorkGivenBack()
+            left = "the crawl is being stopped; the page is left for its next run"
+            raise DropItem(left, log_level="DEBUG") from WorkGivenBack()
         return item
 
     async def _record(self, page: Page, attempts: int) -> None:
@@ -196,11 +196,13 @@ class ClassifyPipeline(Stage):
     async def open_spider(self) -> None:
         assert self.crawler is not None
         crawl = crawl_of(self.crawler)
-        try:
-            await crawl.understanding.check_model(crawl.options.urls)
-        except ConfigError:
-            let_unopened_close(self.crawler)
-            raise
+        crawl.understanding.check_model(crawl.options.urls)
+
+    async def process_item(self, item: Any) -> Any:
+        item = await super().process_item(item)
+        if self.crawler is not None:
+            await crawl_of(self.crawler).understanding.wait_for_check()
+        return item
 
     async def close_spider(self) -> None:
         """Put what was learned into the feed too; feeds are still open now."""

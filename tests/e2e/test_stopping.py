@@ -69,22 +69,47 @@ def test_pages_that_a_stopped_job_had_no_answer_for_are_for_its_next_run(tmp_pat
     assert not crawl.repeats_of_stored()
 
 
-def test_a_crawl_whose_model_does_not_answer_the_first_question_is_stopped_at_once(tmp_path: Path) -> None:
-    pages = ManyPages(3)
+def test_pages_are_fetched_while_the_model_is_silent_and_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
+    pages, feed = ManyPages(60), tmp_path / "pages.jsonl"
     with socket.create_server(("127.0.0.1", 0)) as model, MockSite(pages.routes()).in_thread() as site:
         address = f"http://127.0.0.1:{model.getsockname()[1]}/v1"
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": address, "LLM_MODEL": "m", "LLM_TIMEOUT_SECONDS": 3_600}
-        parts = command({"url": site.url()}, settings, tmp_path / "pages.jsonl")
+        parts = command({"url": site.url()}, settings, feed)
         with (tmp_path / "log").open("w") as out, warm.start(parts, environment(), log=out) as crawl:
-            model.settimeout(TIMEOUT_SECONDS)
-            connection, _ = model.accept()
-            with connection:
-                connection.recv(1)
-                crawl.send_signal(signal.SIGINT)
-                crawl.wait(TIMEOUT_SECONDS)
+            wait_until(lambda: len(pages.requested) >= 10, pages, crawl)
+            crawl.send_signal(signal.SIGINT)
+            crawl.wait(TIMEOUT_SECONDS)
         log = (tmp_path / "log").read_text(encoding="utf-8")
     assert crawl.returncode == ExitStatus.INTERRUPTED, log
     assert "Traceback" not in log
+    lines = [line for line in lines_of(feed) if line["kind"] == "page"]
+    assert paths_of(lines) == dict.fromkeys(pages.requested, 1)
+
+
+def test_a_model_that_is_found_to_be_unusable_late_ends_the_crawl_and_nothing_is_lost(tmp_path: Path) -> None:
+    pages, feed, kept = ManyPages(60), tmp_path / "pages.jsonl", '{"kind": "page", "url": "of last night"}\n'
+    feed.write_text(kept, encoding="utf-8")
+
+    async def refuse(_: web.Request) -> web.Response:
+        while len(pages.requested) < 10:  # noqa: ASYNC110 - they are noted in another thread
+            await asyncio.sleep(0.01)
+        return web.json_response({"error": {"message": "bad key"}}, status=401)
+
+    with MockSite(pages.routes()).in_thread() as site:
+        with MockSite({"/v1/chat/completions": refuse}).in_thread() as refusing:
+            settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": refusing.url("/v1"), "LLM_MODEL": "m"}
+            crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", feed], pages=pages)
+            assert crawl.run() == ExitStatus.ERROR, crawl.logs[-1]
+        assert "CRITICAL: The model cannot be used: LLM_API_KEY was refused" in crawl.logs[-1]
+        assert "Exit status 1: each question to the model failed" in crawl.logs[-1]
+        assert "Dropped" not in crawl.logs[-1]
+        assert feed.read_text(encoding="utf-8") == kept
+        assert crawl.run() == ExitStatus.ERROR, crawl.logs[-1]  # it is asked again
+        with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
+            crawl.settings["LLM_BASE_URL"] = llm.base_url
+            assert crawl.run() == ExitStatus.FINISHED, crawl.logs[-1]
+    assert paths_of(lines_of(feed)) == dict.fromkeys(pages.paths, 1)
+    assert not [line for line in lines_of(feed) if line.get("error")]
 
 
 def hanging(pages: ManyPages) -> Handler:

@@ -301,6 +301,11 @@ class LanguageModel:
         """The last error, where each question of the crawl has failed; "" where one was answered, or none was asked."""
         return "" if self._answers or self._last_error is None else str(self._last_error)
 
+    @property
+    def has_answered(self) -> bool:
+        """Tell whether a question of the crawl was answered; the check of the model is none."""
+        return self._answers > 0
+
     def figures(self) -> dict[str, int | float]:
         return self.usage.as_dict() | self.budget.as_dict()
 
@@ -308,13 +313,7 @@ class LanguageModel:
         """Return the answer of the first server that has one. Raises as LLMClient.ask does, and LLMStopped after
         `give_up`.
         """
-        try:
-            answered = await self._unless_given_up(self._first(lambda client: client.ask(ask)))
-        except (BudgetSpent, LLMStopped):
-            raise  # nothing was asked, or nobody waited for the answer
-        except LLMError as error:
-            self._last_error = error
-            raise
+        answered = await self._answer(lambda client: client.ask(ask))
         self._answers += 1
         return answered
 
@@ -323,7 +322,7 @@ class LanguageModel:
         fetched first. Raises LLMStopped after `give_up`.
         """
         if not self.is_embedded:
-            await self._unless_given_up(self._first(lambda client: client.check(ask)))
+            await self._answer(lambda client: client.check(ask))
 
     async def name(self) -> str:
         """Return the name that keeps this model's answers apart from another's. Raises as `ask` does."""
@@ -365,6 +364,15 @@ class LanguageModel:
             await self._server.stop()
         if self.close_shared is not None:
             await self.close_shared()
+
+    async def _answer(self, attempt: Callable[[LLMClient], Awaitable[T]]) -> T:
+        try:
+            return await self._unless_given_up(self._first(attempt))
+        except (BudgetSpent, LLMStopped):
+            raise  # nothing was asked, or nobody waited for the answer
+        except LLMError as error:
+            self._last_error = error
+            raise
 
     async def _unless_given_up(self, answer: Awaitable[T]) -> T:
         waiting = asyncio.timeout(None)

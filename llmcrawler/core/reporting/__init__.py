@@ -14,7 +14,6 @@ from llmcrawler.core.reporting.exit_status import (
     exit_status_of,
 )
 from llmcrawler.core.reporting.progress import (
-    WITHOUT_MODEL,
     CrawlProgress,
     DownloadFlow,
     DownloadProgress,

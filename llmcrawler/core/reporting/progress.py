@@ -20,7 +20,7 @@ _BINDS_FROM = 0.8
 GAP: Final = "the gap between requests"
 _MACHINE: Final = "the speed of this machine"
 
-WITHOUT_MODEL: Final = "to go on without it: Ctrl-C, then the same command with -s LLM_PROVIDER=none"
+_WITHOUT_MODEL: Final = "to go on without it: Ctrl-C, then the same command with -s LLM_PROVIDER=none"
 
 _BAR_CHARS = 20
 _SELF_SAYING = ("pages", "queue", "left")  # rows that need no name
@@ -224,7 +224,7 @@ class ProgressReport:
         return is_quiet and self.waiting.for_model > 0
 
     def waiting_parts(self) -> list[str]:
-        return [*self.waiting.parts(), *([WITHOUT_MODEL] if self.waits_for_model else [])]
+        return [*self.waiting.parts(), *([_WITHOUT_MODEL] if self.waits_for_model else [])]
 
     def as_line(self) -> str:
         rows = {name: ", ".join(parts) for name, parts in self.as_rows()}

@@ -70,6 +70,7 @@ class TemplateStore:
         self._groupers: dict[str, Callable[[], TemplateGrouper]] = {}
         self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
         self._saves = file is not None or keep is not None
+        self.is_on_hold = False  # nothing is saved just now
         self._has_changed = False
         self._closing = asyncio.Event()
         self._saver: asyncio.Task[None] | None = None
@@ -143,7 +144,7 @@ class TemplateStore:
         self._closing.set()
         if self._saver is not None:
             await self._saver
-        if self._saves and self._groupers:
+        if self._saves and self._groupers and not self.is_on_hold:
             await self._save(logging.ERROR, "this crawl has learned")
 
     async def _save_from_time_to_time(self) -> None:
@@ -152,7 +153,7 @@ class TemplateStore:
             try:
                 await asyncio.wait_for(self._closing.wait(), pause)
             except TimeoutError:
-                if self._has_changed:
+                if self._has_changed and not self.is_on_hold:
                     started = time.monotonic()
                     self._has_changed = False
                     await self._save(logging.WARNING, "was learned so far")
