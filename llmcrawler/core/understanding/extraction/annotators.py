@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from llmcrawler.core.llm import AnswerStore, AskLLM, ModelRequest, cache_key, estimate_tokens
 from llmcrawler.core.understanding.extraction.blocks import Pointed
+from llmcrawler.core.understanding.extraction.field_names import singular, snake_case
 from llmcrawler.core.understanding.extraction.induce_prompt import (
     CONSTANT_KEYS,
     MAX_BLOCKS_A_VALUE,
@@ -122,9 +121,6 @@ def annotation_tokens(requested: RequestedSchema | None, *, small_model: bool = 
     return sum(map(estimate_tokens, fixed))
 
 
-_WORDS: Final = re.compile(r"[^\W_]+")
-_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_MAX_NAME_CHARS: Final = 64
 _MAX_DESCRIPTION_CHARS: Final = 200
 _SLIPS: Final = 2
 
@@ -185,23 +181,6 @@ def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedS
 # -- names of fields --
 
 
-def snake_case(name: Any) -> str:
-    """Return a name in snake_case, without accents; "" for what has no letters in it."""
-    if not isinstance(name, str):
-        return ""
-    plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", name[:_MAX_NAME_CHARS]).casefold())
-    plain = "".join(one for one in plain if not unicodedata.combining(one))
-    snake = "_".join(_WORDS.findall(unicodedata.normalize("NFC", plain)))
-    return snake if any(map(str.isalpha, snake)) else ""
-
-
-def _singular(name: str) -> str:
-    """Return one name for "images" and "image", which two models, or two calls, call the same field."""
-    if name.endswith("ies") and len(name) > 4:
-        return f"{name[:-3]}y"
-    return name[:-1] if len(name) > 3 and name.endswith("s") and not name.endswith(("ss", "us", "is")) else name
-
-
 def _requested_or_named(
     given: Any, requested: RequestedSchema | None, known: Collection[str], dropped: Counter[str]
 ) -> tuple[tuple[Field, ...], dict[str, str]]:
@@ -219,8 +198,8 @@ def _requested_or_named(
         ]
         return tuple(asked), _keys(asked, {})
     names = {one.name for one in named}
-    by_singular = {_singular(name): name for name in sorted(known)}
-    renamed = {name: by_singular.get(_singular(name), name) for name in names.difference(known)}
+    by_singular = {singular(name): name for name in sorted(known)}
+    renamed = {name: by_singular.get(singular(name), name) for name in names.difference(known)}
     renamed = {old: new for old, new in renamed.items() if new != old and new not in names}
     groups = {one.group for one in named}
     fields = reconcile((), [replace(one, name=renamed.get(one.name, one.name)) for one in named])
@@ -273,7 +252,7 @@ def _in_one_number(
     first: dict[tuple[str, str], str] = {}
     merged: dict[str, str] = {}
     for one in sorted(fields, key=lambda one: (one.name not in known, -counts[one.key])):
-        kept = first.setdefault((one.group, _singular(one.name)), one.key)
+        kept = first.setdefault((one.group, singular(one.name)), one.key)
         if kept != one.key and not any({kept, one.key} <= keys for keys in had):
             merged[one.key] = kept
     by_key = {one.key: one for one in fields}

@@ -16,6 +16,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from llmcrawler.core.content.markup import json_ld_scripts, parse
 from llmcrawler.core.content.structured_data import json_ld, microdata, rdfa
+from llmcrawler.core.understanding.extraction.field_names import schema_paths
 from llmcrawler.core.understanding.extraction.page_subject import (
     PageNames,
     Subject,
@@ -32,83 +33,6 @@ Object = dict[str, Any]
 
 _MAX_LEAVES: Final = 500
 _NO_LETTER: Final = re.compile(r"[\W_]+")
-# What people call things, and where schema.org has them. Names are compared without case and marks.
-_SYNONYMS: Final = {
-    name: tuple(paths.split())
-    for names, _, paths in (
-        line.partition(":")
-        for line in """
-        title: name headline
-        name: headline title
-        headline: name
-        heading: headline name
-        price: offers.price offers.lowPrice
-        amount cost saleprice: offers.price
-        minprice: offers.lowPrice offers.price
-        maxprice: offers.highPrice
-        currency: offers.priceCurrency baseSalary.currency priceCurrency
-        availability available instock stock stockstatus: offers.availability
-        condition: offers.itemCondition
-        seller: offers.seller
-        authors: author creator
-        author: creator
-        writer byline: author
-        date: datePublished startDate datePosted dateCreated uploadDate
-        published: datePublished datePosted
-        publisheddate publicationdate publishedat publishdate pubdate dateposted: datePublished
-        posted: datePosted datePublished
-        postedat: datePosted
-        modified updated updatedat lastupdated lastmodified: dateModified
-        section: articleSection
-        category: articleSection recipeCategory genre
-        tags topics: keywords
-        body: articleBody reviewBody text
-        content: articleBody text
-        summary: description abstract
-        rating: aggregateRating.ratingValue reviewRating.ratingValue
-        stars score: aggregateRating.ratingValue
-        reviews: aggregateRating.reviewCount aggregateRating.ratingCount review
-        reviewcount: aggregateRating.reviewCount aggregateRating.ratingCount
-        numberofreviews: aggregateRating.reviewCount
-        ratings: aggregateRating.ratingCount
-        images photo imageurl picture: image
-        thumbnail: thumbnailUrl image
-        link: url
-        manufacturer: brand
-        vendor: brand manufacturer
-        maker: manufacturer brand
-        articlenumber productid itemnumber: sku
-        partnumber: mpn
-        ean: gtin13 gtin gtin8 gtin14
-        upc: gtin12 gtin gtin13
-        gtin: gtin13 gtin12 gtin14 gtin8
-        gtin13: gtin
-        barcode: gtin13 gtin12 gtin gtin14 gtin8
-        company employer: hiringOrganization
-        organization: hiringOrganization organizer
-        location: jobLocation.address.addressLocality location.name location.address.addressLocality
-        city: jobLocation.address.addressLocality location.address.addressLocality address.addressLocality
-        salary: baseSalary.value.value baseSalary.value.minValue baseSalary.value baseSalary
-        jobtype: employmentType
-        deadline expires: validThrough
-        start starts: startDate
-        end ends: endDate
-        venue: location.name location
-        host: organizer
-        ingredients: recipeIngredient
-        instructions steps method directions: recipeInstructions
-        servings serves yield: recipeYield
-        cuisine: recipeCuisine
-        calories: nutrition.calories
-        pages: numberOfPages
-        language lang: inLanguage
-        variants: hasVariant offers.offers
-        colour: color
-        type: @type
-    """.strip().splitlines()
-    )
-    for name in names.split()
-}
 
 
 def asked_of(record: Object, fields: Sequence[Field], *, base_url: str, work: Work) -> Object | None:
@@ -143,7 +67,7 @@ def _options(name: str, leaves: Mapping[str, Any]) -> Iterator[Any]:
     that name within something."""
     for said in dict.fromkeys((name, name.rpartition(".")[2])):
         folded = _folded(said)
-        for path in (folded, *map(_folded, _SYNONYMS.get(folded, ()))):
+        for path in (folded, *map(_folded, schema_paths(said))):
             if path in leaves:
                 yield leaves[path]
         inner = [value for path, value in leaves.items() if path.endswith(f"/{folded}")]
