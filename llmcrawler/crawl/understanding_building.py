@@ -92,6 +92,7 @@ class Understanding:
             self.asker,
             split=lambda site, template, labels: self.sites.split(site, template, labels),  # noqa: PLW0108 - made later
             on_verdict=self._note_verdict,
+            is_over=lambda: watch.reason_to_flush() in ("idle", "closing"),
         )
         page_reader = PageReader(content.content_inline_chars)
         inline_chars = min(_RECORD_INLINE_CHARS, content.content_inline_chars)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_POLL_SECONDS: Final = 0.05
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
 _MAX_LLM_CONFIDENCE: Final = 0.95
 
@@ -52,7 +53,7 @@ class PageAsker(Protocol):
 
 class Classifier:
     """Tells the page types of one crawl; verdicts are shared within a site. Without an `asker`, structured data, what
-    earlier crawls have learned, and rules decide.
+    earlier crawls have learned, and rules decide. `is_over` tells whether no more pages come.
 
     The owner of the templates calls `regroup` with every change of the groups.
     """
@@ -64,6 +65,7 @@ class Classifier:
         *,
         split: Splitter = lambda _site, _template, _labels: None,
         on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
@@ -71,6 +73,8 @@ class Classifier:
         self._asker = asker
         self._split = split
         self._on_verdict = on_verdict
+        self._is_over = is_over
+        self._watching: asyncio.Task[None] | None = None
         self._sites: dict[str, SiteVerdicts] = {}
         self._unavailable: LLMUnavailable | None = None
         self.waiting_count = 0  # pages whose verdict depends on an answer that has not come
@@ -175,6 +179,8 @@ class Classifier:
             return self._by_template(question) or self._by_looks(samples, question, guess)
         site.enter(question.url, question.template, PageHint(label, question.words))
         self.waiting_count += 1
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.ensure_future(self._watch_end())
         try:
             return await self._step_by_step(
                 self._asker, site, question, guess, cache(partial(_names_of, question, label))
@@ -186,6 +192,16 @@ class Classifier:
                 site.leave(question.url)
             else:  # the page's time is over, but its answer will serve the pages that follow
                 asking.add_done_callback(lambda _: site.leave(question.url))
+
+    async def _watch_end(self) -> None:
+        was_over = False
+        while self.waiting_count:
+            is_over = self._is_over()
+            if is_over and not was_over:
+                for site in self._sites.values():
+                    site.wake()
+            was_over = is_over
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _step_by_step(
         self,
@@ -204,7 +220,14 @@ class Classifier:
             may_ask = error is None and not self._unavailable
             learned = site.learned(names)
             by_folder = site.has_mixed and learned is not None
-            step = samples.step(question.url, question.member, may_ask=may_ask, learned=learned, by_folder=by_folder)
+            step = samples.step(
+                question.url,
+                question.member,
+                may_ask=may_ask,
+                learned=learned,
+                by_folder=by_folder,
+                is_over=self._is_over(),
+            )
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
                 is_trusted = self._rules.knows_all_types and site.trusts_looks_of(question.url)

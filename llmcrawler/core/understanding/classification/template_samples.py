@@ -151,11 +151,27 @@ class TemplateSamples:
     _taken: int = 0
     _sleepers: list[asyncio.Future[None]] = field(default_factory=list)
 
-    def step(  # noqa: C901, PLR0911, PLR0912 - a list of rules
-        self, url: str, member: int, *, may_ask: bool = True, learned: Answer | None = None, by_folder: bool = False
+    def step(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        url: str,
+        member: int,
+        *,
+        may_ask: bool = True,
+        learned: Answer | None = None,
+        by_folder: bool = False,
+        is_over: bool = False,
     ) -> SampleStep:
         """Return the next step of a page. `may_ask` is False for one that was asked about in vain. `learned` is what
-        the site's answers tell of it. `by_folder`: folders of the template want samples of their own."""
+        the site's answers tell of it. `by_folder`: folders of the template want samples of their own. `is_over`: no
+        more pages come, so the next samples are asked about along with the first, and not after it."""
+        step = self._step(url, member, may_ask, learned, by_folder)
+        if step is SampleStep.WAIT and is_over and may_ask and url not in self.asked and len(self.asked) < QUORUM:
+            return SampleStep.ASK
+        return step
+
+    def _step(  # noqa: C901, PLR0911, PLR0912 - a list of rules
+        self, url: str, member: int, may_ask: bool, learned: Answer | None, by_folder: bool
+    ) -> SampleStep:
         self.page_count = max(self.page_count, member)
         if url in self.asked:
             return SampleStep.WAIT  # the same page twice at a time
@@ -547,6 +563,10 @@ class SiteVerdicts:
             for url in list(samples.waiting):
                 if self._template_of.get(url) != template:
                     samples.leave(url)  # others might wait for it as a sample, and it is asked elsewhere
+        self.wake()
+
+    def wake(self) -> None:
+        """Let all pages that wait look what they have to do now."""
         for samples in self._templates.values():
             samples.wake()
 

@@ -111,6 +111,18 @@ async def test_pages_wait_for_one_first_verdict_of_their_template() -> None:
     assert [verdict.decided_by for verdict in await asyncio.gather(*tasks)] == ["llm", "template", "template"]
 
 
+async def test_once_no_more_pages_come_those_that_wait_are_asked_along_with_the_first() -> None:
+    oracle, is_over = Oracle(lambda _: "other"), False
+    classifier = Classifier(TYPES, oracle, is_over=lambda: is_over)
+    tasks = await start(classifier, [page(number) for number in range(1, 4)])
+    assert len(oracle.asked) == 1
+    is_over = True
+    while len(oracle.asked) < 3:  # noqa: ASYNC110 - no event tells of it
+        await asyncio.sleep(0)
+    oracle.gate.set()
+    assert {verdict.decided_by for verdict in await asyncio.gather(*tasks)} == {"llm"}
+
+
 async def test_an_answer_that_comes_when_its_page_is_gone_serves_the_pages_that_follow() -> None:
     oracle = Oracle()
     classifier = Classifier(TYPES, oracle)
