@@ -336,6 +336,13 @@ def _label_before(element: etree._Element) -> Iterator[str]:
         yield f"{_labelled_by(before, label)}/following-sibling::{element.tag}"
 
 
+def _behind_the_first(holder: etree._Element, element: etree._Element, steps: Sequence[str]) -> Iterator[str]:
+    """Yield the XPath from a holder to a list that starts behind others of its kind: a path without the home page."""
+    first = next(node for node in line_up(element) if node.getparent() is holder)
+    if before := sum(1 for _ in first.itersiblings(steps[0], preceding=True)):
+        yield "/".join([f"{steps[0]}[{before}]", f"following-sibling::{steps[0]}", *steps[1:]])
+
+
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
     others = [{feature.css for feature in features_of(element)} for element in elements[1:]]
     common = [feature for feature in features_of(elements[0]) if all(feature.css in found for found in others)]
@@ -354,6 +361,8 @@ def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str
         css_down, down = " > ".join(steps), "/".join(steps)
         for anchor in best_features(holder):
             prior = 0.75 * anchor.prior + 0.15 - 0.03 * len(steps)
+            behind = _behind_the_first(holder, elements[0], steps)
+            yield from (("", f"//{anchor.xpath}/{one}", PATH, prior) for one in behind)
             yield f"{anchor.css} > {css_down}", f"//{anchor.xpath}/{down}", anchor.evidence, prior
             for feature in common[:2]:
                 css, xpath = f"{anchor.css} {feature.css}", f"//{anchor.xpath}//{feature.xpath}"
