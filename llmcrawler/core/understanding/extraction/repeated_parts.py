@@ -1,0 +1,730 @@
+"""Finds what repeats within a page and is its record's: lists of values (tags, a path of categories, ingredients) and
+groups of objects (reviews, posts, rows of a table, the items of a listing), by comparing the pages of a template.
+
+Elements that are children of one and have the same tag and class are rows. Rows with one text each are a list where a
+label, a class or an address says of what; rows with several texts are a group where their columns look like one. What
+stands in the frame, is the same on all pages, or leads to other pages of the template is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from itertools import chain, islice, pairwise
+from statistics import fmean
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from lxml import etree
+
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed
+from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, singular, usual_fields
+from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
+from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, Work, line_up
+from llmcrawler.core.understanding.extraction.typed_values import fits
+from llmcrawler.errors import TooCostly
+
+_MAX_DEPTH: Final = 60
+_MAX_LABEL_CHARS: Final = 40
+_MAX_LEVELS_TO_LABEL: Final = 3
+_MAX_ROWS: Final = 60
+_MAX_SERIES: Final = 400
+_MAX_SIBLINGS: Final = 50
+_MAX_TEXTS_READ: Final = 20
+
+_SAID: Final[dict[str, Any]] = json.loads(
+    files("llmcrawler.core.understanding.extraction").joinpath("repeated_parts.json").read_text(encoding="utf-8")
+)
+
+
+def _meanings(table: str) -> dict[str, str]:
+    return {word: meaning for meaning, words in _SAID[table].items() for word in words.split()}
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_SAID[name].split())
+
+
+_LISTS: Final[Mapping[str, str]] = _SAID["lists"]  # usual field -> what a list of such values is called
+_CLASSES: Final = _meanings("classes_of_lists")
+_ADDRESSES: Final = _meanings("addresses_of_lists")
+_GROUPS: Final = _meanings("groups")
+_LINKED: Final = frozenset(_ADDRESSES.values())
+_SAYS_NOTHING: Final = _words("says_nothing")
+_PATH: Final = _words("path")
+_PERHAPS_PATH: Final = _words("perhaps_path")
+_FRAME_OF_SITE: Final = _words("frame_of_site")
+_FRAME: Final = _FRAME_OF_SITE | _words("frame_of_page")
+_SOLD: Final = frozenset({"variants", "offers"})
+_FRAME_TAGS: Final = frozenset({"nav", "aside", "form", "dialog"})
+_OWN_TAGS: Final = frozenset({"article", "main"})
+_VARYING: Final = _words("varying")
+_NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_DIGITS: Final = re.compile(r"\d+")
+_MONEY: Final = re.compile(
+    r"(?:[$€£¥₹₽₩₺₴]|\b(?:USD|EUR|GBP|CHF|CAD|AUD|kr|zł|Kč|Ft|руб)\b\.?)\s?\d|\d[\d.,\s]*(?:,-)?\s?(?:[$€£¥₹₽₩₺₴円]|(?:USD|"
+    r"EUR|GBP|CHF|CAD|AUD|kr|zł|Kč|Ft|руб)\b)"
+)
+_MARK: Final = re.compile(r"\d(?:[.,]\d)?(?:\s?(?:/|out of|of|von|sur|de|su|van|z|из)\s?(?:5|10)\b.{0,10})?|[★☆]{3,}")
+_YEAR: Final = re.compile(r"(?:1[89]|20)\d\d")
+_AMOUNT: Final = re.compile(r"(?:\d|[½¼¾⅓⅔⅛])[^:]*\s[^\W\d_]{2,}")
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
+_TYPES: Final[dict[str, FieldType]] = {
+    "price": "number", "list_price": "number", "rating": "number", "url": "url", "image": "url", "date": "date",
+}  # fmt: skip
+_OF_ITEMS: Final = _words("of_items")
+# How sure what names a list makes it.
+_OF_LABEL: Final = 4.0
+_OF_CLASS: Final = 3.0
+_OF_LINKS: Final = 2.0
+_OF_PATH: Final = 1.5
+_OF_HEADING: Final = 1.0
+_OF_SHAPE: Final = 0.5
+_PAGES_ASKED: Final = 6
+_MAX_LABEL_WORDS: Final = 4
+_MAX_HOLDERS: Final = 1.3
+_SHARE_OF_VALUES: Final = 0.9
+_LEAST_SHARE: Final = 0.25
+_MOSTLY: Final = 0.8
+_MANY: Final = 0.5
+_FEW: Final = 0.3
+_VARIED: Final = 0.5
+_PROSE_CHARS: Final = 50
+_TITLE_CHARS: Final = (3, 200)
+_LINE_CHARS: Final = 300
+_SHORT_CHARS: Final = 60
+_MAX_NAMES_CHARS: Final = 200
+_STRUCK: Final = _words("struck")
+_PERSON: Final = _words("person")
+_RATING: Final = _words("rating")
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """What repeats: a list of plain values, which is one field with `many`, or a group, whose fields have it as their
+    `group`. `values` are what to point at on each page, in the order of the pages; `share` is that of the pages that
+    have any."""
+
+    name: str
+    fields: tuple[Field, ...]
+    values: tuple[tuple[Pointed, ...], ...]
+
+    @property
+    def share(self) -> float:
+        return fmean(map(bool, self.values))
+
+
+def repeated_parts(pages: Sequence[PageBlocks], page_type: str) -> tuple[Repeated, ...]:
+    """Return what repeats within the pages of one template, the surest of each name."""
+    found: dict[str, Repeated] = {}
+    for _, one in sorted(_Template(pages, page_type).found(), key=lambda pair: -pair[0]):
+        best = found.setdefault(one.name, one)
+        # A template may have two layouts, each with classes of its own.
+        if best.fields == one.fields and not any(map(all, zip(best.values, one.values, strict=True))):
+            values = (mine or other for mine, other in zip(best.values, one.values, strict=True))
+            found[one.name] = replace(best, values=tuple(values))
+    return tuple(found.values())
+
+
+_Series = dict[int, list[etree._Element]]  # the rows of one kind by the place of their page
+
+
+class _PageParts:
+    """A page with the blocks that stand in each element, and the way to each as a number that all pages share."""
+
+    def __init__(self, page: PageBlocks, numbers: dict[tuple[int, str], int]) -> None:
+        self.page = page
+        self.within: dict[etree._Element, list[int]] = {}
+        self.whole: dict[etree._Element, int] = {}
+        self.ways: dict[etree._Element, int] = {}
+        self.children: dict[etree._Element, dict[etree._Element, None]] = {}
+        self._numbers = numbers
+        work = Work(BLOCK_STEPS)
+        body = page.root.find("body")
+        with suppress(TooCostly):
+            for block in page.blocks:
+                spot = page.spots[block.n]
+                if spot.element is None:
+                    continue
+                line = list(islice(line_up(spot.element), _MAX_DEPTH))
+                work.charge(len(line))
+                if body is None or body not in line[1:]:
+                    continue
+                line = line[: line.index(body) + 1]
+                if spot.attribute is None and spot.text_index is None:
+                    self.whole[spot.element] = block.n
+                for node in line:
+                    self.within.setdefault(node, []).append(block.n)
+                for node, parent in pairwise(line):
+                    self.children.setdefault(parent, {})[node] = None
+        heading = next((one for one in page.root.iter("h1") if one in self.within), None)
+        self.around = frozenset() if heading is None else frozenset(heading.iterancestors())
+        title = page.root.findtext("head/title") or ""
+        self.title = " ".join(title.split()) if heading is None else self.text(self.within[heading][0])
+
+    def text(self, n: int) -> str:
+        return self.page.blocks[n - 1].text
+
+    def way(self, element: etree._Element) -> int:
+        """Return the number of the way from the root: of tags and first classes."""
+        if element not in self.ways:
+            parent = element.getparent()
+            above = -1 if parent is None else self.way(parent)
+            self.ways[element] = self._numbers.setdefault((above, _kind(element)), len(self._numbers))
+        return self.ways[element]
+
+    def link(self, row: etree._Element) -> int | None:
+        """Return the text of the only link of a row."""
+        links = [n for n in self.within[row] if self._is_link(n)]
+        return links[0] if len(links) == 1 else None
+
+    def _is_link(self, n: int) -> bool:
+        spot = self.page.spots[n]
+        return spot.element is not None and spot.element.tag == "a" and self.whole.get(spot.element) == n
+
+    def value(self, row: etree._Element) -> int | None:
+        """Return the block that is all of the text of a row, if there is one."""
+        node: etree._Element | None = row
+        while node is not None:
+            if node.tag == "time" and (given := [n for n in self.within[node] if self.page.spots[n].attribute]):
+                return given[0]
+            if node in self.whole:
+                return self.whole[node]
+            inner = [child for child in self.children.get(node, ()) if any(map(self._is_text, self.within[child]))]
+            own = any(self.page.spots[n].element is node and self._is_text(n) for n in self.within[node])
+            node = inner[0] if len(inner) == 1 and not own else None
+        return None
+
+    def _is_text(self, n: int) -> bool:
+        return self.page.spots[n].attribute is None
+
+    def address(self, row: etree._Element) -> str:
+        """Return where the first link of a row leads, "" for nowhere else."""
+        for n in self.within.get(row, ()):
+            spot = self.page.spots[n]
+            if spot.attribute == "href" and not self.text(n).startswith(("#", "mailto:", "tel:")):
+                with suppress(ValueError):
+                    return urljoin(self.page.url, self.text(n))
+        return ""
+
+    def are_together(self, rows: Sequence[etree._Element]) -> bool:
+        """Tell whether no other text stands in an element between rows, as labels do."""
+        parent = rows[0].getparent()
+        children = list(self.children[parent]) if parent is not None else []
+        first = children.index(rows[0])
+        return children[first : first + len(rows)] == list(rows)
+
+    def label(self, row: etree._Element) -> str:
+        """Return the short text right before the first row of a list, "" where there is none."""
+        node = row if row.tag != "tr" else next((one for one in line_up(row) if one.tag == "table"), row)
+        for _ in range(_MAX_LEVELS_TO_LABEL):
+            parent = node.getparent()
+            siblings = islice(node.itersiblings(preceding=True), _MAX_SIBLINGS)
+            before = next((one for one in siblings if (one.tail or "").strip() or one in self.within), None)
+            loose = ((before.tail if before is not None else parent.text if parent is not None else "") or "").strip()
+            if any(map(str.isalpha, loose)):
+                return loose if len(loose) <= _MAX_LABEL_CHARS else ""
+            if before is not None:
+                texts = [self.text(n) for n in self.within.get(before, ()) if self._is_text(n)]
+                is_label = len(texts) == 1 and len(texts[0]) <= _MAX_LABEL_CHARS and any(map(str.isalpha, texts[0]))
+                return texts[0] if is_label else ""
+            if parent is None or parent.tag == "body":
+                return ""
+            node = parent
+        return ""
+
+
+class _Template:
+    def __init__(self, pages: Sequence[PageBlocks], page_type: str) -> None:
+        self._usual = {one.name for one in usual_fields(page_type)}
+        # What people say on such a page.
+        of_type = {"posts", "answers"} & self._usual or {"reviews" if "price" in self._usual else "comments"}
+        self._statements = min(of_type)
+        numbers: dict[tuple[int, str], int] = {}
+        self.pages = [_PageParts(page, numbers) for page in pages]
+        self._titles = {page.title for page in self.pages}
+        self._shapes = Counter(_shape(page.page.url) for page in self.pages)
+        holders: dict[int, dict[int, list[list[etree._Element]]]] = {}
+        for at, page in enumerate(self.pages):
+            for children in page.children.values():
+                for way, rows in _by(page.way, children).items():
+                    holders.setdefault(way, {}).setdefault(at, []).append(rows[:_MAX_ROWS])
+        series = [one for some in holders.values() for one in self._series_of(some)]
+        self._series = [one for one in series if max(map(len, one.values())) > 1][:_MAX_SERIES]
+
+    def _series_of(self, holders: Mapping[int, Sequence[list[etree._Element]]]) -> Iterator[_Series]:
+        """Yield the rows of one kind. Where pages have several lists of them, their labels tell these apart."""
+        labelled: dict[str, _Series] = {}
+        repeated = {""}
+        if max(map(len, holders.values())) > 1:
+            for at, lists in holders.items():
+                for rows in lists:
+                    label = self.pages[at].label(rows[0])
+                    repeated |= {label} if at in labelled.get(label, ()) else set()
+                    labelled.setdefault(label, {})[at] = rows
+        split = [one for label, one in labelled.items() if label not in repeated]
+        if split:
+            yield from split
+        elif fmean(map(len, holders.values())) < _MAX_HOLDERS:
+            yield {at: max(lists, key=len) for at, lists in holders.items()}
+
+    def found(self) -> Iterator[tuple[float, Repeated]]:
+        yield from self._items() if "items" in self._usual else chain(self._lists(), self._groups())
+
+    # -- lists --
+
+    def _lists(self) -> Iterator[tuple[float, Repeated]]:
+        for series in self._series:
+            values = {
+                at: [(row, n) for row in rows if (n := self.pages[at].value(row)) is not None]
+                for at, rows in series.items()
+            }
+            if sum(map(len, values.values())) < _SHARE_OF_VALUES * sum(map(len, series.values())):
+                continue
+            if self._is_path(series):
+                name, score, values = "categories", _OF_PATH, self._without_ends(values)
+            elif self._is_frame(series):
+                continue
+            else:
+                name, score = self._name_of_list(series)
+            if not name and "ingredients" in self._usual and self._are_amounts(values):
+                name, score = "ingredients", _OF_SHAPE
+            if not name or not all(self.pages[at].are_together(rows) for at, rows in series.items()):
+                continue
+            numbers = {at: tuple(self._number(name, at, row, n) for row, n in ones) for at, ones in values.items()}
+            if self._are_values({at: tuple(map(self.pages[at].text, ones)) for at, ones in numbers.items() if ones}):
+                given = [numbers.get(at, ()) for at in range(len(self.pages))]
+                pointed = tuple((Pointed(name, ones),) if ones else () for ones in given)
+                share = fmean(map(bool, given))
+                if score > _OF_HEADING or share >= _MANY:
+                    yield score + share, Repeated(name, (Field(name, "string", True),), pointed)
+
+    def _number(self, name: str, at: int, row: etree._Element, n: int) -> int:
+        """Return the block of a value; of what is linked the text of the link: "Books (12)"."""
+        return (self.pages[at].link(row) or n) if name in _LINKED else n
+
+    def _are_amounts(self, values: Mapping[int, Sequence[tuple[etree._Element, int]]]) -> bool:
+        found = [_AMOUNT.match(self.pages[at].text(n)) for at, ones in values.items() for _, n in ones]
+        return sum(map(bool, found)) >= _MOSTLY * len(found)
+
+    def _are_values(self, texts: Mapping[int, tuple[str, ...]]) -> bool:
+        """Tell whether lists differ from page to page, and have values rather than titles of other pages, or prose."""
+        usual = max(Counter(texts.values()).values(), default=0)
+        if not texts or (len(texts) > 2 and usual > _MOSTLY * len(texts)):
+            return False
+        each = [text for one in texts.values() for text in one]
+        return sum(text in self._titles for text in each) < _FEW * len(each) and fmean(map(len, each)) < _LINE_CHARS
+
+    def _name_of_list(self, series: _Series) -> tuple[str, float]:
+        """Return what most pages call a list, and how surely; "" where they do not say, or say that it is furniture."""
+        said: Counter[tuple[str, float]] = Counter()
+        for at, rows in islice(series.items(), _PAGES_ASKED):
+            page = self.pages[at]
+            parts = [_rel(row) or _word_of_address(page.address(row)) for row in rows]
+            usual, most = Counter(parts).most_common(1)[0]
+            names = self._names(page.label(rows[0]), rows[0], usual if 2 * most > len(rows) else "")
+            said[next(names, ("", 0.0))] += 1
+        (name, score), count = said.most_common(1)[0]
+        if name:
+            return (name, score) if 2 * count > said.total() else ("", 0.0)
+        own = self._own_name(series) if next(iter(series.values()))[0].tag == "li" else ""
+        return own, _OF_HEADING if own else 0.0
+
+    def _own_name(self, series: _Series) -> str:
+        """Return what a label calls rows that is the template's: the same on all pages, and no furniture."""
+        labels = {page.label(row) for page, row in self._firsts(series)}
+        label = labels.pop()
+        is_name = not labels and len(series) > 1 and len(label.split()) <= _MAX_LABEL_WORDS
+        return canonical_name(label) if is_name and not _DIGITS.search(label) and not is_furniture(label) else ""
+
+    def _names(self, label: str, row: etree._Element, of_links: str) -> Iterator[tuple[str, float]]:
+        if label and is_furniture(label):
+            return
+        if (name := _LISTS.get(canonical_name(label))) is not None:
+            yield name, _OF_LABEL
+        lines = [_words_of(node) for node in islice(line_up(row), 3)]
+        yield from ((_CLASSES[word], _OF_CLASS) for words in lines for word in words if word in _CLASSES)
+        # "skills" that hold each "skill".
+        above = [word for words in lines[1:] for word in words]
+        yield from (
+            (word, _OF_HEADING)
+            for word in above
+            if singular(word) != word and singular(word) in lines[0] and singular(word) not in _SAYS_NOTHING
+        )
+        if of_links:
+            yield of_links, _OF_LINKS
+
+    def _is_path(self, series: _Series) -> bool:
+        """Tell whether rows are the path of categories that leads to a page."""
+        at, rows = next(iter(series.items()))
+        words = {word for node in islice(line_up(rows[0]), 4) for word in _words_of(node)}
+        if words & _PATH:
+            return True
+        firsts = {page.text(n) for page, row in self._firsts(series) if (n := page.value(row)) is not None}
+        return bool(words & _PERHAPS_PATH) and len(firsts) == 1 and bool(self.pages[at].address(rows[0]))
+
+    def _firsts(self, series: _Series) -> Iterator[tuple[_PageParts, etree._Element]]:
+        yield from ((self.pages[at], rows[0]) for at, rows in series.items())
+
+    def _without_ends(
+        self, values: Mapping[int, Sequence[tuple[etree._Element, int]]]
+    ) -> dict[int, list[tuple[etree._Element, int]]]:
+        """Return the rows of a path without the home page and the page itself."""
+        kept = {}
+        for at, rows in values.items():
+            page = self.pages[at]
+            leads_on = bool(rows and page.address(rows[0][0]))
+            inner = rows[1:] if rows and self._is_home(page, [row for row, _ in rows], page.text(rows[0][1])) else rows
+            kept[at] = [
+                (row, n) for row, n in inner if page.text(n) != page.title and (page.address(row) or not leads_on)
+            ]
+        return kept
+
+    @staticmethod
+    def _is_home(page: _PageParts, rows: Sequence[etree._Element], text: str) -> bool:
+        """Tell whether the first of a path is no category: by its word, or as all others are below its address."""
+        first, *others = map(page.address, rows)
+        is_above = len(others) > 1 and all(one.startswith(first) for one in others if one)
+        return is_furniture(text) or urlsplit(first).path == "/" or (bool(first) and is_above)
+
+    # -- groups --
+
+    def _groups(self) -> Iterator[tuple[float, Repeated]]:
+        for series in self._series:
+            label = next(self.pages[at].label(rows[0]) for at, rows in series.items())
+            is_around = any(row in self.pages[at].around for at, rows in series.items() for row in rows)
+            if is_around or (label and is_furniture(label)) or self._is_frame(series) or self._is_same(series):
+                continue
+            first = next(iter(series.values()))[0]
+            words = [*_parts(label), *(word for node in islice(line_up(first), 2) for word in _words_of(node))]
+            said = (_GROUPS[word] for word in words if word in _GROUPS)
+            name = next((one for one in said if one != "posts" or "posts" in self._usual), "")
+            table = _Columns(self.pages, series)
+            own = self._own_name(series)
+            if fields := table.headed():
+                name = name or own
+            elif self._leads_to_others(series):
+                continue
+            elif name in _SOLD:
+                fields = table.offers()
+            else:
+                fields = table.statements()
+                if not name and {"author", "date", "text"} <= fields.keys():
+                    name = self._statements
+                elif not name:
+                    name, fields = own, table.items()
+            if name and len(fields.keys() - {"url"}) > 1:
+                group = table.group(name, fields)
+                yield group.share + len(fields) / 10, group
+
+    def _items(self) -> Iterator[tuple[float, Repeated]]:
+        for series in self._series:
+            if self._is_frame(series, _FRAME_OF_SITE) or self._is_same(series):
+                continue
+            table = _Columns(self.pages, series)
+            fields = table.headed() or table.items()
+            if len(fields) > 1 and ("title" in fields or "name" in fields):
+                yield len(table.rows) * (1 + len(fields)), table.group("items", fields)
+
+    # -- what is no part of the record --
+
+    def _is_frame(self, series: _Series, words: frozenset[str] = _FRAME) -> bool:
+        """Tell whether rows stand in what is around the record. What holds the page's own heading is not."""
+        at, rows = next(iter(series.items()))
+        around = self.pages[at].around
+        for node in line_up(rows[0]):
+            if node in around or (not around and node.tag in _OWN_TAGS) or node.tag == "body":
+                return False
+            if node.tag in ("header", "footer"):
+                return not any(above.tag in _OWN_TAGS for above in node.iterancestors())
+            if node.tag in _FRAME_TAGS or not words.isdisjoint(_words_of(node)):
+                return True
+        return False
+
+    def _is_same(self, series: _Series) -> bool:
+        """Tell whether most rows stand on most pages."""
+        if len(self.pages) < 3:
+            return False
+        texts = [
+            {tuple(map(self.pages[at].text, self.pages[at].within[row])) for row in rows} for at, rows in series.items()
+        ]
+        counts = Counter(text for one in texts for text in one)
+        return fmean(counts[text] for one in texts for text in one) > max(1.0, _MANY * len(self.pages))
+
+    def _leads_to_others(self, series: _Series) -> bool:
+        """Tell whether most rows lead to pages like these, by address or title."""
+        rows = [(self.pages[at], row) for at, some in series.items() for row in some]
+        leading = 0
+        for page, row in rows:
+            address = page.address(row).partition("#")[0]
+            titled = any(page.text(n) in self._titles - {page.title} for n in page.within[row])
+            leading += titled or (bool(address) and address != page.page.url and _shape(address) in self._shapes)
+        return leading > _FEW * len(rows)
+
+
+@dataclass(slots=True)
+class _Column:
+    """What stands in the same place of the rows: of each row the number of its block, by page and row."""
+
+    element: etree._Element
+    attribute: str | None
+    cells: dict[tuple[int, int], int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+    again: int = 0
+
+    def add(self, cell: tuple[int, int], n: int, text: str) -> None:
+        if cell in self.cells:
+            self.again += 1
+        else:
+            self.cells[cell] = n
+            self.texts.append(text)
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for node in islice(line_up(self.element), 2) for word in _words_of(node))
+
+    @property
+    def chars(self) -> float:
+        return fmean(map(len, self.texts))
+
+    @property
+    def distinct(self) -> float:
+        """The share of texts that are on no other row of their page."""
+        return len({(at, text) for (at, _), text in zip(self.cells, self.texts, strict=True)}) / len(self.texts)
+
+    def mostly(self, holds: Callable[[str], object]) -> bool:
+        texts = self.texts[:_MAX_TEXTS_READ]
+        return sum(bool(holds(text)) for text in texts) >= _MOSTLY * len(texts)
+
+
+class _Columns:
+    """The rows of a series with their columns, each of which is taken for one field."""
+
+    def __init__(self, pages: Sequence[_PageParts], series: _Series) -> None:
+        self._pages = pages
+        self.rows = [(at, row) for at, rows in series.items() for row in rows]
+        columns: dict[tuple[int, str | None, int | None], _Column] = {}
+        for place, (at, row) in enumerate(self.rows):
+            page = pages[at]
+            for n in page.within[row]:
+                spot = page.page.spots[n]
+                if spot.element is None or (spot.element is row and spot.text_index is None and not spot.attribute):
+                    continue
+                key = (page.way(spot.element), spot.attribute, spot.text_index)
+                columns.setdefault(key, _Column(spot.element, spot.attribute)).add((at, place), n, page.text(n))
+        enough = _LEAST_SHARE * len(self.rows)
+        self._columns = [one for one in columns.values() if len(one.cells) >= enough and one.again <= enough / 2]
+        self._texts = [one for one in self._columns if one.attribute is None]
+
+    def group(self, name: str, fields: Mapping[str, _Column]) -> Repeated:
+        # What holds one row cannot be told from what holds all.
+        several = {at for at, count in Counter(at for at, _ in self.rows).items() if count > 1}
+        of_page: dict[int, list[Pointed]] = defaultdict(list)
+        for field_name, column in fields.items():
+            numbers: dict[int, list[int]] = defaultdict(list)
+            for (at, _), n in column.cells.items():
+                if at in several:
+                    numbers[at].append(n)
+            for at, ones in numbers.items():
+                of_page[at].append(Pointed(f"{name}.{field_name}", tuple(ones)))
+        made = tuple(Field(one, _TYPES.get(one, "string"), group=name) for one in fields)
+        return Repeated(name, made, tuple(tuple(of_page[at]) for at in range(len(self._pages))))
+
+    def statements(self) -> dict[str, _Column]:
+        """Return the columns of what people say: who, when, and the text, two of them at least."""
+        longest = max(self._texts, key=lambda one: one.chars, default=None)
+        text = longest if longest is not None and longest.chars >= _PROSE_CHARS else None
+        left = [one for one in self._columns if one is not text]
+        date = _first(left, _is_date)
+        names = [one for one in left if one is not date and _is_name(one)]
+        author = _first(names, lambda one: _is_marked(one, _PERSON) or one.element.tag == "cite") or next(
+            iter(names), None
+        )
+        title = _first(left, lambda one: one not in (author, date) and one.element.tag in _HEADINGS)
+        rating = _first(left, _is_rating)
+        if sum(one is not None for one in (author, date, text)) < 2:
+            return {}
+        return _there({"author": author, "date": date, "rating": rating, "title": title, "text": text})
+
+    def offers(self) -> dict[str, _Column]:
+        price = self._price()
+        name = _first(
+            self._texts, lambda one: one is not price and one.distinct > _VARIED and not one.mostly(_MONEY.search)
+        )
+        found = {"name": name, "price": price, "list_price": self._list_price(price)}
+        return _there(found) if price and name else {}
+
+    def items(self) -> dict[str, _Column]:
+        """Return the columns of what is listed; none where rows have no title that leads on."""
+        links = [one for one in self._columns if one.attribute == "href" and one.distinct > _VARIED]
+        headings = [one for one in self._texts if _heading_of(one.element) is not None]
+        linked = [one for one in self._texts if _link_of(one.element) is not None]
+        titles = [
+            one
+            for one in headings or linked
+            if one.distinct > _VARIED
+            and _TITLE_CHARS[0] <= one.chars <= _TITLE_CHARS[1]
+            and not one.mostly(_MONEY.search)
+        ]
+        title = max(titles, key=lambda one: (len(one.cells), one.chars), default=None)
+        if title is None or not links:
+            return {}
+        own = _link_of(title.element)
+        url = next((one for one in links if one.element is own), max(links, key=lambda one: len(one.cells)))
+        left = [one for one in self._columns if one is not title]
+        price = self._price()
+        text = max((one for one in self._texts if one is not title), key=lambda one: one.chars, default=None)
+        found = {
+            "title": title,
+            "url": url,
+            "price": price,
+            "list_price": self._list_price(price),
+            "image": _first(left, lambda one: one.attribute == "src"),
+            "date": _first(left, _is_date),
+            "author": _first(left, lambda one: _is_name(one) and _is_marked(one, _PERSON)),
+            "year": _first(left, lambda one: one.mostly(_YEAR.fullmatch)),
+            "rating": _first(left, _is_rating),
+            "description": text if text is not None and text.chars >= _PROSE_CHARS else None,
+        }
+        taken = {id(one) for one in found.values()}
+        for one in self._texts:
+            name = next((name for word in one.words if (name := canonical_name(word)) in _OF_ITEMS), "")
+            if name and id(one) not in taken and one.chars < _PROSE_CHARS:
+                found.setdefault(name, one)
+        return _there(found)
+
+    def headed(self) -> dict[str, _Column]:
+        """Return the columns of a table by what its head calls them, on all pages the same."""
+        heads = {at: self._head(self._pages[at], row) for at, row in self.rows}
+        names = next(iter(heads.values()))
+        if len(names) < 2 or any(other != names for other in heads.values()):
+            return {}
+        found: dict[str, _Column] = {}
+        for one in self._texts:
+            cell = next((node for node in line_up(one.element) if node.tag in ("td", "th")), None)
+            if cell is not None and (name := names.get(_place(cell))):
+                found.setdefault(name, one)
+        return found
+
+    @staticmethod
+    def _head(page: _PageParts, row: etree._Element) -> dict[int, str]:
+        table = next((node for node in line_up(row) if node.tag == "table"), None) if row.tag == "tr" else None
+        cells = [] if table is None else [one for one in next(table.iter("tr"), ()) if one.tag == "th"]
+        texts = {_place(one): page.text(page.within[one][0]) for one in cells if one in page.within}
+        return {place: name for place, text in texts.items() if (name := canonical_name(text))}
+
+    def _price(self) -> _Column | None:
+        prices = [one for one in self._texts if _is_price(one)]
+        return max((one for one in prices if not _is_struck(one)), key=lambda one: len(one.cells), default=None)
+
+    def _list_price(self, price: _Column | None) -> _Column | None:
+        return _first(self._texts, lambda one: price is not None and _is_price(one) and _is_struck(one))
+
+
+# -- columns and names --
+
+
+def _first(columns: Iterable[_Column], fitting: Callable[[_Column], object]) -> _Column | None:
+    return next((one for one in columns if fitting(one)), None)
+
+
+def _there(columns: Mapping[str, _Column | None]) -> dict[str, _Column]:
+    return {name: one for name, one in columns.items() if one is not None}
+
+
+def _is_date(one: _Column) -> bool:
+    if one.attribute not in (None, "datetime") or one.chars > _SHORT_CHARS:
+        return False
+    return one.mostly(lambda text: len(_DIGITS.findall(text)) > 1 and fits(text, "date"))
+
+
+def _is_name(one: _Column) -> bool:
+    """Tell whether these are names of people: a few words without numbers."""
+
+    def is_one(text: str) -> bool:
+        return len(text) < _SHORT_CHARS and not _DIGITS.search(text) and 0 < len(_WORDS.findall(text)) <= 5
+
+    # "Verified buyer" is no name.
+    varies = len(set(one.texts)) > _FEW * len(one.texts)
+    return one.attribute is None and varies and one.mostly(is_one)
+
+
+def _is_rating(one: _Column) -> bool:
+    is_marked = not one.words.isdisjoint(_RATING)
+    return one.attribute is None and is_marked and one.mostly(_MARK.match)
+
+
+def _is_price(one: _Column) -> bool:
+    return one.chars < _SHORT_CHARS / 2 and one.mostly(_MONEY.search)
+
+
+def _is_struck(one: _Column) -> bool:
+    return one.element.tag in ("del", "s", "strike") or _is_marked(one, _STRUCK)
+
+
+def _is_marked(one: _Column, words: frozenset[str]) -> bool:
+    return not one.words.isdisjoint(words)
+
+
+def _heading_of(element: etree._Element) -> etree._Element | None:
+    return next((node for node in islice(line_up(element), 3) if node.tag in _HEADINGS), None)
+
+
+def _link_of(element: etree._Element) -> etree._Element | None:
+    near = next((node for node in islice(line_up(element), 3) if node.tag == "a"), None)
+    return near if near is not None else next(element.iter("a"), None)
+
+
+def _kind(element: etree._Element) -> str:
+    """Return what rows of one kind have in common: the tag and the first class that tells anything; a cell's place."""
+    classes = (_DIGITS.sub("", one) for one in (element.get("class") or "").split())
+    own = next((one for one in classes if one and one not in _VARYING), "")
+    return f"{element.tag}.{_place(element) if element.tag in ('td', 'th') else own}"
+
+
+def _place(cell: etree._Element) -> int:
+    return sum(1 for _ in islice(cell.itersiblings("td", "th", preceding=True), _MAX_SIBLINGS))
+
+
+def _parts(name: str) -> list[str]:
+    return [part.lower() for part in _NAME_PART.findall(name)]
+
+
+def _words_of(element: etree._Element) -> tuple[str, ...]:
+    """Return the words of the names that an element has."""
+    names = (element.get(name) or "" for name in ("class", "id", "itemprop", "aria-label", "data-testid", "role"))
+    return tuple(dict.fromkeys(part for name in names for part in _parts(name[:_MAX_NAMES_CHARS])))
+
+
+def _rel(row: etree._Element) -> str:
+    """Return what the link of a row says that it leads to."""
+    for node in islice(row.iter("a"), 1):
+        words = (node.get("rel") or "").lower().split()
+        return next((_ADDRESSES[word] for word in ("category", "author", "tag") if word in words), "")
+    return ""
+
+
+def _word_of_address(address: str) -> str:
+    *folders, _ = urlsplit(address).path.rstrip("/").split("/") if address else [""]
+    return next((_ADDRESSES[part] for part in reversed(folders) if part in _ADDRESSES), "")
+
+
+def _shape(address: str) -> tuple[str, ...]:
+    """Return the way to an address, without its own name and without numbers."""
+    with suppress(ValueError):
+        *folders, last = urlsplit(address).path.rstrip("/").split("/")
+        return (*(_DIGITS.sub("0", part) for part in folders), last[-5:] if "." in last else "")
+    return ()
+
+
+def _by(key: Callable[[etree._Element], int], rows: Iterable[etree._Element]) -> dict[int, list[etree._Element]]:
+    found: dict[int, list[etree._Element]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
