@@ -134,7 +134,6 @@ class BadAnswer(LLMError):
 # What the extras of pyproject.toml install, where that has another name.
 _PACKAGES: Final = {
     "browser": "scrapy-playwright",
-    "embedded": "xllamacpp",
     "opentelemetry": "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
     "parquet": "pyarrow",
     "prometheus": "prometheus-client",

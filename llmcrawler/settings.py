@@ -246,8 +246,7 @@ UNDERSTANDING_KEEP_HTML = True  # False: remove `html` from the item afterwards
 UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as arguments of explore
 
 # -- LLM ---------------------------------------------------------------------------------------------------------------
-# openai (any server that speaks its API), embedded (a small model, for records only) or none; auto: openai with a key
-# or a URL, otherwise embedded if xllamacpp is installed, otherwise none
+# openai (any server that speaks its API) or none; auto: openai with a key or a URL, otherwise none
 LLM_PROVIDER = "auto"
 LLM_OPTIONAL = False  # True: crawl on if the model cannot be used; False: end before the first line
 LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment
@@ -276,4 +275,3 @@ LLM_PRICE_OUTPUT = ""
 LLM_PRICE_CACHED_INPUT = ""  # of tokens read from the prompt cache; empty: the list price, or LLM_PRICE_INPUT
 LLM_PRICE_CACHE_WRITE = ""  # of tokens written to it; empty: as input, times 1.25 for OpenAI's models from GPT-5.6 on
 LLM_CACHE = True  # cache answers across crawls; a path chooses where
-LLM_EMBEDDED_MODEL = ""  # a GGUF file to use instead of the default model

@@ -57,7 +57,7 @@ class Command(Described, BaseRunSpiderCommand):
             "--models",
             default="",
             metavar="A,B",
-            help="compare models: their names, NAME=IN/OUT with a price in dollars per million tokens, embedded, none",
+            help="compare models: their names, NAME=IN/OUT with a price in dollars per million tokens, none",
         )
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 

@@ -457,7 +457,6 @@ class ModelSettings(SettingsGroup):
     llm_budget_file: LocalFile
     llm_budget_url: Text
     llm_cache: Text
-    llm_embedded_model: Text
     redis_url: Text
 
     @model_validator(mode="after")

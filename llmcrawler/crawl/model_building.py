@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import platformdirs
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.statscollectors import StatsCollector
@@ -21,7 +22,6 @@ from llmcrawler.core.llm import (
     CallRate,
     CallReport,
     Endpoint,
-    Price,
     own_prices,
     price_of,
     read_fallbacks,
@@ -29,9 +29,8 @@ from llmcrawler.core.llm import (
 )
 from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
 from llmcrawler.core.llm.client import LanguageModel
-from llmcrawler.core.llm.embedded import default_cache_folder
 from llmcrawler.core.llm.usage import Usage
-from llmcrawler.core.reporting import LLM_FAILURE, LLM_IS_OPTIONAL, DownloadProgress
+from llmcrawler.core.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import OFF, ModelSettings
@@ -47,7 +46,7 @@ def model_of(
     rate: CallRate | None = None,
     on_call: Callable[[CallReport], object] = lambda _call: None,
 ) -> LanguageModel | None:
-    """Return the model that the settings and the environment name; None for LLM_PROVIDER=none.
+    """Return the model that the settings and the environment name; None where they name none.
 
     `rate` is what several workers share; None: the model has one of its own. `on_call` is told of each call.
     """
@@ -58,9 +57,9 @@ def model_of(
         )
     if choice.kind == "none":
         return None
-    price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, own_prices(settings, os.environ))
+    price = price_of(choice.model, own_prices(settings, os.environ))
     first = Endpoint(choice, given.call_limits, price)
-    fallbacks = read_fallbacks(settings, os.environ, first) if choice.kind == "openai" else []
+    fallbacks = read_fallbacks(settings, os.environ, first)
     for one in fallbacks:
         given.budget_limits(one.price, one.choice.model)  # a limit in money needs the prices of all
     # Where the price of one of them is not known, the sum is not.
@@ -71,8 +70,6 @@ def model_of(
         budget=Budget(given.budget_limits(known_price, choice.model)),
         rate=rate,
         is_optional=given.llm_optional,
-        embedded_file=given.llm_embedded_model,
-        on_progress=DownloadProgress("the embedded model"),
     )
 
 
@@ -137,7 +134,7 @@ def _answer_cache(where: str) -> AnswerCache | None:
     if where.lower() in OFF:
         return None
     is_default = where.lower() in ("true", "1", "on")
-    return AnswerCache(default_cache_folder() / "answers.sqlite" if is_default else Path(where))
+    return AnswerCache(platformdirs.user_cache_path("llmcrawler") / "answers.sqlite" if is_default else Path(where))
 
 
 def count_usage(stats: StatsCollector, model: LanguageModel) -> None:

@@ -22,16 +22,12 @@ from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import ModelSettings, PolitenessSettings, RecordSettings, page_types_of
 from llmcrawler.errors import ConfigError
 
-EMBEDDED: Final = "embedded"
 NO_MODEL: Final = "none"
-# A remote model answers in a second or two. The embedded one takes seconds on two cores to find the fields that it was
-# given, and a minute or two where it has to name them itself (docs/models.md).
-_CALL_SECONDS, _EMBEDDED_CALL_SECONDS, _EMBEDDED_NAMING_SECONDS = 1.5, 6.5, 90.0
 
 
 def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "") -> CrawlTerms:
     """Return the terms of a crawl with the model of that name (NAME, NAME=IN/OUT with its price in dollars per million
-    tokens, embedded, none), or with the one that the settings choose. A key is not needed: a plan asks no model.
+    tokens, none), or with the one that the settings choose. A key is not needed: a plan asks no model.
     """
     name, _, price = model.partition("=")
     choice = _choice(settings, name)
@@ -43,16 +39,13 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
     )
     if choice.kind == NO_MODEL:
         return terms
-    small_seconds = _EMBEDDED_NAMING_SECONDS if options.wanted is None else _EMBEDDED_CALL_SECONDS
-    page_types, rules, small = page_types_of(options), ModelSettings.of(settings).batch_rules, choice.kind == EMBEDDED
+    page_types = page_types_of(options)
     return replace(
         terms,
-        model=EMBEDDED if small else choice.model or choice.base_url,
-        batches=replace(rules, max_in_flight=1) if small else rules,
-        classifies=not small,
-        call_seconds=small_seconds if small else _CALL_SECONDS,
+        model=choice.model or choice.base_url,
+        batches=ModelSettings.of(settings).batch_rules,
         classify_tokens=call_tokens(page_types),
-        induce_tokens=annotation_tokens(options.wanted, small_model=small),
+        induce_tokens=annotation_tokens(options.wanted),
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
         price=_read_price(model, price) if price else _price(settings, choice),
         weak_types={"listing", "collection", page_types.fallback or ""},
@@ -60,7 +53,6 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
         min_pages=records.record_min_pages,
         samples=records.record_samples,
         max_samples=records.record_max_samples,
-        pages_a_training_call=1 if small else records.record_max_samples,
     )
 
 
@@ -77,7 +69,7 @@ def with_measured_calls(terms: CrawlTerms, jobdir: Path) -> CrawlTerms:
 def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
     """Return the model of that name, else that of the settings: LLM_MODEL too where there is no key for it yet."""
     given: dict[str, Any] = {"LLM_PROVIDER": name} if name else {}
-    if name not in ("", EMBEDDED, NO_MODEL):
+    if name not in ("", NO_MODEL):
         given = {"LLM_PROVIDER": "openai", "LLM_MODEL": name}
     values: ChainMap[Any, Any] = ChainMap(given, settings)
     provider, model = (str(values.get(one) or os.environ.get(one, "")).strip() for one in ("LLM_PROVIDER", "LLM_MODEL"))
@@ -90,8 +82,6 @@ def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
 
 def _price(settings: BaseSettings, choice: ProviderChoice) -> Price | None:
     """Return the price of a model; LLM_PRICE_INPUT and so on are those of the settings' own model."""
-    if choice.kind == EMBEDDED:
-        return Price(0, 0, 0)
     is_own = choice.model == _choice(settings, "").model
     price = price_of(choice.model, own_prices(settings, os.environ)) if is_own else price_of(choice.model)
     return price and price.of_tier(choice.service_tier)

@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.core.llm.embedded import explicit_model
 from llmcrawler.core.storage.feeds import RIGHTS, RIGHTS_COLUMNS
 from llmcrawler.core.storage.feeds.feed_checks import RECORDS, WARC, check_feed, is_folder, page_types_of_feed
 from llmcrawler.core.storage.job_file import JOB_FILE
@@ -59,16 +58,11 @@ _READERS: dict[str, template_store.Reader] = {
 
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     check_settings(settings)
-    kept, model_settings = JobSettings.of(settings), ModelSettings.of(settings)
+    kept = JobSettings.of(settings)
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     check_page_types("goal", options.goal, options)
-    model = model_of(settings)
-    check_shared_budget(model_settings)
-    is_embedded = model is not None and model.is_embedded
-    if is_embedded and not model_settings.llm_optional:
-        require("xllamacpp", "embedded", "LLM_PROVIDER=embedded")
-    if is_embedded and model_settings.llm_embedded_model:
-        explicit_model(model_settings.llm_embedded_model)
+    model_of(settings)
+    check_shared_budget(ModelSettings.of(settings))
     if options.wanted is not None:
         RecordValidator(options.wanted.schema)
     if proxies_of(settings) is None and options.has_countries:

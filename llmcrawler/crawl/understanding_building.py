@@ -77,7 +77,7 @@ class Understanding:
         stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
         self.page_types = page_types_of(options)
         self.asker: Batcher[PageView, Answer] | None = None
-        if model is not None and not model.is_embedded:
+        if model is not None:
             self.asker = page_batcher(
                 model,
                 self.page_types,
@@ -118,21 +118,19 @@ class Understanding:
         self.sites = SiteRegistry(self.templates, self.classifier, self.records, duplicates)
 
     def _make_records(self, options: ExploreOptions, rules: RecordSettings, runner: ExtractionRunner) -> Records:
-        self._min_pages = rules.record_min_pages
         if (model := self.model) is not None:
             self.annotator = LLMAnnotator(
                 model.ask,
                 model.name,
                 requested=options.wanted,
                 cache=self.answers,
-                pages_a_call=1 if model.is_embedded else rules.record_max_samples,
-                small_model=model.is_embedded,
+                pages_a_call=rules.record_max_samples,
             )
         return Records(
             self.annotator,
             rules.rules(options),
             runner,
-            pressure=self._reason_to_flush,
+            pressure=self._watch.reason_to_flush,
             on_learned=lambda _learner: self.templates.note_change(),
             count=lambda name, value: self.stats.inc_value(f"llmcrawler/records/{name}", value),
         )
@@ -142,13 +140,6 @@ class Understanding:
             self._focused_crawl.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             self.templates.note_change()
-
-    def _reason_to_flush(self, held: int) -> str | None:
-        """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
-        model, learners = self.model, self.records.all_learners
-        if model is not None and model.is_cold and any(len(one.waiting) >= self._min_pages for one in learners):
-            model.warm_up()
-        return self._watch.reason_to_flush(held)
 
     def _page_type_of(self, site: str, template: str) -> str | None:
         verdict = self.classifier.template_verdict(site, template)
@@ -163,15 +154,13 @@ class Understanding:
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting
-        at_once = 1 if model.is_embedded else max(1, len(learning))
+        at_once = max(1, len(learning))
         seconds = model.usage.seconds / model.usage.answers / at_once if model.usage.answers else None
         return replace(
             waiting,
             calls_done=annotator.calls_done,
             calls_due=annotator.calls_due,
             call_seconds=seconds,
-            fetched_bytes=model.fetched_bytes,
-            is_starting=model.is_starting,
         )
 
     def check_model(self, urls: Sequence[str]) -> None:

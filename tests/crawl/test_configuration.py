@@ -37,7 +37,6 @@ def test_a_budget_that_cannot_be_held_is_refused(settings: dict[str, Any], named
     [
         ({"LLM_MODEL": "gpt-4o-mini"}, 0.15),
         ({"LLM_PRICE_INPUT": 2, "LLM_PRICE_OUTPUT": 3}, 2.0),
-        ({"LLM_PROVIDER": "embedded"}, 0.0),
     ],
 )
 def test_a_limit_in_money_is_held_at_a_price_that_is_known(settings: dict[str, Any], price: float) -> None:

@@ -62,16 +62,12 @@ def test_components_of_a_crawl_share_its_parts() -> None:
     assert crawl.understanding.sites.of(URL) is crawl.understanding.sites.of("https://www.shop.example/a")
 
 
-@pytest.mark.parametrize(
-    ("settings", "is_asked"), [({"LLM_PROVIDER": "embedded"}, False), ({"LLM_PROVIDER": "openai"}, True)]
-)
-def test_the_embedded_model_learns_records_and_is_not_asked_for_page_types(
-    settings: dict[str, str], is_asked: bool
-) -> None:
-    understanding = crawl_of(crawler_of(LLM_BASE_URL="http://127.0.0.1:9/v1", LLM_CACHE="", **settings)).understanding
-    assert understanding.model is not None
-    assert understanding.annotator is not None
-    assert (understanding.asker is not None) == is_asked
+@pytest.mark.parametrize("provider", ["auto", "none"])
+def test_without_a_key_no_model_is_asked(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_API_KEY", "LLM_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    understanding = crawl_of(crawler_of(LLM_PROVIDER=provider)).understanding
+    assert (understanding.model, understanding.asker, understanding.annotator) == (None, None, None)
 
 
 def test_a_job_of_a_crawl_is_its_storage(tmp_path: Any) -> None:

@@ -30,13 +30,12 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("model", "given", "named", "input_price"),
     [
-        ("", {}, "embedded", 0),
+        ("", {}, "", None),
         ("", {"LLM_PROVIDER": "openai"}, "gpt-6-luna", 0.1),
         ("", {"LLM_PROVIDER": "none"}, "", None),
         ("", {"LLM_MODEL": "gpt-5-mini"}, "gpt-5-mini", 0.25),  # a key will follow
         ("gpt-5-mini", {}, "gpt-5-mini", 0.25),
         ("gpt-5-mini", {"LLM_PROVIDER": "none"}, "gpt-5-mini", 0.25),
-        ("embedded", {"LLM_MODEL": "gpt-5-mini", "LLM_PROVIDER": "openai"}, "embedded", 0),
         ("none", {}, "", None),
         ("qwen:7b", {}, "qwen:7b", None),
         ("qwen:7b=0.2/0.8", {}, "qwen:7b", 0.2),
@@ -52,18 +51,6 @@ def test_models_have_their_price_without_a_key(
     assert planned.model == named
     assert (planned.price and planned.price.input) == input_price
     assert (planned.batches is None) == (not named)
-
-
-def test_the_embedded_model_is_asked_for_records_one_call_at_a_time() -> None:
-    for planned in (terms(""), terms("embedded"), terms("", LLM_PROVIDER="embedded")):
-        assert planned.batches is not None
-        assert (planned.classifies, planned.batches.max_in_flight) == (False, 1)
-    assert terms("gpt-5-mini").classifies
-
-
-def test_the_embedded_model_takes_minutes_where_it_has_to_name_the_fields() -> None:
-    assert terms("embedded").call_seconds >= 60
-    assert terms("embedded", fields="title,price:number").call_seconds < 10
 
 
 def test_models_that_think_are_paid_for_their_thoughts() -> None:

@@ -239,7 +239,7 @@ def test_a_wheel_brings_the_command_and_the_spiders(tmp_path, site, installed):
 
 
 @pytest.mark.nightly
-def test_a_wheel_requires_neither_the_browser_nor_the_model_server(installed):
+def test_a_wheel_requires_no_extra(installed):
     (metadata,) = installed.parent.glob("lib/*/site-packages/llmcrawler-*.dist-info/METADATA")
     message = message_from_string(metadata.read_text(encoding="utf-8"))
     required, extras = message.get_all("Requires-Dist"), message.get_all("Provides-Extra")
@@ -247,7 +247,7 @@ def test_a_wheel_requires_neither_the_browser_nor_the_model_server(installed):
     always = {one.name for one in requirements if "extra ==" not in str(one.marker)}
     of = {extra: {one.name for one in requirements if f'extra == "{extra}"' in str(one.marker)} for extra in extras}
     assert {"scrapy", "openai"} <= always
-    optional = {"uvloop", "redis", "scrapy-playwright", "xllamacpp", "ray", "pyarrow", "pandas", "prometheus-client"}
+    optional = {"uvloop", "redis", "scrapy-playwright", "ray", "pyarrow", "pandas", "prometheus-client"}
     assert not always & optional
     assert optional <= set().union(*of.values())
     assert of["browser"] == {"scrapy-playwright"}
@@ -275,7 +275,7 @@ def is_data(file: Path) -> bool:
 _WITHOUT_EXTRAS = """
 import importlib, pkgutil, sys
 urls = sys.argv[1:]
-optional = ("playwright", "scrapy_playwright", "redis", "xllamacpp", "ray", "uvloop", "pyarrow", "pandas")
+optional = ("playwright", "scrapy_playwright", "redis", "ray", "uvloop", "pyarrow", "pandas")
 optional += ("prometheus_client", "opentelemetry")
 for name in optional:
     sys.modules[name] = None

@@ -1,4 +1,4 @@
-"""Asks OpenAI-compatible servers: with limits, a budget, retries and fallbacks, or the embedded model."""
+"""Asks OpenAI-compatible servers, with limits, a budget, retries and fallbacks."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from llmcrawler.core.llm import embedded, faults
+from llmcrawler.core.llm import faults
 from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
-from llmcrawler.core.llm.call_limits import REAL_CLOCK, CallBreaker, CallLimits, CallRate, Clock, RateLimiter
+from llmcrawler.core.llm.call_limits import REAL_CLOCK, CallBreaker, CallRate, Clock, RateLimiter
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
-from llmcrawler.core.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.core.llm.faults import Fault, cure_of, for_fallback, rules_with
 from llmcrawler.core.llm.openai_transport import Completion, OpenAITransport
-from llmcrawler.core.llm.providers import OPENAI_BASE_URL, Endpoint, ProviderChoice
+from llmcrawler.core.llm.providers import OPENAI_BASE_URL, Endpoint
 from llmcrawler.core.llm.usage import FLEX, CallReport, Usage, counted_tokens
-from llmcrawler.errors import BadAnswer, BudgetSpent, ConfigError, LLMError, LLMFailed, LLMStopped, LLMUnavailable
+from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +28,6 @@ _CHECK_TRIES: Final = 3  # a model may fail once by chance
 _NO_CONNECTION: Final = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY})
 _FALLBACK_SECONDS: Final = 10.0  # a server that is out is waited for no longer where there is another one
 _FLEX_TIMEOUT_SECONDS: Final = 900.0  # what OpenAI's guide to flex processing recommends
-# A call of the embedded model takes seconds on a CPU, and two at a time would take turns with its one context.
-_EMBEDDED_LIMITS: Final = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
 
 T = TypeVar("T")
 
@@ -68,7 +63,6 @@ class LLMClient:
         self._rate = rate or RateLimiter(self._limits, clock)
         self._circuit = CallBreaker(clock.monotonic)
         options = {
-            "temperature": choice.temperature,
             "reasoning_effort": choice.reasoning_effort,
             "service_tier": choice.service_tier,
         }
@@ -248,15 +242,15 @@ class LLMClient:
 
 
 class LanguageModel:
-    """Asks the first of `endpoints` that is not known to be out, and the next where it fails there for good; or starts
-    the embedded model. Used as LLMClient is; nothing is started or imported before it is asked.
+    """Asks the first of `endpoints` that is not known to be out, and the next where it fails there for good. Used as
+    LLMClient is; nothing is imported before it is asked.
 
     What a client knows of its own server makes that sticky: one that was refused (key, credit, model) is never asked
     again, one that was down is left alone, and tried again by a single call after 10 s, 20 s and so on up to 2 min.
     An answer that is no good is no reason to go on: the same question is asked again, in smaller parts.
     """
 
-    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+    def __init__(
         self,
         endpoints: Sequence[Endpoint],
         *,
@@ -264,37 +258,20 @@ class LanguageModel:
         budget: Budget | None = None,
         rate: CallRate | None = None,
         is_optional: bool = False,
-        embedded_file: str = "",
-        on_progress: Progress = lambda _done, _total: None,
     ) -> None:
         self._endpoints = endpoints
-        self.provider, is_chosen = endpoints[0].choice.kind, endpoints[0].choice.is_chosen
-        self.is_embedded = self.provider == "embedded"  # the small one, which is not asked for page types
+        self.provider = endpoints[0].choice.kind
         self.usage = usage or Usage(endpoints[0].price)
         self.budget = budget or Budget(BudgetLimits(price=endpoints[0].price))
         self.close_shared: Callable[[], Awaitable[None]] | None = None  # what the budget is shared by
         self._rate = rate
-        self.is_optional = is_optional or not is_chosen
-        self._embedded_file = embedded_file
-        self._on_progress = on_progress
+        self.is_optional = is_optional
         self._clients: list[LLMClient] = []  # in the order of the endpoints
         self._current = 0  # the client that answered last
-        self._server: embedded.EmbeddedServer | None = None
         self._failure: LLMUnavailable | None = None
-        self._warming: asyncio.Task[None] | None = None
-        self.fetched_bytes: tuple[int, int] | None = None  # of the weights: done and in total, while they are fetched
         self._answers = 0
         self._last_error: LLMError | None = None
-        self._starting = asyncio.Lock()
         self._waiting: set[asyncio.Timeout] = set()  # one for each answer that somebody waits for
-
-    @property
-    def is_cold(self) -> bool:
-        return self.is_embedded and not self._clients and self._warming is None
-
-    @property
-    def is_starting(self) -> bool:
-        return self.is_embedded and self._starting.locked()
 
     @property
     def failure(self) -> str:
@@ -318,50 +295,26 @@ class LanguageModel:
         return answered
 
     async def check(self, ask: ModelRequest) -> None:
-        """Do what LLMClient.check does, until one server can be used; not for the embedded model, which would be
-        fetched first. Raises LLMStopped after `give_up`.
-        """
-        if not self.is_embedded:
-            await self._answer(lambda client: client.check(ask))
+        """Do what LLMClient.check does, until one server can be used. Raises LLMStopped after `give_up`."""
+        await self._answer(lambda client: client.check(ask))
 
     async def name(self) -> str:
         """Return the name that keeps this model's answers apart from another's. Raises as `ask` does."""
-        if self.is_embedded:
-            return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
         return await self._unless_given_up(self._first(lambda client: client.model_name()))
 
-    def warm_up(self) -> None:
-        """Begin to fetch and start the embedded model, as it will be asked soon. Errors are told to who asks then."""
-
-        async def start() -> None:
-            with suppress(LLMUnavailable, ConfigError):
-                await self._ready_clients()
-
-        if self.is_cold:
-            self._warming = asyncio.ensure_future(start())
-
     def give_up(self) -> int:
-        """Wait for no answer any more, and end the embedded server. Return how many answers were waited for."""
+        """Wait for no answer any more. Return how many were waited for."""
         self._failure = LLMStopped("the crawl was stopped before the model had answered")
         now = asyncio.get_running_loop().time()
         for waiting in self._waiting:
             waiting.reschedule(now)
-        if self._warming is not None:
-            self._warming.cancel()
-        if self._server is not None:
-            self._server.abandon()
         count = len(self._waiting)
         self._waiting.clear()
         return count
 
     async def close(self) -> None:
-        if self._warming is not None:
-            self._warming.cancel()
-            await asyncio.gather(self._warming, return_exceptions=True)
         for client in self._clients:
             await client.close()
-        if self._server is not None:
-            await self._server.stop()
         if self.close_shared is not None:
             await self.close_shared()
 
@@ -388,7 +341,11 @@ class LanguageModel:
             self._waiting.discard(waiting)
 
     async def _first(self, attempt: Callable[[LLMClient], Awaitable[T]]) -> T:
-        clients, errors = await self._ready_clients(), list[LLMError]()
+        if self._failure is not None:
+            raise self._failure
+        if not self._clients:
+            self._clients = self._connect()
+        clients, errors = self._clients, list[LLMError]()
         for place, client in enumerate(clients):
             try:
                 result = await attempt(client)
@@ -414,14 +371,6 @@ class LanguageModel:
             logger.warning("The LLM is %s again", label)
         self._current = place
 
-    async def _ready_clients(self) -> list[LLMClient]:
-        async with self._starting:
-            if self._failure is not None:
-                raise self._failure
-            if not self._clients:
-                self._clients = [await self._start_embedded()] if self.is_embedded else self._connect()
-        return self._clients
-
     def _connect(self) -> list[LLMClient]:
         """Make a client for each server. One with others behind it is not waited for long; the shared rate is that of
         the first.
@@ -443,23 +392,3 @@ class LanguageModel:
                 )
             )
         return clients
-
-    async def _start_embedded(self) -> LLMClient:
-        def note_progress(bytes_done: int, bytes_total: int) -> None:  # in the thread that fetches
-            self.fetched_bytes = bytes_done, bytes_total
-            self._on_progress(bytes_done, bytes_total)
-
-        why = "LLM_PROVIDER" if self._endpoints[0].choice.is_chosen else "no key and no LLM_BASE_URL"
-        logger.info("Starting the embedded model (%s) to learn records; its weights are downloaded the first time", why)
-        try:
-            server = self._server = await embedded.launch(self._embedded_file, on_progress=note_progress)
-        except LLMUnavailable as error:
-            self._failure = error
-            logger.warning("The crawl goes on without the embedded model: %s", error)
-            raise
-        finally:
-            self.fetched_bytes = None
-        seconds = max(_EMBEDDED_LIMITS.timeout_seconds, self._endpoints[0].limits.timeout_seconds)
-        choice = ProviderChoice("embedded", server.base_url, server.model, server.api_key, temperature=0.0)
-        limits = replace(_EMBEDDED_LIMITS, timeout_seconds=seconds)
-        return LLMClient(Endpoint(choice, limits), usage=self.usage, budget=self.budget)

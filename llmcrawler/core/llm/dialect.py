@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,7 @@ class ModelRequest:
     (`constant_keys`) are the same in each call of a crawl for this task, so that providers may cache them.
 
     With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; whoever asks then checks
-    what is missing. `examples` are earlier user messages with their answers; the same ones in each call stay in the
-    server's cache. `is_urgent`: it is not asked in a service tier that takes its time.
+    what is missing. `is_urgent`: it is not asked in a service tier that takes its time.
     """
 
     task: str
@@ -41,19 +40,10 @@ class ModelRequest:
     constant_keys: tuple[str, ...] = ()
     salvage: bool = False
     max_answer_tokens: int | None = None
-    examples: Sequence[tuple[str, str]] = ()
     is_urgent: bool = False
 
     def messages(self, system: str, *, marked: bool = False) -> list[dict[str, Any]]:
-        """Return the messages; the examples stand before the question. `marked`: for the provider's cache, where the
-        same part ends.
-        """
-        turns: list[dict[str, Any]] = [{"role": "system", "content": _sendable(system)}]
-        for asked, answered in self.examples:
-            turns += [
-                {"role": "user", "content": without_control_tokens(asked)},
-                {"role": "assistant", "content": without_control_tokens(answered)},
-            ]
+        """Return the messages. `marked`: for the provider's cache, where the same part ends."""
         text = _compact(self.document)
         start = f"{_compact({name: self.document[name] for name in self.constant_keys})[:-1]},"
         content: Any = without_control_tokens(text)
@@ -61,7 +51,7 @@ class ModelRequest:
             end = {"prompt_cache_breakpoint": {"mode": "explicit"}}
             constant, rest = without_control_tokens(start), without_control_tokens(text[len(start) :])
             content = [{"type": "text", "text": constant, **end}, {"type": "text", "text": rest}]
-        return [*turns, {"role": "user", "content": content}]
+        return [{"role": "system", "content": _sendable(system)}, {"role": "user", "content": content}]
 
 
 def _compact(document: Mapping[str, Any]) -> str:

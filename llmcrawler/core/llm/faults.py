@@ -82,9 +82,7 @@ _TOO_LONG = re.compile(r"context.?length|context window|context size|too long|to
 # Options of a call, and bounds in its schema, that a server may not know and that can be left out.
 SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
 CACHE_PARAMETERS = ("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key")
-PARAMETERS = (
-    tuple("reasoning_effort max_tokens max_completion_tokens temperature service_tier".split()) + CACHE_PARAMETERS
-)
+PARAMETERS = tuple("reasoning_effort max_tokens max_completion_tokens service_tier".split()) + CACHE_PARAMETERS
 
 
 def fault_of_status(

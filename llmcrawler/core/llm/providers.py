@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -16,7 +15,7 @@ from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.usage import FLEX, OwnPrices, Price, price_of
 from llmcrawler.errors import ConfigError
 
-PROVIDERS = ("auto", "openai", "embedded", "none")
+PROVIDERS = ("auto", "openai", "none")
 SERVICE_TIERS = ("", "default", FLEX)
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 
@@ -31,9 +30,8 @@ PLACEHOLDER_KEY = "no-key"  # the openai package refuses an empty key; servers o
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
-    """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists.
-    One that is not `is_chosen` is what is left without a key: the embedded model where its server is installed, else
-    none. A crawl goes on where it cannot be had.
+    """The model to ask. `kind` is openai or none; an empty `model` means the first that the server lists. None that is
+    not `is_chosen` is what is left without a key.
     """
 
     kind: str
@@ -42,7 +40,6 @@ class ProviderChoice:
     api_key: str = field(default="", repr=False)
     reasoning_effort: str | None = None
     service_tier: str | None = None
-    temperature: float | None = None
     is_chosen: bool = True
     is_fallback: bool = False
 
@@ -54,17 +51,21 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
     the host of LLM_BASE_URL. Raises ConfigError, which names the setting and its value (a key's value never).
     """
     provider = _text("LLM_PROVIDER", settings, environ).lower() or "auto"
+    if provider == "embedded":
+        raise ConfigError(
+            "LLM_PROVIDER is 'embedded', and there is no embedded model any more: serve one with Ollama, llama.cpp or "
+            "vLLM and set LLM_BASE_URL (docs/models.md), or leave LLM_PROVIDER out to crawl without a model"
+        )
     if provider not in PROVIDERS:
         raise ConfigError(f"LLM_PROVIDER is {provider!r}; it can be {', '.join(PROVIDERS)}")
     own_url = _checked_url("LLM_BASE_URL", _text("LLM_BASE_URL", settings, environ))
     base_url = own_url or _checked_url("OPENAI_BASE_URL", _text("OPENAI_BASE_URL", settings, environ))
     api_key = _api_key(own_url, settings, environ)
     if provider == "auto" and not base_url and not api_key:
-        has_server = _text("LLM_EMBEDDED_MODEL", settings, environ) or find_spec("xllamacpp")
-        return ProviderChoice("embedded" if has_server else "none", is_chosen=False)
+        return ProviderChoice("none", is_chosen=False)
+    if provider == "none":
+        return ProviderChoice("none")
     model = _text("LLM_MODEL", settings, environ)
-    if provider in {"embedded", "none"}:
-        return ProviderChoice(provider, model=model if provider == "embedded" else "")
     if not base_url and not api_key:
         raise ConfigError(
             "LLM_PROVIDER is 'openai', but neither LLM_API_KEY (or OPENAI_API_KEY) nor LLM_BASE_URL is set: "

@@ -16,7 +16,6 @@ from llmcrawler.core.reporting.exit_status import (
 from llmcrawler.core.reporting.progress import (
     CrawlProgress,
     DownloadFlow,
-    DownloadProgress,
     HostThrottle,
     ModelWait,
     ProgressReport,

@@ -1,19 +1,15 @@
-"""Tells how far a crawl or a download is, how fast, and what holds it back, for the log or a display."""
+"""Tells how far a crawl is, how fast, and what holds it back, for the log or a display."""
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Final
 
 from llmcrawler.core.reporting.account import Figures, Stats, goal_progress, read_figures
 from llmcrawler.core.reporting.text import counts, duration, many, money, percent, plain, ranked
-
-logger = logging.getLogger(__name__)
 
 # A limit binds when the crawl reaches this share of what it allows: jitter and the odd slow page take the rest.
 _BINDS_FROM = 0.8
@@ -22,7 +18,6 @@ _MACHINE: Final = "the speed of this machine"
 
 _WITHOUT_MODEL: Final = "to go on without it: Ctrl-C, then the same command with -s LLM_PROVIDER=none"
 
-_BAR_CHARS = 20
 _SELF_SAYING = ("pages", "queue", "left")  # rows that need no name
 _SHOWN = 6  # page types, errors: the most frequent ones
 _HOSTS = 3
@@ -31,8 +26,8 @@ _HOSTS = 3
 @dataclass(frozen=True, slots=True)
 class ModelWait:
     """Pages waiting for the model's verdict, for a template being learned, or for more pages of their template.
-    `calls_due` are known to be needed, `call_seconds` is the time of one. `fetched_bytes` (done, total) and
-    `is_starting` are of a model that is not ready. `by_type` counts those waiting for a template.
+    `calls_due` are known to be needed, `call_seconds` is the time of one. `by_type` counts those waiting for
+    a template.
     """
 
     for_verdict: int = 0
@@ -41,8 +36,6 @@ class ModelWait:
     calls_done: int = 0
     calls_due: int = 0
     call_seconds: float | None = None
-    fetched_bytes: tuple[int, int] | None = None
-    is_starting: bool = False
     by_type: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -55,20 +48,15 @@ class ModelWait:
 
     @property
     def seconds_left(self) -> float | None:
-        """The time of the calls that are due; None where nothing is known about them, or there is no model yet."""
-        if self.call_seconds is None or not self.calls_due or self.is_starting or self.fetched_bytes is not None:
+        """The time of the calls that are due; None where nothing is known about them."""
+        if self.call_seconds is None or not self.calls_due:
             return None
         return (self.calls_due - self.calls_done) * self.call_seconds
 
     def parts(self) -> list[str]:
         """Return it as parts of one line; none where no page waits."""
         state = ""
-        if self.fetched_bytes is not None:
-            done, total = self.fetched_bytes
-            state = f", which is being fetched: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
-        elif self.is_starting:
-            state = ", which is being started"
-        elif self.calls_due:
+        if self.calls_due:
             about = "" if self.seconds_left is None else f", about {duration(self.seconds_left)}"
             state = f": {self.calls_done:,} of {many(self.calls_due, 'call')}{about}"
         parts = [f"{_pages_wait(self.for_model)} for the model{state}"] if self.for_model else []
@@ -346,23 +334,3 @@ class CrawlProgress:
             limit=binding_limit(flow, starts_per_second, latency_seconds, figures.queued),
             waiting=waiting,
         )
-
-
-class DownloadProgress:
-    """Logs every twentieth of a long download, beside the crawl's display. Called with (bytes done, bytes total) from
-    any thread.
-    """
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._told = -1
-        self._lock = Lock()
-
-    def __call__(self, bytes_done: int, bytes_total: int) -> None:
-        step = _BAR_CHARS * bytes_done // max(1, bytes_total)
-        with self._lock:
-            if step <= self._told:
-                return
-            self._told = step
-        bar, percents = ("#" * step).ljust(_BAR_CHARS, "."), 100 * bytes_done // max(1, bytes_total)
-        logger.info("Fetching %s [%s] %d%% of %.2f GB", self._what, bar, percents, bytes_total / 1e9)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +33,18 @@ def test_one_line_tells_what_the_crawl_will_do():
     options = ExploreOptions.of({"url": "https://a.example,https://b.example,https://c.example,https://d.example"})
     assert line_of("explore", options, FEEDS={"pages.csv": {}}) == (
         "explore https://a.example/, https://b.example/, https://c.example/ and 1 more"
-        " | at most 500 pages (max_pages, the default) | no model | robots.txt obeyed"
+        " | at most 500 pages (max_pages, the default)"
+        " | no model: page types from a trained classifier, records from structured data | robots.txt obeyed"
         " | 5 requests at a time per host, 0.2 s apart | output: pages.csv"
     )
 
 
 def test_without_a_model_that_anybody_chose_it_tells_what_brings_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_API_KEY", "LLM_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     line = line_of("explore", ONE, LLM_PROVIDER="auto")
-    assert " | no model (OPENAI_API_KEY, LLM_BASE_URL or pip install xllamacpp brings one) | " in line
+    told = "no model: page types from a trained classifier, records from structured data"
+    assert f" | {told} (OPENAI_API_KEY or LLM_BASE_URL brings a model) | " in line
 
 
 def test_whose_name_requests_are_signed_with_is_told_where_they_are():
@@ -75,7 +75,7 @@ def test_it_tells_where_lines_are_kept():
 def test_a_list_and_a_map_have_limits_of_their_own(tmp_path: Path):
     urls = tmp_path / "urls.txt"
     urls.write_text("https://a.example/1\n")
-    assert line_of("extract", ExtractOptions.of({"urls": str(urls)})).startswith(f"extract urls={urls} | no model | ")
+    assert line_of("extract", ExtractOptions.of({"urls": str(urls)})).startswith(f"extract urls={urls} | no model: ")
     given = line_of("map", MapOptions.of({"url": "https://a.example", "max_urls": "9"}))
     assert given.startswith(
         "map https://a.example/ | at most 1,000 pages (max_pages, the default), 9 urls (max_urls) | robots.txt"

@@ -55,7 +55,7 @@ class Watch:
 
 def client_at(base_url: str, model: str, api_key: str, **options: Any) -> LLMClient:
     """Return a client; options are those of the server's choice, its limits and price, and the client's own."""
-    of_the_choice = ("reasoning_effort", "service_tier", "temperature", "is_fallback")
+    of_the_choice = ("reasoning_effort", "service_tier", "is_fallback")
     chosen = {name: options.pop(name) for name in of_the_choice if name in options}
     choice = ProviderChoice("openai", base_url, model, api_key, **chosen)
     limits = options.pop("limits", None) or CallLimits()

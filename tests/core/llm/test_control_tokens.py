@@ -14,7 +14,8 @@ from llmcrawler.core.llm.dialect import Dialect, ModelRequest, without_control_t
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
 from llmcrawler.core.understanding.extraction.annotators import parse_answer
 from llmcrawler.core.understanding.extraction.blocks import Block
-from llmcrawler.core.understanding.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
+from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage, induce_document
+from llmcrawler.core.understanding.extraction.induce_prompt import answer_schema as induce_schema
 from tests.core.llm.clients import client_at
 from tests.servers.fake_llm import FakeLLM
 
@@ -68,9 +69,7 @@ def test_ordinary_text_costs_nothing() -> None:
 
 def test_all_parts_of_a_message_are_clean() -> None:
     document = {"task": HOSTILE, "labels": [{"name": HOSTILE, "description": HOSTILE}], HOSTILE: [HOSTILE]}
-    ask = ModelRequest(
-        "classify", "s", document, {"enum": [HOSTILE]}, examples=[(json.dumps(HOSTILE), json.dumps([HOSTILE]))]
-    )
+    ask = ModelRequest("classify", "s", document, {"enum": [HOSTILE]})
     dialect = Dialect({})
     dialect._format = "plain"
     messages = dialect.body("m", ask)["messages"]
@@ -87,7 +86,7 @@ async def test_pages_to_classify_and_to_learn_from_reach_the_server_clean() -> N
         client = client_at(server.base_url, "m", "k")
         await ClassifyWorker(client.ask, DEFAULT_PAGE_TYPES)([{**page, "text": HOSTILE}])
         document = induce_document(HOSTILE, None, [shown])
-        await client.ask(ModelRequest("induce", "s", document, InducePrompt().schema(1, None)))
+        await client.ask(ModelRequest("induce", "s", document, induce_schema(1, None)))
         await client.close()
     contents = [body["messages"][-1]["content"] for body in server.bodies]
     for content in contents:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, ProviderChoice, own_prices, resolve_provider
@@ -13,9 +11,8 @@ OPENAI = "https://api.openai.com/v1"
 @pytest.mark.parametrize(
     ("settings", "environ", "expected"),
     [
-        ({}, {}, ("embedded", "", "", "")),
+        ({}, {}, ("none", "", "", "")),
         ({"LLM_PROVIDER": "none"}, {"OPENAI_API_KEY": "k"}, ("none", "", "", "")),
-        ({"LLM_PROVIDER": "embedded"}, {"OPENAI_API_KEY": "k"}, ("embedded", "", "", "")),
         ({}, {"OPENAI_API_KEY": "k"}, ("openai", OPENAI, "gpt-6-luna", "k")),
         ({"LLM_API_KEY": "own"}, {"OPENAI_API_KEY": "k"}, ("openai", OPENAI, "gpt-6-luna", "own")),
         ({"LLM_MODEL": "gpt-x"}, {"OPENAI_API_KEY": "k"}, ("openai", OPENAI, "gpt-x", "k")),
@@ -44,18 +41,8 @@ def test_the_provider_follows_from_settings_and_environment(
 
 def test_a_model_that_nobody_chose_is_known_as_such() -> None:
     assert not resolve_provider({}, {}).is_chosen
-    assert resolve_provider({"LLM_PROVIDER": "embedded"}, {}).is_chosen
+    assert resolve_provider({"LLM_PROVIDER": "none"}, {}).is_chosen
     assert resolve_provider({}, {"OPENAI_API_KEY": "k"}).is_chosen
-
-
-def test_without_a_key_the_embedded_model_is_asked_where_its_server_is_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    choice = resolve_provider({}, {})
-    assert (choice.kind, choice.is_chosen) == ("none", False)
-    assert resolve_provider({"LLM_EMBEDDED_MODEL": "small.gguf"}, {}).kind == "embedded"
-    assert resolve_provider({"LLM_PROVIDER": "embedded"}, {}).kind == "embedded"
 
 
 def test_a_key_of_openai_is_not_sent_to_another_host() -> None:
@@ -67,6 +54,7 @@ def test_a_key_of_openai_is_not_sent_to_another_host() -> None:
     ("settings", "named"),
     [
         ({"LLM_PROVIDER": "opnai"}, "LLM_PROVIDER is 'opnai'"),
+        ({"LLM_PROVIDER": "embedded"}, "serve one with Ollama, llama.cpp or vLLM and set LLM_BASE_URL"),
         ({"LLM_PROVIDER": "openai"}, "LLM_API_KEY"),
         ({"LLM_BASE_URL": "localhost:11434"}, "LLM_BASE_URL is 'localhost:11434'"),
         ({"LLM_BASE_URL": "http://h:99999/v1"}, "LLM_BASE_URL is 'http://h:99999/v1'"),

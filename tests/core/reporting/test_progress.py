@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections import Counter
 from dataclasses import replace
 
@@ -13,7 +12,6 @@ from rich.console import Console
 from llmcrawler.core.reporting import (
     CrawlProgress,
     DownloadFlow,
-    DownloadProgress,
     HostThrottle,
     ModelWait,
     binding_limit,
@@ -139,8 +137,6 @@ def test_a_crawl_that_has_fetched_all_has_the_time_left_that_the_model_takes():
     progress = Sampled()
     report = progress.after(10, stats, latency=0.1, waiting=learning(51))
     assert (report.fetched, report.pages_left, report.seconds_left) == (74, 0, 4.0)
-    starting = replace(learning(51), is_starting=True)
-    assert progress.after(0, stats, latency=0.1, waiting=starting).seconds_left is None
     del stats["llmcrawler/max_pages"]
     report = progress.after(0, {**stats, "llmcrawler/frontier/queued": 0}, latency=0.1, waiting=learning(51))
     assert report.pages_left == 0  # the bar stays, and is full
@@ -289,18 +285,6 @@ def test_durations_are_written_as_people_say_them(seconds, words):
     assert duration(seconds) == words
 
 
-def test_a_download_says_how_far_it_is_at_every_twentieth(caplog):
-    caplog.set_level(logging.INFO)
-    progress = DownloadProgress("the model")
-    for done in range(0, 1001, 10):
-        progress(done, 1000)
-    assert len(caplog.messages) == 21
-    assert caplog.messages[0] == "Fetching the model [....................] 0% of 0.00 GB"
-    assert caplog.messages[10] == "Fetching the model [##########..........] 50% of 0.00 GB"
-    DownloadProgress("of unknown size")(0, 0)
-    assert len(caplog.messages) <= 22
-
-
 def flow(concurrency=5, gap=0.2, waiting=2, hosts=1, total=32):
     return DownloadFlow([HostThrottle(f"h{n}", concurrency, gap, 1, waiting) for n in range(hosts)], total)
 
@@ -340,9 +324,6 @@ def test_nothing_is_said_before_there_is_something_to_judge_by(rate, latency, st
     assert binding_limit(state, rate, latency, queued=10) is None
 
 
-FETCHING = ModelWait(for_learning=1, calls_due=3, is_starting=True, fetched_bytes=(340_000_000, 1_117_320_768))
-
-
 @pytest.mark.parametrize(
     ("waiting", "words"),
     [
@@ -354,8 +335,6 @@ FETCHING = ModelWait(for_learning=1, calls_due=3, is_starting=True, fetched_byte
             ModelWait(2, 5, 4, 0, 3),
             "7 pages wait for the model: 0 of 3 calls; 4 pages wait for more pages of their template",
         ),
-        (ModelWait(0, 5, 0, 0, 3, is_starting=True), "5 pages wait for the model, which is being started"),
-        (FETCHING, "1 page waits for the model, which is being fetched: 340 of 1,117 MB"),
     ],
 )
 def test_a_line_says_what_pages_wait_for(waiting, words):

@@ -287,7 +287,7 @@ class _PlayedCrawl:
 @dataclass(frozen=True, slots=True)
 class CrawlTerms:
     """Limits of the planned crawl. `gap_seconds` between starts and `concurrency` are of one host. Without `batches`
-    there is no model; `classifies`: it also tells page types. `call_seconds` are assumed unless they were `measured`.
+    there is no model. `call_seconds` are assumed unless they were `measured`.
     Tokens are those of a call without its pages, `thought_tokens` of one answer. `weak_types` are the fallbacks of the
     rules of thumb.
     """
@@ -297,7 +297,6 @@ class CrawlTerms:
     concurrency: int
     model: str = ""
     batches: BatchRules | None = None
-    classifies: bool = True
     call_seconds: float = 1.5
     measured: bool = False
     classify_tokens: int = 0
@@ -309,7 +308,6 @@ class CrawlTerms:
     min_pages: int = 2
     samples: int = 3
     max_samples: int = 7
-    pages_a_training_call: int = 7
 
 
 def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]:
@@ -476,14 +474,12 @@ class _Scenario:
         draws = [play(self._arrivals(rng), self._pace_seconds, terms.call_seconds, batches) for _ in range(_DRAWS)]
         asked = sorted(draws)[_DRAWS // 2]
         more = terms.max_samples - terms.samples
-        once = math.ceil(terms.samples / terms.pages_a_training_call)
-        whole = once + math.ceil(more / min(_MORE_SAMPLES, terms.pages_a_training_call))
+        whole = 1 + math.ceil(more / _MORE_SAMPLES)
         kinds = [name for name, page_type in self._type_of.items() if page_type in terms.record_types]
         learned = sum(figures["template", name] >= terms.min_pages for name in kinds)
-        induce = learned * (once, (once + whole) / 2, whole * _LEARNED_AGAIN)[at]
+        induce = learned * (1, (1 + whole) / 2, whole * _LEARNED_AGAIN)[at]
         figures |= {"classify": asked.calls, "induce": induce, "calls": asked.calls + induce}
-        is_one_by_one = terms.pages_a_training_call == 1
-        shown = induce * (1 if is_one_by_one else terms.max_samples / (1 + math.ceil(more / _MORE_SAMPLES)))
+        shown = induce * terms.max_samples / whole
         block_tokens = statistics.fmean([page.block_tokens for page in self._fetched if page.block_tokens] or [0])
         prompt: float = asked.calls * terms.classify_tokens + asked.tokens
         prompt += induce * terms.induce_tokens + shown * block_tokens
@@ -512,6 +508,6 @@ class _Scenario:
         arrivals: list[PageArrival | None] = []
         for place, page in enumerate(pages, start=1):
             is_settled = page.is_settled if place <= len(self._sample.pages) else rng.random() >= unsettled / place
-            is_asked = self._terms.classifies and page.error is None and not page.is_sure
+            is_asked = page.error is None and not page.is_sure
             arrivals.append(PageArrival(page.template, page.shown_tokens, is_settled) if is_asked else None)
         return arrivals

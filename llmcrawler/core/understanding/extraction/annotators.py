@@ -18,9 +18,12 @@ from llmcrawler.core.understanding.extraction.induce_prompt import (
     CONSTANT_KEYS,
     MAX_BLOCKS_A_VALUE,
     MAX_VALUES_A_PAGE,
+    PROMPT_VERSION,
+    SYSTEM,
     TASK,
     ShownPage,
-    prompt_for,
+    answer_schema,
+    induce_document,
 )
 from llmcrawler.core.understanding.extraction.record_schema import (
     FIELD_TYPES,
@@ -48,7 +51,7 @@ class Annotator(Protocol):
 class LLMAnnotator:
     """Asks the model, each question once: answers that were good stay in the cache."""
 
-    def __init__(  # noqa: PLR0913 - what a crawl decides
+    def __init__(
         self,
         ask: AskLLM,
         model_name: Callable[[], Awaitable[str]],
@@ -56,14 +59,12 @@ class LLMAnnotator:
         requested: RequestedSchema | None = None,
         cache: AnswerStore | None = None,
         pages_a_call: int = 7,
-        small_model: bool = False,
     ) -> None:
         self._ask = ask
         self._model_name = model_name
         self._requested = requested
         self._cache = cache
-        self._prompt = prompt_for(requested, small_model=small_model)
-        self._pages_a_call = self._prompt.most_pages or pages_a_call
+        self._pages_a_call = pages_a_call
         self.calls_due = 0  # of what is being asked just now, and how many of these are answered
         self.calls_done = 0
 
@@ -87,20 +88,16 @@ class LLMAnnotator:
         )
 
     async def _point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
-        prompt = self._prompt
-        document = prompt.document(page_type, self._requested, pages, known_fields)
+        document = induce_document(page_type, self._requested, pages, known_fields)
         key = ""
         if self._cache is not None:
-            key = cache_key(await self._model_name(), prompt.version, TASK, document)
+            key = cache_key(await self._model_name(), PROMPT_VERSION, TASK, document)
             stored = await self._cache.get(key)
             if stored is not None:
                 return await self._parsed(document, stored)
-        schema = prompt.schema(self._pages_a_call, self._requested)
+        schema = answer_schema(self._pages_a_call, self._requested)
         bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
-        request = ModelRequest(
-            TASK, prompt.system, document, schema, CONSTANT_KEYS,
-            salvage=True, max_answer_tokens=bound, examples=prompt.examples,
-        )  # fmt: skip
+        request = ModelRequest(TASK, SYSTEM, document, schema, CONSTANT_KEYS, salvage=True, max_answer_tokens=bound)
         answer = await self._ask(request)
         induced = await self._parsed(document, answer)
         if self._cache is not None and not induced.missing:
@@ -108,16 +105,13 @@ class LLMAnnotator:
         return induced
 
     async def _parsed(self, document: dict[str, Any], answer: Any) -> Induced:
-        read = self._prompt.read
-        return await asyncio.to_thread(lambda: parse_answer(document, read(document, answer), self._requested))
+        return await asyncio.to_thread(parse_answer, document, answer, self._requested)
 
 
-def annotation_tokens(requested: RequestedSchema | None, *, small_model: bool = False) -> int:
+def annotation_tokens(requested: RequestedSchema | None) -> int:
     """Return the tokens of a call beside its pages: what the model is told, the requested fields, and the form of the
     answer."""
-    prompt = prompt_for(requested, small_model=small_model)
-    fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
-    fixed += [json.dumps(prompt.document("", requested, (), ())), json.dumps(prompt.schema(1, requested))]
+    fixed = SYSTEM, json.dumps(induce_document("", requested, ())), json.dumps(answer_schema(1, requested))
     return sum(map(estimate_tokens, fixed))
 
 

@@ -1,4 +1,4 @@
-"""Tells how much memory this machine can give to a model, container limits included."""
+"""Tells how much memory this machine can give to new processes, container limits included."""
 
 from __future__ import annotations
 

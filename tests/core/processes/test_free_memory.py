@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.llm.embedded.machine import available_memory_bytes
 from llmcrawler.core.processes.cores import usable_cores
+from llmcrawler.core.processes.free_memory import available_memory_bytes
 
 GIB = 1024**3
 CGROUP = "sys/fs/cgroup"
