@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, takewhile
 from statistics import fmean
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -23,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed
-from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, singular, usual_fields
+from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, usual_fields
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
 from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, Work, line_up
 from llmcrawler.core.understanding.extraction.typed_values import fits
@@ -52,10 +52,10 @@ def _words(name: str) -> frozenset[str]:
 
 _LISTS: Final[Mapping[str, str]] = _SAID["lists"]  # usual field -> what a list of such values is called
 _CLASSES: Final = _meanings("classes_of_lists")
+_NAMES: Final = _meanings("names_of_lists")
 _ADDRESSES: Final = _meanings("addresses_of_lists")
 _GROUPS: Final = _meanings("groups")
 _LINKED: Final = frozenset(_ADDRESSES.values())
-_SAYS_NOTHING: Final = _words("says_nothing")
 _PATH: Final = _words("path")
 _PERHAPS_PATH: Final = _words("perhaps_path")
 _FRAME_OF_SITE: Final = _words("frame_of_site")
@@ -70,7 +70,7 @@ _MONEY: Final = re.compile(
     r"(?:[$€£¥₹₽₩₺₴]|\b(?:USD|EUR|GBP|CHF|CAD|AUD|kr|zł|Kč|Ft|руб)\b\.?)\s?\d|\d[\d.,\s]*(?:,-)?\s?(?:[$€£¥₹₽₩₺₴円]|(?:USD|"
     r"EUR|GBP|CHF|CAD|AUD|kr|zł|Kč|Ft|руб)\b)"
 )
-_MARK: Final = re.compile(r"\d(?:[.,]\d)?(?:\s?(?:/|out of|of|von|sur|de|su|van|z|из)\s?(?:5|10)\b.{0,10})?|[★☆]{3,}")
+_MARK: Final = re.compile(r"(?:\d|10)(?:[.,]\d\d?)?(?:\s?(?:/|out of|of|von|sur|de|su|van|z|из)\s?(?:5|10)\b.{0,10})?")
 _YEAR: Final = re.compile(r"(?:1[89]|20)\d\d")
 _AMOUNT: Final = re.compile(r"(?:\d|[½¼¾⅓⅔⅛])[^:]*\s[^\W\d_]{2,}")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
@@ -88,6 +88,10 @@ _OF_HEADING: Final = 1.0
 _OF_SHAPE: Final = 0.5
 _PAGES_ASKED: Final = 6
 _MAX_LABEL_WORDS: Final = 4
+_MAX_NAME_WORDS: Final = 5
+_NEARLY_ONE: Final = 1.1
+_SHORT_VALUE_CHARS: Final = 40
+_FEWEST_PAGES: Final = 2
 _MAX_HOLDERS: Final = 1.3
 _SHARE_OF_VALUES: Final = 0.9
 _LEAST_SHARE: Final = 0.25
@@ -100,8 +104,15 @@ _TITLE_CHARS: Final = (3, 200)
 _LINE_CHARS: Final = 300
 _SHORT_CHARS: Final = 60
 _MAX_NAMES_CHARS: Final = 200
+_HAVING: Final = frozenset({"has", "with", "no", "without"})
 _STRUCK: Final = _words("struck")
 _PERSON: Final = _words("person")
+_NO_PERSON: Final = _words("no_person")
+_WRITER: Final = _words("writer")
+_DATE: Final = _words("date")
+_NO_DATE: Final = _words("no_date")
+_SHORT: Final = _words("short")
+_HOME: Final = frozenset(_SAID["home"].split(", "))
 _RATING: Final = _words("rating")
 
 
@@ -244,7 +255,7 @@ class _Template:
     def __init__(self, pages: Sequence[PageBlocks], page_type: str) -> None:
         self._usual = {one.name for one in usual_fields(page_type)}
         # What people say on such a page.
-        of_type = {"posts", "answers"} & self._usual or {"reviews" if "price" in self._usual else "comments"}
+        of_type = {"posts", "answers"} & self._usual or {"reviews" if "price" in self._usual else ""}
         self._statements = min(of_type)
         numbers: dict[tuple[int, str], int] = {}
         self.pages = [_PageParts(page, numbers) for page in pages]
@@ -298,12 +309,14 @@ class _Template:
             if not name or not all(self.pages[at].are_together(rows) for at, rows in series.items()):
                 continue
             numbers = {at: tuple(self._number(name, at, row, n) for row, n in ones) for at, ones in values.items()}
-            if self._are_values({at: tuple(map(self.pages[at].text, ones)) for at, ones in numbers.items() if ones}):
-                given = [numbers.get(at, ()) for at in range(len(self.pages))]
+            texts = {at: tuple(map(self.pages[at].text, ones)) for at, ones in numbers.items() if ones}
+            # What one page says before a list may be its own text.
+            is_sure = score in (_OF_CLASS, _OF_LINKS) or min(len(self.pages), _FEWEST_PAGES) <= len(texts)
+            share = len(texts) / len(self.pages)
+            if is_sure and (score > _OF_HEADING or share >= _MANY) and self._are_values(name, texts):
+                given = (numbers.get(at, ()) for at in range(len(self.pages)))
                 pointed = tuple((Pointed(name, ones),) if ones else () for ones in given)
-                share = fmean(map(bool, given))
-                if score > _OF_HEADING or share >= _MANY:
-                    yield score + share, Repeated(name, (Field(name, "string", True),), pointed)
+                yield score + share, Repeated(name, (Field(name, "string", True),), pointed)
 
     def _number(self, name: str, at: int, row: etree._Element, n: int) -> int:
         """Return the block of a value; of what is linked the text of the link: "Books (12)"."""
@@ -313,13 +326,17 @@ class _Template:
         found = [_AMOUNT.match(self.pages[at].text(n)) for at, ones in values.items() for _, n in ones]
         return sum(map(bool, found)) >= _MOSTLY * len(found)
 
-    def _are_values(self, texts: Mapping[int, tuple[str, ...]]) -> bool:
-        """Tell whether lists differ from page to page, and have values rather than titles of other pages, or prose."""
+    def _are_values(self, name: str, texts: Mapping[int, tuple[str, ...]]) -> bool:
+        """Tell whether lists differ from page to page, and have such values rather than titles of other pages."""
         usual = max(Counter(texts.values()).values(), default=0)
         if not texts or (len(texts) > 2 and usual > _MOSTLY * len(texts)):
             return False
         each = [text for one in texts.values() for text in one]
-        return sum(text in self._titles for text in each) < _FEW * len(each) and fmean(map(len, each)) < _LINE_CHARS
+        if name == "authors" and sum(map(_may_be_name, each)) < _MOSTLY * len(each):
+            return False
+        chars = fmean(map(len, each))
+        is_line = chars < (_SHORT_VALUE_CHARS if name in _SHORT else _LINE_CHARS)
+        return is_line and sum(text in self._titles for text in each) < _FEW * len(each)
 
     def _name_of_list(self, series: _Series) -> tuple[str, float]:
         """Return what most pages call a list, and how surely; "" where they do not say, or say that it is furniture."""
@@ -341,22 +358,18 @@ class _Template:
         labels = {page.label(row) for page, row in self._firsts(series)}
         label = labels.pop()
         is_name = not labels and len(series) > 1 and len(label.split()) <= _MAX_LABEL_WORDS
-        return canonical_name(label) if is_name and not _DIGITS.search(label) and not is_furniture(label) else ""
+        name = canonical_name(label) if is_name and not _DIGITS.search(label) and not is_furniture(label) else ""
+        return "" if name in _GROUPS.values() else name
 
     def _names(self, label: str, row: etree._Element, of_links: str) -> Iterator[tuple[str, float]]:
         if label and is_furniture(label):
             return
         if (name := _LISTS.get(canonical_name(label))) is not None:
             yield name, _OF_LABEL
-        lines = [_words_of(node) for node in islice(line_up(row), 3)]
-        yield from ((_CLASSES[word], _OF_CLASS) for words in lines for word in words if word in _CLASSES)
-        # "skills" that hold each "skill".
-        above = [word for words in lines[1:] for word in words]
-        yield from (
-            (word, _OF_HEADING)
-            for word in above
-            if singular(word) != word and singular(word) in lines[0] and singular(word) not in _SAYS_NOTHING
-        )
+        for node in islice(line_up(row), 3):
+            names = [one.lower() for one in _names_of(node)]
+            yield from ((_NAMES[name], _OF_CLASS) for name in names if name in _NAMES)
+            yield from ((_CLASSES[word], _OF_CLASS) for word in _words_of(node) if word in _CLASSES)
         if of_links:
             yield of_links, _OF_LINKS
 
@@ -391,7 +404,7 @@ class _Template:
         """Tell whether the first of a path is no category: by its word, or as all others are below its address."""
         first, *others = map(page.address, rows)
         is_above = len(others) > 1 and all(one.startswith(first) for one in others if one)
-        return is_furniture(text) or urlsplit(first).path == "/" or (bool(first) and is_above)
+        return text.casefold() in _HOME or urlsplit(first).path == "/" or (bool(first) and is_above)
 
     # -- groups --
 
@@ -415,22 +428,31 @@ class _Template:
                 fields = table.offers()
             else:
                 fields = table.statements()
-                if not name and {"author", "date", "text"} <= fields.keys():
+                if name not in ("", "reviews"):
+                    fields = {key: one for key, one in fields.items() if key not in ("rating", "title")}
+                if not name and {"author", "date", "text"} <= fields.keys() and not self._are_headed_links(series):
                     name = self._statements
                 elif not name:
                     name, fields = own, table.items()
-            if name and len(fields.keys() - {"url"}) > 1:
-                group = table.group(name, fields)
+            if name and len(fields.keys() - {"url"}) > 1 and (group := table.group(name, fields)):
                 yield group.share + len(fields) / 10, group
 
     def _items(self) -> Iterator[tuple[float, Repeated]]:
         for series in self._series:
-            if self._is_frame(series, _FRAME_OF_SITE) or self._is_same(series):
+            if self._is_path(series) or self._is_frame(series, _FRAME_OF_SITE) or self._is_same(series):
                 continue
             table = _Columns(self.pages, series)
-            fields = table.headed() or table.items()
-            if len(fields) > 1 and ("title" in fields or "name" in fields):
-                yield len(table.rows) * (1 + len(fields)), table.group("items", fields)
+            fields = table.linked(table.headed()) or table.items()
+            is_titled = "title" in fields or "name" in fields
+            if is_titled and len(fields) > 1 and (group := table.group("items", fields)):
+                yield len(table.rows) * (1 + len(fields)), group
+
+    @staticmethod
+    def _are_headed_links(series: _Series) -> bool:
+        """Tell whether most rows have a heading that leads elsewhere, as what is written on another page."""
+        rows = [row for some in series.values() for row in some]
+        links = [link for row in rows for one in row.iter(*_HEADINGS) if (link := _link_of(one)) is not None]
+        return len(links) > _MANY * len(rows)
 
     # -- what is no part of the record --
 
@@ -470,37 +492,52 @@ class _Template:
 
 @dataclass(slots=True)
 class _Column:
-    """What stands in the same place of the rows: of each row the number of its block, by page and row."""
+    """What stands in the same place of the rows: of each row the numbers of its blocks, by page and row."""
 
     element: etree._Element
     attribute: str | None
-    cells: dict[tuple[int, int], int] = field(default_factory=dict)
+    cells: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
-    again: int = 0
 
     def add(self, cell: tuple[int, int], n: int, text: str) -> None:
-        if cell in self.cells:
-            self.again += 1
-        else:
-            self.cells[cell] = n
-            self.texts.append(text)
+        self.cells.setdefault(cell, []).append(n)
+        self.texts.append(text)
 
     @property
-    def words(self) -> frozenset[str]:
-        return frozenset(word for node in islice(line_up(self.element), 2) for word in _words_of(node))
+    def is_single(self) -> bool:
+        """Whether nearly all rows have one of them."""
+        return len(self.texts) <= _NEARLY_ONE * len(self.cells)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        own = _words_of(self.element)
+        parent = self.element.getparent()
+        return own if own or parent is None else _words_of(parent)
 
     @property
     def chars(self) -> float:
-        return fmean(map(len, self.texts))
+        """The characters that a row has of it."""
+        return sum(map(len, self.texts)) / len(self.cells)
 
     @property
     def distinct(self) -> float:
         """The share of texts that are on no other row of their page."""
-        return len({(at, text) for (at, _), text in zip(self.cells, self.texts, strict=True)}) / len(self.texts)
+        pages = [at for (at, _), numbers in self.cells.items() for _ in numbers]
+        return len(set(zip(pages, self.texts, strict=True))) / len(self.texts)
+
+    @property
+    def varies(self) -> bool:
+        return len(set(self.texts)) > max(1, _FEW * len(self.texts))
 
     def mostly(self, holds: Callable[[str], object]) -> bool:
         texts = self.texts[:_MAX_TEXTS_READ]
         return sum(bool(holds(text)) for text in texts) >= _MOSTLY * len(texts)
+
+    def is_marked(self, words: frozenset[str]) -> bool:
+        return not words.isdisjoint(self.words)
+
+    def is_around(self, other: _Column) -> bool:
+        return self.element in line_up(other.element)
 
 
 class _Columns:
@@ -518,38 +555,57 @@ class _Columns:
                     continue
                 key = (page.way(spot.element), spot.attribute, spot.text_index)
                 columns.setdefault(key, _Column(spot.element, spot.attribute)).add((at, place), n, page.text(n))
-        enough = _LEAST_SHARE * len(self.rows)
-        self._columns = [one for one in columns.values() if len(one.cells) >= enough and one.again <= enough / 2]
+        often = [one for one in columns.values() if len(one.cells) >= _LEAST_SHARE * len(self.rows)]
+        self._columns = [one for one in often if one.is_single]
         self._texts = [one for one in self._columns if one.attribute is None]
+        prose = [one for one in often if one.attribute is None and one.chars >= _PROSE_CHARS]
+        self._prose = sorted(prose, key=lambda one: -one.chars)
 
-    def group(self, name: str, fields: Mapping[str, _Column]) -> Repeated:
+    def group(self, name: str, columns: Mapping[str, _Column]) -> Repeated | None:
+        """Return what to point at; None where most rows have not even two of the fields."""
+        filled = Counter(cell for one in columns.values() for cell in one.cells)
+        if sum(count > 1 for count in filled.values()) < max(2, _MANY * len(self.rows)):
+            return None
         # What holds one row cannot be told from what holds all.
         several = {at for at, count in Counter(at for at, _ in self.rows).items() if count > 1}
         of_page: dict[int, list[Pointed]] = defaultdict(list)
-        for field_name, column in fields.items():
+        for field_name, column in columns.items():
             numbers: dict[int, list[int]] = defaultdict(list)
-            for (at, _), n in column.cells.items():
+            for (at, place), given in column.cells.items():
                 if at in several:
-                    numbers[at].append(n)
+                    numbers[at] += given if column.is_single else self._whole(at, self.rows[place][1], given)
             for at, ones in numbers.items():
                 of_page[at].append(Pointed(f"{name}.{field_name}", tuple(ones)))
-        made = tuple(Field(one, _TYPES.get(one, "string"), group=name) for one in fields)
+        made = tuple(Field(one, _TYPES.get(one, "string"), group=name) for one in columns)
         return Repeated(name, made, tuple(tuple(of_page[at]) for at in range(len(self._pages))))
+
+    def _whole(self, at: int, row: etree._Element, numbers: list[int]) -> list[int]:
+        """Return all text of what holds the paragraphs of a row, each block once."""
+        page = self._pages[at]
+        element = page.page.spots[numbers[0]].element
+        holder = element.getparent() if element is not None else None
+        if holder is None or holder is row:
+            return numbers
+        found: list[int] = []
+        taken: set[etree._Element] = set()
+        for n in page.within[holder]:
+            spot = page.page.spots[n]
+            if spot.element is not None and not spot.attribute and taken.isdisjoint(line_up(spot.element)):
+                found.append(n)
+                taken |= {spot.element} if spot.text_index is None else set()
+        return found
 
     def statements(self) -> dict[str, _Column]:
         """Return the columns of what people say: who, when, and the text, two of them at least."""
-        longest = max(self._texts, key=lambda one: one.chars, default=None)
-        text = longest if longest is not None and longest.chars >= _PROSE_CHARS else None
+        text = next(iter(self._prose), None)
         left = [one for one in self._columns if one is not text]
-        date = _first(left, _is_date)
-        names = [one for one in left if one is not date and _is_name(one)]
-        author = _first(names, lambda one: _is_marked(one, _PERSON) or one.element.tag == "cite") or next(
-            iter(names), None
-        )
-        title = _first(left, lambda one: one not in (author, date) and one.element.tag in _HEADINGS)
-        rating = _first(left, _is_rating)
+        date = _best(filter(_is_date, left), _worth_of_date)
+        author = _best((one for one in left if one is not date and _is_name(one)), _worth_of_name)
+        headings = (one for one in left if one.element.tag in _HEADINGS and one.varies)
+        title = _first(headings, lambda one: one is not date and not (author and one.is_around(author)))
         if sum(one is not None for one in (author, date, text)) < 2:
             return {}
+        rating = _first(left, _is_rating)
         return _there({"author": author, "date": date, "rating": rating, "title": title, "text": text})
 
     def offers(self) -> dict[str, _Column]:
@@ -563,14 +619,12 @@ class _Columns:
     def items(self) -> dict[str, _Column]:
         """Return the columns of what is listed; none where rows have no title that leads on."""
         links = [one for one in self._columns if one.attribute == "href" and one.distinct > _VARIED]
-        headings = [one for one in self._texts if _heading_of(one.element) is not None]
-        linked = [one for one in self._texts if _link_of(one.element) is not None]
+        texts = [one for one in self._texts if len(one.cells) > _MANY * len(self.rows) and one.distinct > _VARIED]
+        headings = [one for one in texts if _heading_of(one.element) is not None]
         titles = [
             one
-            for one in headings or linked
-            if one.distinct > _VARIED
-            and _TITLE_CHARS[0] <= one.chars <= _TITLE_CHARS[1]
-            and not one.mostly(_MONEY.search)
+            for one in headings or [one for one in texts if _link_of(one.element) is not None]
+            if _TITLE_CHARS[0] <= one.chars <= _TITLE_CHARS[1] and not one.mostly(_MONEY.search)
         ]
         title = max(titles, key=lambda one: (len(one.cells), one.chars), default=None)
         if title is None or not links:
@@ -579,23 +633,22 @@ class _Columns:
         url = next((one for one in links if one.element is own), max(links, key=lambda one: len(one.cells)))
         left = [one for one in self._columns if one is not title]
         price = self._price()
-        text = max((one for one in self._texts if one is not title), key=lambda one: one.chars, default=None)
         found = {
             "title": title,
             "url": url,
             "price": price,
             "list_price": self._list_price(price),
-            "image": _first(left, lambda one: one.attribute == "src"),
-            "date": _first(left, _is_date),
-            "author": _first(left, lambda one: _is_name(one) and _is_marked(one, _PERSON)),
+            "image": _first(left, lambda one: one.attribute == "src" and one.varies),
+            "date": _best(filter(_is_date, left), _worth_of_date),
+            "author": _first(left, lambda one: _is_name(one) and one.is_marked(_WRITER)),
             "year": _first(left, lambda one: one.mostly(_YEAR.fullmatch)),
             "rating": _first(left, _is_rating),
-            "description": text if text is not None and text.chars >= _PROSE_CHARS else None,
+            "description": _first(self._prose, lambda one: not one.is_around(title) and not one.mostly(_MONEY.search)),
         }
         taken = {id(one) for one in found.values()}
         for one in self._texts:
-            name = next((name for word in one.words if (name := canonical_name(word)) in _OF_ITEMS), "")
-            if name and id(one) not in taken and one.chars < _PROSE_CHARS:
+            name = next((word for word in one.words if word in _OF_ITEMS), "")
+            if name and id(one) not in taken and one.chars < _PROSE_CHARS and not one.mostly(_MONEY.search):
                 found.setdefault(name, one)
         return _there(found)
 
@@ -612,6 +665,11 @@ class _Columns:
                 found.setdefault(name, one)
         return found
 
+    def linked(self, columns: Mapping[str, _Column]) -> dict[str, _Column]:
+        """Return the columns of a table with where its rows lead."""
+        link = _first(self._columns, lambda one: one.attribute == "href" and one.distinct > _VARIED)
+        return {**columns, **({"url": link} if link and columns else {})}
+
     @staticmethod
     def _head(page: _PageParts, row: etree._Element) -> dict[int, str]:
         table = next((node for node in line_up(row) if node.tag == "table"), None) if row.tag == "tr" else None
@@ -620,11 +678,14 @@ class _Columns:
         return {place: name for place, text in texts.items() if (name := canonical_name(text))}
 
     def _price(self) -> _Column | None:
-        prices = [one for one in self._texts if _is_price(one)]
-        return max((one for one in prices if not _is_struck(one)), key=lambda one: len(one.cells), default=None)
+        prices = [one for one in self._texts if _is_price(one) and not _is_struck(one)]
+        most = max((len(one.cells) for one in prices), default=0)
+        often = [one for one in prices if 2 * len(one.cells) >= most]
+        return _best(often, lambda one: len(one.cells) / len(self.rows) + one.mostly(_is_amount))
 
     def _list_price(self, price: _Column | None) -> _Column | None:
-        return _first(self._texts, lambda one: price is not None and _is_price(one) and _is_struck(one))
+        struck = [one for one in self._texts if price is not None and _is_price(one) and _is_struck(one)]
+        return _best(struck, lambda one: one.mostly(_is_amount))
 
 
 # -- columns and names --
@@ -632,6 +693,10 @@ class _Columns:
 
 def _first(columns: Iterable[_Column], fitting: Callable[[_Column], object]) -> _Column | None:
     return next((one for one in columns if fitting(one)), None)
+
+
+def _best(columns: Iterable[_Column], worth: Callable[[_Column], float]) -> _Column | None:
+    return max(columns, key=worth, default=None)
 
 
 def _there(columns: Mapping[str, _Column | None]) -> dict[str, _Column]:
@@ -644,32 +709,40 @@ def _is_date(one: _Column) -> bool:
     return one.mostly(lambda text: len(_DIGITS.findall(text)) > 1 and fits(text, "date"))
 
 
+def _worth_of_date(one: _Column) -> float:
+    return 2 * (one.attribute is not None) + one.is_marked(_DATE) - 3 * one.is_marked(_NO_DATE)
+
+
 def _is_name(one: _Column) -> bool:
-    """Tell whether these are names of people: a few words without numbers."""
+    return one.attribute is None and one.varies and one.mostly(_may_be_name)
 
-    def is_one(text: str) -> bool:
-        return len(text) < _SHORT_CHARS and not _DIGITS.search(text) and 0 < len(_WORDS.findall(text)) <= 5
 
-    # "Verified buyer" is no name.
-    varies = len(set(one.texts)) > _FEW * len(one.texts)
-    return one.attribute is None and varies and one.mostly(is_one)
+def _worth_of_name(one: _Column) -> float:
+    is_linked = _link_of(one.element) is not None or one.element.tag == "cite"
+    return 2 * one.is_marked(_PERSON) - 3 * one.is_marked(_NO_PERSON) + is_linked + len(set(one.texts)) / len(one.texts)
+
+
+def _may_be_name(text: str) -> bool:
+    """Tell whether a text may be a person's name: a few words without numbers, and not what stands before one."""
+    is_short = len(text) < _SHORT_CHARS and 0 < len(_WORDS.findall(text)) <= _MAX_NAME_WORDS
+    is_label = text.endswith(":") or canonical_name(text) == "author" or is_furniture(text)
+    return is_short and not _DIGITS.search(text) and not is_label
 
 
 def _is_rating(one: _Column) -> bool:
-    is_marked = not one.words.isdisjoint(_RATING)
-    return one.attribute is None and is_marked and one.mostly(_MARK.match)
+    return one.attribute is None and one.is_marked(_RATING) and one.mostly(_MARK.fullmatch)
 
 
 def _is_price(one: _Column) -> bool:
     return one.chars < _SHORT_CHARS / 2 and one.mostly(_MONEY.search)
 
 
+def _is_amount(text: str) -> bool:
+    return len(_MONEY.findall(text)) == 1 and len(_MONEY.sub("", text).strip(" .,-0123456789")) < 3
+
+
 def _is_struck(one: _Column) -> bool:
-    return one.element.tag in ("del", "s", "strike") or _is_marked(one, _STRUCK)
-
-
-def _is_marked(one: _Column, words: frozenset[str]) -> bool:
-    return not one.words.isdisjoint(words)
+    return one.element.tag in ("del", "s", "strike") or one.is_marked(_STRUCK)
 
 
 def _heading_of(element: etree._Element) -> etree._Element | None:
@@ -696,10 +769,15 @@ def _parts(name: str) -> list[str]:
     return [part.lower() for part in _NAME_PART.findall(name)]
 
 
-def _words_of(element: etree._Element) -> tuple[str, ...]:
-    """Return the words of the names that an element has."""
+def _names_of(element: etree._Element) -> list[str]:
     names = (element.get(name) or "" for name in ("class", "id", "itemprop", "aria-label", "data-testid", "role"))
-    return tuple(dict.fromkeys(part for name in names for part in _parts(name[:_MAX_NAMES_CHARS])))
+    return [one for name in names for one in name[:_MAX_NAMES_CHARS].split()]
+
+
+def _words_of(element: etree._Element) -> tuple[str, ...]:
+    """Return the words of the names that an element has; not what it is said to have, or to be without."""
+    words = (takewhile(lambda word: word not in _HAVING, _parts(name)) for name in _names_of(element))
+    return tuple(dict.fromkeys(chain.from_iterable(words)))
 
 
 def _rel(row: etree._Element) -> str:

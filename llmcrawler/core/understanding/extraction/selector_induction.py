@@ -663,14 +663,18 @@ def _rows(page: AnnotatedPage, keys: Sequence[str]) -> list[_Row]:
     holder = _holder([element for _, _, element in standing])
     if holder is None:
         return []
-    rows: dict[etree._Element, dict[str, Value]] = {}
+    rows: dict[etree._Element, dict[str, list[Value]]] = {}
     for key, value, element in standing:
         child = next((node for node in line_up(element) if node.getparent() is holder), None)
         if child is not None:
-            rows.setdefault(child, {}).setdefault(key, value)
+            rows.setdefault(child, {}).setdefault(key, []).append(value)
     if len(rows) < 2 or (len(keys) > 1 and all(len(values) == 1 for values in rows.values())):
         return []
-    return [_Row(element, values, page.page.source.work) for element, values in rows.items()]
+    work = page.page.source.work
+    return [
+        _Row(element, {key: as_one(pieces)[0] for key, pieces in values.items()}, work)
+        for element, values in rows.items()
+    ]
 
 
 def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 from llmcrawler.core.understanding.extraction.extractor import TemplateExtractor, compile_extractor
@@ -109,7 +110,6 @@ def several(make: str, *, count: int = 5) -> list[str]:
         ("<p><a href=/tag/1>{}</a> <a href=/tag/2>{}</a></p>", "tags"),
         ("<article><footer class=entry-footer><a href=/tag/1>{}</a> <a href=/tag/2>{}</a></footer></article>", "tags"),
         ('<ul aria-label="Tags"><li>{}</li><li>{}</li></ul>', "tags"),
-        ("<div class=post-authors><span>{}</span> and <span>{}</span></div>", "authors"),
         ("<h2>Zutaten</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
         ("<h2>Składniki</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
         ("<h2>材料</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
@@ -122,6 +122,13 @@ def test_lists_are_named_by_labels_classes_and_addresses(html: str, name: str) -
     found = found_on(several(html), "product")
     assert list(found) == [name]
     assert found[name][1] == ["birch 0", "cedar 1"]
+
+
+def test_authors_have_names_of_people() -> None:
+    pages = several("<div class=post-authors><span>{}</span> and <span>{}</span></div>")
+    assert found_on(pages, "article") == {}
+    found = found_on([re.sub(r" \d<", " Holt<", page) for page in pages], "article")
+    assert found["authors"][0] == ["amber Holt", "birch Holt"]
 
 
 def test_a_linked_value_is_the_text_of_its_link() -> None:
@@ -281,6 +288,27 @@ def test_a_group_is_learned_from_what_is_pointed_at() -> None:
     for one in made.records[10:20]:
         record = extractor.extract(one.html, ORIGIN + one.path).record or {}
         assert [post["author"] for post in record["posts"]] == [post["author"] for post in one.fields["posts"]]
+
+
+def test_all_paragraphs_of_a_post_are_its_text() -> None:
+    def post(at: int, number: int) -> str:
+        text = "".join(f"<p>It was the <b>{WORDS[at + part]}</b> that I meant.</p>" for part in range(1 + number % 3))
+        text = f"<div>{text}<ul><li>so</li></ul></div>"
+        return f"<div class=post><b class=author>{WORDS[number]}</b><i>{number}</i>{text}</div>"
+
+    bodies = ["".join(post(at, at + number) for number in range(4)) for at in range(7)]
+    pages = [
+        PageBlocks(f"<body><h1>Thread {WORDS[at]}</h1><div>{body}</div></body>", f"{ORIGIN}/t/{at}")
+        for at, body in enumerate(bodies)
+    ]
+    posts = next(one for one in repeated_parts(pages[:5], "forum_thread") if one.name == "posts")
+    assert [one.name for one in posts.fields] == ["author", "text"]
+    annotated = [AnnotatedPage.of(page, pointed) for page, pointed in zip(pages[:5], posts.values, strict=True)]
+    group = learn_group("posts", posts.fields, TrainingSet(annotated, pages[5:]))
+    extractor = compile_extractor(TemplateExtractor("forum_thread", group.rules, ((group.name, group.rows),)))
+    record = extractor.extract(etree.tostring(pages[6].root, encoding="unicode"), f"{ORIGIN}/t/6").record or {}
+    meant = "It was the {} that I meant."
+    assert record["posts"][2]["text"] == f"{' '.join(meant.format(WORDS[6 + part]) for part in range(3))} so"
 
 
 @pytest.mark.parametrize(
