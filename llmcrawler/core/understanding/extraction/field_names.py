@@ -19,6 +19,8 @@ from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, 
 _WORDS: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MAX_NAME_CHARS: Final = 64
+# Marks without which a letter that is not Latin is another one: й, が, ぱ.
+_OF_LETTERS: Final = "\u0306\u3099\u309a"
 # What comes behind these in a description is what a type or a field is not, or is beside it.
 _ASIDE: Final = re.compile(r"\b(?:not|no|but|rather|without|except|with)\b|[;(]", re.IGNORECASE)
 # A unit or a count behind a label is no part of what it says.
@@ -47,7 +49,10 @@ def snake_case(name: Any) -> str:
     if not isinstance(name, str):
         return ""
     plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", name[:_MAX_NAME_CHARS]).casefold())
-    plain = "".join(one for one in plain if not unicodedata.combining(one))
+    pairs = pairwise(f" {plain}")
+    plain = "".join(
+        one for before, one in pairs if not unicodedata.combining(one) or (one in _OF_LETTERS and not before.isascii())
+    )
     snake = "_".join(_WORDS.findall(unicodedata.normalize("NFC", plain)))
     return snake if any(map(str.isalpha, snake)) else ""
 

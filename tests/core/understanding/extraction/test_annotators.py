@@ -205,6 +205,9 @@ def test_snake_case() -> None:
         "Größe": "grosse",
         "prix à payer": "prix_a_payer",
         "价格": "价格",
+        "Крайний срок": "крайний_срок",
+        "ガイドブック": "ガイドブック",
+        "Naïve ă": "naive_a",
         "5": "",
     }
     assert {name: snake_case(name) for name in names} == names
