@@ -82,6 +82,7 @@ _OF_ITEMS: Final = _words("of_items")
 # How sure what names a list makes it.
 _OF_LABEL: Final = 4.0
 _OF_CLASS: Final = 3.0
+_OF_ID: Final = 2.5
 _OF_LINKS: Final = 2.0
 _OF_PATH: Final = 1.5
 _OF_HEADING: Final = 1.0
@@ -104,6 +105,7 @@ _TITLE_CHARS: Final = (3, 200)
 _LINE_CHARS: Final = 300
 _SHORT_CHARS: Final = 60
 _MAX_NAMES_CHARS: Final = 200
+_CLASS_NAMES: Final = ("class", "itemprop", "aria-label", "data-testid", "role")
 _HAVING: Final = frozenset({"has", "with", "no", "without"})
 _STRUCK: Final = _words("struck")
 _PERSON: Final = _words("person")
@@ -366,10 +368,13 @@ class _Template:
             return
         if (name := _LISTS.get(canonical_name(label))) is not None:
             yield name, _OF_LABEL
-        for node in islice(line_up(row), 3):
-            names = [one.lower() for one in _names_of(node)]
-            yield from ((_NAMES[name], _OF_CLASS) for name in names if name in _NAMES)
-            yield from ((_CLASSES[word], _OF_CLASS) for word in _words_of(node) if word in _CLASSES)
+        nodes = list(islice(line_up(row), 3))
+        for node in nodes:
+            named = [_NAMES.get(one.lower()) for one in _names_of(node, _CLASS_NAMES)]
+            words = [_CLASSES.get(word) for word in _words_of(node, _CLASS_NAMES)]
+            yield from ((name, _OF_CLASS) for name in (*named, *words) if name)
+        # An id that has such a word among others is that of a chapter.
+        yield from ((_CLASSES[name], _OF_ID) for node in nodes if (name := (node.get("id") or "").lower()) in _CLASSES)
         if of_links:
             yield of_links, _OF_LINKS
 
@@ -769,14 +774,13 @@ def _parts(name: str) -> list[str]:
     return [part.lower() for part in _NAME_PART.findall(name)]
 
 
-def _names_of(element: etree._Element) -> list[str]:
-    names = (element.get(name) or "" for name in ("class", "id", "itemprop", "aria-label", "data-testid", "role"))
-    return [one for name in names for one in name[:_MAX_NAMES_CHARS].split()]
+def _names_of(element: etree._Element, attributes: Iterable[str] = (*_CLASS_NAMES, "id")) -> list[str]:
+    return [one for name in attributes for one in (element.get(name) or "")[:_MAX_NAMES_CHARS].split()]
 
 
-def _words_of(element: etree._Element) -> tuple[str, ...]:
+def _words_of(element: etree._Element, attributes: Iterable[str] = (*_CLASS_NAMES, "id")) -> tuple[str, ...]:
     """Return the words of the names that an element has; not what it is said to have, or to be without."""
-    words = (takewhile(lambda word: word not in _HAVING, _parts(name)) for name in _names_of(element))
+    words = (takewhile(lambda word: word not in _HAVING, _parts(name)) for name in _names_of(element, attributes))
     return tuple(dict.fromkeys(chain.from_iterable(words)))
 
 

@@ -110,6 +110,7 @@ def several(make: str, *, count: int = 5) -> list[str]:
         ("<p><a href=/tag/1>{}</a> <a href=/tag/2>{}</a></p>", "tags"),
         ("<article><footer class=entry-footer><a href=/tag/1>{}</a> <a href=/tag/2>{}</a></footer></article>", "tags"),
         ('<ul aria-label="Tags"><li>{}</li><li>{}</li></ul>', "tags"),
+        ("<div id=tags><i>{}</i><i>{}</i></div>", "tags"),
         ("<h2>Zutaten</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
         ("<h2>Składniki</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
         ("<h2>材料</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
@@ -153,6 +154,8 @@ def test_a_linked_value_is_the_text_of_its_link() -> None:
         "<h3>{}</h3><ul><li>{}</li><li>{}</li></ul>",
         "<ul class=tags><li>one</li><li>two</li></ul>",
         "<dl><dt>Tags</dt><dd>{}</dd><dt>Size</dt><dd>{}</dd></dl>",
+        "<section id=template-tags><p>{}</p><p>{}</p></section>",
+        "<p class=has-text-color><b>{}</b><b>{}</b></p>",
         "<div class=related><p><a rel=tag href=/x>{}</a> <a rel=tag href=/x>{}</a><p><a rel=tag href=/x>{}</a></div>",
     ],
 )
