@@ -262,7 +262,7 @@ class _Template:
         numbers: dict[tuple[int, str], int] = {}
         self.pages = [_PageParts(page, numbers) for page in pages]
         self._titles = {page.title for page in self.pages}
-        self._shapes = Counter(_shape(page.page.url) for page in self.pages)
+        self._shapes = {_shape(page.page.url) for page in self.pages}
         holders: dict[int, dict[int, list[list[etree._Element]]]] = {}
         for at, page in enumerate(self.pages):
             for children in page.children.values():
@@ -420,7 +420,11 @@ class _Template:
             if is_around or (label and is_furniture(label)) or self._is_frame(series) or self._is_same(series):
                 continue
             first = next(iter(series.values()))[0]
-            words = [*_parts(label), *(word for node in islice(line_up(first), 2) for word in _words_of(node))]
+            words = [
+                *_parts(label),
+                canonical_name(label),
+                *(word for node in islice(line_up(first), 2) for word in _words_of(node)),
+            ]
             said = (_GROUPS[word] for word in words if word in _GROUPS)
             name = next((one for one in said if one != "posts" or "posts" in self._usual), "")
             table = _Columns(self.pages, series)
@@ -648,7 +652,7 @@ class _Columns:
             "author": _first(left, lambda one: _is_name(one) and one.is_marked(_WRITER)),
             "year": _first(left, lambda one: one.mostly(_YEAR.fullmatch)),
             "rating": _first(left, _is_rating),
-            "description": _first(self._prose, lambda one: not one.is_around(title) and not one.mostly(_MONEY.search)),
+            "description": _first(self._prose, lambda one: one.varies and one.is_single and not one.is_around(title)),
         }
         taken = {id(one) for one in found.values()}
         for one in self._texts:

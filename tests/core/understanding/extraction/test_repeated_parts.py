@@ -218,6 +218,15 @@ def test_reviews_without_a_class_are_found_by_their_columns() -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "name"), [("Отзывы (2)", "reviews"), ("Opinie", "reviews"), ("2 Comments", "comments")]
+)
+def test_groups_are_named_by_labels_in_many_languages(label: str, name: str) -> None:
+    row = "<div><b>{}</b><p>A text of some length that somebody has written here about {}</p></div>"
+    pages = [re.sub(r" \d<", "<", page) for page in several(f"<h2>{label}</h2><div>{2 * row}</div>")]
+    assert list(found_on(pages, "article")) == [name]
+
+
+@pytest.mark.parametrize(
     "around", ["<section class=related>{}</section>", "<h3>Customers also bought</h3><div>{}</div>", "<div>{}</div>"]
 )
 def test_teasers_of_other_pages_are_no_group(around: str) -> None:
