@@ -95,7 +95,7 @@ _SHORT_VALUE_CHARS: Final = 40
 _FEWEST_PAGES: Final = 2
 _MAX_HOLDERS: Final = 1.3
 _SHARE_OF_VALUES: Final = 0.9
-_LEAST_SHARE: Final = 0.25
+_LEAST_SHARE: Final = 0.15
 _MOSTLY: Final = 0.8
 _MANY: Final = 0.5
 _FEW: Final = 0.3
@@ -214,6 +214,11 @@ class _PageParts:
             node = inner[0] if len(inner) == 1 and not own else None
         return None
 
+    def picture(self, row: etree._Element) -> int | None:
+        """Return the address of the picture that a row is, if it is one."""
+        found = [n for n in self.within[row] if self.page.spots[n].attribute == "src"]
+        return found[0] if len(found) == 1 and not any(map(self._is_text, self.within[row])) else None
+
     def _is_text(self, n: int) -> bool:
         return self.page.spots[n].attribute is None
 
@@ -288,7 +293,12 @@ class _Template:
             yield {at: max(lists, key=len) for at, lists in holders.items()}
 
     def found(self) -> Iterator[tuple[float, Repeated]]:
-        yield from self._items() if "items" in self._usual else chain(self._lists(), self._groups())
+        if "items" in self._usual:
+            yield from self._items()
+        else:
+            yield from chain(self._lists(), self._groups())
+        if "price" in self._usual:
+            yield from self._pictures()
 
     # -- lists --
 
@@ -316,9 +326,23 @@ class _Template:
             is_sure = score in (_OF_CLASS, _OF_LINKS) or min(len(self.pages), _FEWEST_PAGES) <= len(texts)
             share = len(texts) / len(self.pages)
             if is_sure and (score > _OF_HEADING or share >= _MANY) and self._are_values(name, texts):
-                given = (numbers.get(at, ()) for at in range(len(self.pages)))
-                pointed = tuple((Pointed(name, ones),) if ones else () for ones in given)
-                yield score + share, Repeated(name, (Field(name, "string", True),), pointed)
+                yield score + share, self._list(Field(name, "string", True), numbers)
+
+    def _list(self, field: Field, numbers: Mapping[int, tuple[int, ...]]) -> Repeated:
+        given = (numbers.get(at, ()) for at in range(len(self.pages)))
+        return Repeated(field.name, (field,), tuple((Pointed(field.name, ones),) if ones else () for ones in given))
+
+    def _pictures(self) -> Iterator[tuple[float, Repeated]]:
+        """Yield the pictures of a thing that is sold: rows without text that lead to no other page."""
+        for series in self._series:
+            if self._is_frame(series) or self._leads_to_others(series):
+                continue
+            found = {at: [self.pages[at].picture(row) for row in rows] for at, rows in series.items()}
+            numbers = {at: tuple(n for n in ones if n is not None) for at, ones in found.items()}
+            texts = Counter(self.pages[at].text(n) for at, ones in numbers.items() for n in ones)
+            # What other pages show too is no picture of the thing.
+            if sum(map(len, numbers.values())) == sum(map(len, series.values())) and max(texts.values()) == 1:
+                yield len(texts), self._list(Field("images", "url", True), numbers)
 
     def _number(self, name: str, at: int, row: etree._Element, n: int) -> int:
         """Return the block of a value; of what is linked the text of the link: "Books (12)"."""

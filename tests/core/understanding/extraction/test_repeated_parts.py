@@ -284,6 +284,18 @@ def test_what_is_listed_is_found_on_listing_pages_only() -> None:
     assert found_on(pages, "product") == {}
 
 
+def test_pictures_of_what_is_sold_are_a_list_of_addresses() -> None:
+    made = make_site("shop", 2)
+    records = made.records[:12]
+    found = found_on([one.html for one in records], "product", [one.path for one in records])
+    assert found["images"] == [one.fields["images"] for one in records]
+    assert "images" not in found_on([one.html for one in records], "article", [one.path for one in records])
+
+
+def test_icons_of_all_pages_are_no_pictures_of_what_is_sold() -> None:
+    assert found_on(several("<p>{}</p><p><img src=/visa.png><img src=/cash.png></p>"), "product") == {}
+
+
 def test_two_layouts_of_a_template_make_one_list() -> None:
     first = several("<ul class=tags><li>{}</li><li>{}</li></ul>", count=3)
     second = several("<div class=meta><a rel=tag href=/x>{}</a> <a rel=tag href=/y>{}</a></div>", count=3)
