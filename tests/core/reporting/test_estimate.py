@@ -126,6 +126,7 @@ def test_a_cap_on_pages_takes_of_all_kinds():
     none = {"low": 0, "likely": 0, "high": 0}
     by_task = dict.fromkeys(("classify", "induce"), none)
     assert plan["llm"] == {"model": "", "calls": none, "calls_by_task": by_task, "tokens": none, "cost_usd": None}
+    assert not any("the model" in note for note in plan["notes"])
 
 
 def test_pages_that_fail_are_errors_and_no_pages():

@@ -336,7 +336,7 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
         for name, pages in by_template.items()
     ]
     notes = []
-    if not sample.is_whole:
+    if not sample.is_whole and terms.batches is not None:
         notes.append("page types are told by structured data and rules of thumb; the model may decide some differently")
     if unseen := sum(one.known for one in strata if not one.pages):
         how = "no page of that pattern was fetched: a larger --sample would tell more"
