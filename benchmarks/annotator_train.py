@@ -1,11 +1,10 @@
 """Trains the scorer of values that the annotator without a model uses, and says how good it is on unseen sites:
 
-    python -m benchmarks.annotator_train WCXB_DIR [--recipes DIR] [--products DIR] [--dated DIR] [--articles DIR]
-                                         [--cache DIR] [--write value_scorer.npz]
+    python -m benchmarks.annotator_train WCXB_DIR --recipes DIR --products DIR [--cache DIR] [--write value_scorer.npz]
 
 WCXB_DIR has index.jsonl and pages, as the development pages of WCXB; the other folders are checkouts of public
-repositories with saved pages (hhursev/recipe-scrapers, scrapinghub/product-extraction-benchmark, adbar/htmldate,
-postlight/parser). What a page states of itself, and what is known of it, is looked for in the page without its
+repositories with saved pages (hhursev/recipe-scrapers, scrapinghub/product-extraction-benchmark). What a page states of
+itself, and what is known of it, is looked for in the page without its
 structured data: the blocks that say it are the examples. Needs scipy.
 
 Prints for each field the share of WCXB's pages with a visible value on which the best block is right, by models that
@@ -15,6 +14,7 @@ have seen no page of the host; then writes a model of all pages. The same pages 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +27,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.annotator_data import (
     Example,
-    article_pages,
     cached_examples,
-    dated_pages,
     folder_pages,
     product_pages,
     recipe_pages,
@@ -38,16 +36,74 @@ from benchmarks.page_kind_data import fold_of
 from llmcrawler.core.understanding.extraction.value_scorer import FIELDS
 
 FOLDS: Final = 4
-_LEAST_SITES: Final = 3  # that a feature occurs on
-_PENALTY: Final = 0.12
+# Pages of this source fill up what the others lack: they are all of one kind.
+_MORE: Final = "recipes"
+_ENOUGH_PAGES: Final = 250
+_LEAST_SITES: Final = 4  # that a feature occurs on
+_PENALTY: Final = 0.3
 _LEAST_PAGES: Final = 8
-_MOST_PAGES: Final = 600  # that a field is learned from
+_MOST_PAGES: Final = 900  # that a field is learned from
 _MOST_WRONG: Final = 100  # blocks of a page that are shown beside the right ones,
 _HARD: Final = 40  # those among them, in the second pass, that were nearest to be taken
 _STEPS: Final = (40, 30)
-_OF_PRODUCTS: Final = frozenset("price list_price availability sku gtin mpn brand rating review_count".split())
+# Of a field, the types of pages that may have it though they do not state it.
+_OTHER_TYPES: Final = {
+    **dict.fromkeys(
+        "price list_price availability sku gtin mpn brand rating review_count".split(),
+        ("product", "collection", "listing", "recipe"),
+    ),
+    **dict.fromkeys("ingredients instructions prep_time cook_time total_time servings".split(), ("recipe",)),
+}
+# Fields that too few pages state: weights of features, on which their values mostly can be told.
+_CRAFTED_TEXT: Final = """
+    list_price = -4 | in del = 4 | in s = 4 | c0 old = 2 | c0 was = 3 | c0 regular = 1.5 | c0 rrp = 3 | c0
+        strike = 3 | is list_price = 5 | own list_price = 4 | above price = 1 | above related = -4 | above card
+        = -2 | above recommend = -4 | in nav = -3 | in footer = -3
+    start_date = -4 | is start_date = 6 | is date = 4 | is time = 2 | own start_date = 5 | own date = 3.5 | c0
+        start = 3 | c1 start = 2 | c0 event = 1.5 | c1 event = 1.5 | c0 when = 3 | c1 when = 2 | c0 date = 1.5 |
+        c1 date = 1 | in time = 1.5 | in footer = -4 | in nav = -4 | above comment = -4 | above related = -3 |
+        date# True 0 of 1 = 1 | date# True 0 of 2 = 1 | date# True 0 of 3 = 0.5
+    end_date = -5 | is end_date = 7 | own end_date = 6 | c0 end = 4 | c1 end = 3 | c0 until = 4 | in time = 1 |
+        in footer = -4 | in nav = -4
+    location = -5 | is location = 6.5 | own location = 5 | c0 location = 4.5 | c1 location = 2.5 | c0 venue =
+        4.5 | c1 venue = 3 | c0 place = 3 | c0 where = 3 | c1 where = 2 | c0 city = 2 | in footer = -4 | in nav
+        = -4 | above related = -3 | above card = -2 | h1 True True = -6 | h1 True False = -6 | in button = -4
+    company = -5 | is company = 6.5 | own company = 5 | c0 company = 5 | c1 company = 3 | c0 employer = 5 | c1
+        employer = 3 | c0 organization = 3 | in footer = -4 | in nav = -4 | above related = -3 | above card = -2
+        | h1 True True = -6 | h1 True False = -6
+    salary = -3.5 | is salary = 5 | own salary = 5 | c0 salary = 5 | c1 salary = 3 | c0 compensation = 4 | c0
+        pay = 3 | in footer = -4 | in nav = -4 | above card = -2 | above related = -3
+    employment_type = -1 | is employment_type = 4 | own employment_type = 4 | c0 type = 1.5 | c0 employment = 3
+        | c1 employment = 2 | c1 job = 1 | in footer = -4 | in nav = -4 | in form = -2 | above card = -2 | above
+        related = -3 | h1 True True = -4 | in button = -2 | l: = 1
+    address = -4.5 | in address = 4 | t0 address = 1.5 | is address = 5.5 | own address = 5 | c0 address = 4.5 |
+        c1 address = 2.5 | c0 adr = 4 | c1 adr = 3 | c0 street = 3.5 | in footer = -2.5 | in nav = -4 | above
+        card = -1.5
+    telephone = -2 | scheme tel = 5 | is telephone = 4 | own telephone = 4 | c0 phone = 3 | c1 phone = 2 | c0
+        tel = 3 | c1 tel = 2 | c0 telephone = 3 | shape phone = 0.5 | is fax = -6 | own fax = -6 | has date = -4
+        | has price = -1 | in footer = -2.5 | in nav = -2 | in header = -1.5 | in time = -5
+    email = -1.5 | scheme mailto = 3 | shape mail = 2 | is email = 3 | own email = 3 | c0 email = 1.5 | in
+        footer = -2.5 | in nav = -2 | in header = -1.5
+    opening_hours = -3 | is opening_hours = 5 | own opening_hours = 4 | c0 hours = 3.5 | c1 hours = 3.5 | d1
+        opening_hours = 2 | c0 opening = 3 | c1 opening = 3 | in footer = -2 | in nav = -4 | has date = -2
+    job_title = -5 | is job_title = 6.5 | own job_title = 5 | d0 job_title = 6 | d1 job_title = 4 | c0 role = 4
+        | c0 position = 4 | c0 jobtitle = 6 | c0 designation = 4 | c1 role = 2.5 | in footer = -4 | in nav = -4
+        | h1 True True = -6 | h1 True False = -6 | above card = -1.5
+"""
+
+
+def _crafted() -> dict[str, dict[str, float]]:
+    """Return the weights of features by field; that of no feature is what all blocks have."""
+    found: dict[str, dict[str, float]] = {}
+    for line in re.sub(r"\n {8,}", " ", _CRAFTED_TEXT).strip().splitlines():
+        first, *others = (part.rpartition(" = ") for part in line.strip().split(" | "))
+        found[first[0]] = {"": float(first[2])} | {name: float(weight) for name, _, weight in others}
+    return found
+
+
+_CRAFTED: Final = _crafted()
 _ABSENT_WEIGHT: Final = 0.5  # of a page that lacks a field, beside one that has it
-_MOST_BYTES: Final = 3_000_000
+_LEAST_WEIGHT: Final = 0.04  # of a feature that is kept, for any field
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +125,8 @@ def numbered(examples: list[Example]) -> tuple[list[Page], list[str]]:
         for name in one.names:
             if len(sites[name]) < _LEAST_SITES:
                 sites[name].add(one.site)
-    names = ["", *sorted(name for name, found in sites.items() if len(found) >= _LEAST_SITES)]
+    known = {name for name, found in sites.items() if len(found) >= _LEAST_SITES}
+    names = ["", *sorted(known.union(*_CRAFTED.values()) - {""})]
     numbers = {name: number for number, name in enumerate(names)}
     pages = []
     for one in examples:
@@ -82,17 +139,16 @@ def numbered(examples: list[Example]) -> tuple[list[Page], list[str]]:
 
 def _lacks(field: str, one: Example) -> bool:
     """Tell whether a page is one of those that surely have no value of the field."""
-    return (
-        field in _OF_PRODUCTS
-        and field not in one.known
-        and one.page_type not in ("product", "collection", "listing", "recipe")
-    )
+    others = _OTHER_TYPES.get(field)
+    return others is not None and field not in one.known and one.page_type not in others
 
 
 def fit(pages: list[Page], field: str, size: int) -> Floats | None:
     """Return the weights by which a page's right blocks win against its others and against none: a softmax over the
     candidates of a page and a null of score 0. At first some of a page's wrong blocks are shown, then its best."""
-    used = _some([page for page in pages if page.example.hits[field]], _MOST_PAGES)
+    used = _some([page for page in pages if page.example.hits[field] and page.example.source != _MORE], _MOST_PAGES)
+    more = [page for page in pages if page.example.hits[field] and page.example.source == _MORE]
+    used += _some(more, max(0, _ENOUGH_PAGES - len(used)))
     lacking = _some([page for page in pages if _lacks(field, page.example)], len(used))
     if len(used) < _LEAST_PAGES:
         return None
@@ -183,46 +239,60 @@ def tops(pages: list[Page], field: str, size: int) -> list[Top]:
 
 
 def calibrated(found: list[Top]) -> tuple[float, float]:
-    """Return factor and summand that make the scores of best blocks logarithms of odds of being right."""
-    scores = np.array([max(top.score, -12.0) for top in found if np.isfinite(top.score)])
-    right = np.array([float(top.is_right) for top in found if np.isfinite(top.score)])
+    """Return factor and summand that make the scores of best blocks logarithms of odds of being right. All pages that
+    lack the field weigh half of those that have it: a reader mostly knows what type of page it reads."""
+    known = [top for top in found if np.isfinite(top.score)]
+    scores = np.array([max(top.score, -12.0) for top in known])
+    right = np.array([float(top.is_right) for top in known])
+    visible = np.array([top.is_visible for top in known])
+    share = np.where(visible, 1.0, min(1.0, 0.5 * visible.sum() / max(1, (~visible).sum())))
 
     def loss(two: Floats) -> float:
         odds = two[0] * scores + two[1]
-        return float(np.logaddexp(0, odds).sum() - (odds * right).sum() + 2 * (two[0] - 1) ** 2 + 0.2 * two[1] ** 2)
+        wrong = (share * (np.logaddexp(0, odds) - odds * right)).sum()
+        return float(wrong + 2 * (two[0] - 1) ** 2 + 0.2 * two[1] ** 2)
 
     factor, summand = minimize(loss, np.array([1.0, 0.0])).x
     return max(float(factor), 0.05), float(summand)
 
 
 def report(field: str, found: list[Top], pages: list[Page]) -> None:
+    """Print per source on how many pages a value is visible, the best block's share of right ones among them, and
+    precision and recall of what is above the threshold; then how many pages without a value get one."""
     factor, summand = calibrated(found) if found else (1.0, 0.0)
+    taken = [top for top in found if factor * top.score + summand > 0]
     parts = [f"{field:15}"]
     for source in dict.fromkeys(["wcxb", *(page.example.source for page in pages)]):
-        mine = [top for top in found if top.source == source]
-        visible = [top for top in mine if top.is_visible]
+        visible = [top for top in found if top.is_visible and top.source == source]
+        kept = [top for top in taken if top.is_visible and top.source == source]
         if visible:
-            parts.append(f"{source} {len(visible):4} top-1 {np.mean([top.is_right for top in visible]):.3f}")
-            if source == "wcxb":
-                kept = [top for top in mine if factor * top.score + summand > 0]
-                precision = np.mean([top.is_right for top in kept]) if kept else 0.0
-                parts.append(f"P {precision:.3f} R {sum(top.is_right for top in kept) / len(visible):.3f}")
-    print("  ".join(parts), flush=True)
+            right = sum(top.is_right for top in kept)
+            best = np.mean([top.is_right for top in visible])
+            two = f"P {right / max(1, len(kept)):.3f} R {right / len(visible):.3f}"
+            parts.append(f"{source} {len(visible):4} top-1 {best:.3f} {two}")
+    without = sum(not top.is_visible for top in taken)
+    lacking = sum(not top.is_visible for top in found)
+    print("  ".join([*parts, f"without {without} of {lacking}"] if lacking else parts), flush=True)
 
 
 def packed(
     names: list[str], weights: dict[str, Floats], sizes: dict[str, tuple[float, float]]
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays of a ScoreModel. A field without a model is scored -20 everywhere."""
+    numbers = {name: row for row, name in enumerate(names)}
     table = np.zeros((len(names), len(FIELDS)))
-    table[0] = -20.0
-    for field, found in weights.items():
-        factor, summand = sizes[field]
-        table[:, FIELDS.index(field)] = factor * found
-        table[0, FIELDS.index(field)] += summand
+    for at, field in enumerate(FIELDS):
+        if field in weights:
+            factor, summand = sizes[field]
+            table[:, at] = factor * weights[field]
+            table[0, at] += summand
+        else:
+            for name, weight in _CRAFTED.get(field, {"": -20.0}).items():
+                if name in numbers:
+                    table[numbers[name], at] = weight
     scale = np.maximum(np.abs(table).max(0), 1e-6) / 127
     whole = np.rint(table / scale).astype(np.int8)
-    kept = np.flatnonzero(np.abs(whole).max(1) > 0)
+    kept = np.flatnonzero(np.abs(table).max(1) > _LEAST_WEIGHT)
     kept = np.union1d([0], kept)
     return {
         "names": np.frombuffer("\n".join(names[row] for row in kept).encode(), np.uint8),
@@ -234,7 +304,7 @@ def packed(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    others = {"recipes": recipe_pages, "products": product_pages, "dated": dated_pages, "articles": article_pages}
+    others = {"recipes": recipe_pages, "products": product_pages}
     for name in others:
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--cache", type=Path)

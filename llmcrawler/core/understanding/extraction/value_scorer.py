@@ -14,26 +14,29 @@ from functools import lru_cache
 from importlib.resources import files
 from io import BytesIO
 from itertools import islice, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from lxml import etree
 from numpy.typing import NDArray
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Spot
+from llmcrawler.core.understanding.extraction.field_names import canonical_name
 from llmcrawler.core.understanding.extraction.tree import fold, line_up
 from llmcrawler.core.understanding.extraction.typed_values import read_date, read_number
 
 FIELDS: Final = tuple(
     "title price list_price availability sku gtin mpn brand description image rating review_count author"
-    " date_published date_modified category publisher".split()
+    " date_published date_modified category publisher ingredients instructions prep_time cook_time total_time servings"
+    " start_date end_date location company salary employment_type address telephone email opening_hours job_title"
+    "".split()
 )
 # The scores are logarithms of odds: from 0 on the best block of a page is more likely right than not.
 THRESHOLDS: Final[Mapping[str, float]] = dict.fromkeys(FIELDS, 0.0)
 NO_SCORE: Final = -20.0
 
-_NUMBERS: Final = frozenset({"price", "list_price", "rating", "review_count"})
-_DATES: Final = frozenset({"date_published", "date_modified"})
+_DATES: Final = frozenset({"date_published", "date_modified", "start_date", "end_date"})
+_LONG_TEXTS: Final = frozenset({"description", "instructions"})
 
 _TEXTS: Final = 8192  # that what was found in them is kept of
 _MAX_CHARS: Final = 400  # of a text that is searched
@@ -87,10 +90,40 @@ _BY: Final = re.compile(
     re.IGNORECASE,
 )
 _BEHIND_NAME: Final = re.compile(r"\s[|•·–—-]\s|,? (?:on |updated|published|posted)", re.IGNORECASE)
+_LABEL_CHARS: Final = 40
+_OWN_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s?(?=\S)")
 _CODE_LABEL: Final = re.compile(r"[^:#\d]{2,20}[:#]\s{0,3}#?\s{0,3}")
 _CODE: Final = re.compile(r"(?=[^\d]{0,30}\d)[^\W_][\w./+#-]{0,30}(?: [\w./+#-]{1,16}){0,3}")
 _GTIN: Final = re.compile(r"(?:\d[ -]?){7,13}[\dXx]")
+_WHOLE: Final = re.compile(r"\d{1,4}")
 _NUMERAL: Final = re.compile(r"\d[\d.,]*")
+_HOURS: Final = (
+    r"(?:h|hrs?|hours?|std|stunden?|heures?|horas?|or[ae]|uur|uren|godz\w*|tim\w*|hod\w*|часа?|часов|ч|時間)\b\.?"
+)
+_MINUTES: Final = r"(?:m|mins?|minut\w*|minuuttia|мин\w*|分)\b\.?"
+_NUMBER: Final = r"\d{1,4}(?:[.,]\d{1,2}|[ ]?[½¼¾])?"
+_DURATION: Final = re.compile(
+    rf"(?P<hours>{_NUMBER})\s?{_HOURS}(?:[\s,]{{0,3}}(?:and |und |et |y |e |en )?(?P<and>\d{{1,3}})\s?(?:{_MINUTES})?)?"
+    rf"|(?P<minutes>{_NUMBER})(?:\s?[-–]\s?\d{{1,3}})?\s?{_MINUTES}|\b(?P<clock>\d{{1,2}}:\d\d)\b",
+    re.IGNORECASE,
+)
+_ISO_DURATION: Final = re.compile(r"P(?:(?P<days>\d{1,4})D)?T?(?:(?P<hours>\d{1,4})H)?(?:(?P<minutes>\d{1,5})M)?")
+_PHONE: Final = re.compile(r"(?:\+|00|\(|0|\b)\d[\d() ./‑–-]{5,20}\d")
+_MAIL: Final = re.compile(r"[\w.+-]{1,64}(?:@|\s?\(at\)\s?|\s?\[at\]\s?)[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
+_TIME_RANGE: Final = re.compile(
+    r"\d{1,2}(?:[:.h]\d\d)?\s?(?:[ap]\.?m\.?|uhr|h)?\s?(?:-|–|—|to|bis|à|a|till|do|tot)\s?\d{1,2}(?:[:.h]\d\d|\s?[ap]\.?m|\s?uhr|h)"
+    r"|\b24/7\b|\b24 hours\b",
+    re.IGNORECASE,
+)
+_EMPLOYMENT: Final = re.compile(
+    r"\b(?:full[ -]?time|part[ -]?time|freelance|permanent|temporary|fixed[ -]term|internship|contract(?:or)?"
+    r"|apprentice\w*|vollzeit|teilzeit|unbefristet|befristet|festanstellung|praktikum|temps plein|temps partiel|cdi|cdd"
+    r"|stage|jornada completa|tiempo completo|media jornada|indefinido|tempo pieno|tempo indeterminato|voltijds?"
+    r"|deeltijds?|fulltime|parttime|pełny etat|część etatu|umowa o pracę|tempo integral|heltid|deltid|fuldtid|hpp"
+    r"|plný úvazek|полная занятость|частичная занятость)\b|正社員|アルバイト",
+    re.IGNORECASE,
+)
+_MONEY_RANGE: Final = re.compile(rf"\d[\d.,'’ ]{{1,12}}\s?(?:k\b|{_CURRENCY})|{_CURRENCY}\s?\d", re.IGNORECASE)
 _ONLY_NUMERAL: Final = re.compile(r"[\d.,]+")
 
 _REVIEWS: Final = (
@@ -123,6 +156,9 @@ _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _REPEATED: Final = re.compile(r"(.)\1+")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _DIGIT: Final = re.compile(r"\d")
+_NO_DIGIT: Final = re.compile(r"\D+")
+_BETWEEN: Final = re.compile(r"\s[|•·–—:»-]\s|\s?[|»]\s?")
+_SCHEME_AND_HOST: Final = re.compile(r"(?:https?:)?//[^/]*")
 _NO_WORD: Final = re.compile(r"\W+")
 _IN_ADDRESS: Final = re.compile(r"\W+|_")
 
@@ -133,6 +169,7 @@ _ABOVE_WORDS: Final = tuple(
     "review comment related recommend similar nav menu footer header sidebar card carousel modal cart product article"
     " main breadcrumb price author byline meta".split()
 )
+_SIGNED: Final = frozenset({"author", "byline"})
 _NAMING_ATTRIBUTES: Final = ("class", "id", "data-testid", "data-test", "aria-label", "name")
 _MAX_NAME_CHARS: Final = 200
 _MAX_NAME_WORDS: Final = 14
@@ -157,6 +194,11 @@ class BlockColumn:
     names: tuple[str, ...]  # of its features
 
 
+class BlockFeatures(NamedTuple):
+    column: BlockColumn
+    names: tuple[str, ...]  # of its own features, beside the column's
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredPage:
     """The blocks of a page with a score for each field, NO_SCORE where a block cannot be its value. A block without
@@ -175,64 +217,200 @@ def score_page(page: PageBlocks, columns: dict[Key, BlockColumn]) -> ScoredPage:
     rows: list[int] = []
     starts: list[int] = []
     scored: list[int] = []
-    for number, (column, names) in enumerate(page_features(page, columns)):
-        found.append(column)
-        if column is None:
+    of_columns: list[NDArray[np.int32]] = []
+    possible: list[NDArray[np.bool_]] = []
+    for number, features in enumerate(page_features(page, columns)):
+        found.append(features and features.column)
+        if features is None:
             continue
         scored.append(number)
         starts.append(len(rows))
         rows.append(0)
-        rows += model.rows_of_column(column.names)
-        rows += model.rows_of(names)
+        rows += model.rows_of(features.names)
+        of_columns.append(model.column_sums(features.column.names))
+        possible.append(_ONLY_IMAGE if features.column.key[1] == "src" else possible_fields(page.blocks[number].text))
     if scored:
-        scores[scored] = model.scores(rows, starts)
-    for number in scored:
-        block, column = page.blocks[number], found[number]
-        can_be = _possible(block.text[:_MAX_CHARS], column.key[1] if column else None)
-        scores[number, [name not in can_be for name in FIELDS]] = NO_SCORE
+        scores[scored] = np.where(possible, model.scores(rows, starts, of_columns), NO_SCORE)
     return ScoredPage(page, found, scores)
 
 
-def page_features(page: PageBlocks, columns: dict[Key, BlockColumn]) -> Iterator[tuple[BlockColumn | None, list[str]]]:
-    """Yield of each block its column and the names of its own features."""
-    ways = page.listed().ways
-    title = _words_of(page.root.findtext("head/title") or "")
-    address = frozenset(_IN_ADDRESS.split(page.url.lower()))
-    keys = [_key(page.spots[block.n], way) for block, way in zip(page.blocks, ways, strict=True)]
-    for block, key in zip(page.blocks, keys, strict=True):
-        if key is not None and key not in columns:
-            columns[key] = _column(key, page.spots[block.n])
-    heading_at = next((at for at, key in enumerate(keys) if key and "h1" in columns[key].frame), None)
-    heading = _words_of(page.blocks[heading_at].text) if heading_at is not None else frozenset()
-    in_column, texts = Counter(keys), Counter(block.text for block in page.blocks)
-    before: Counter[Key] = Counter()
-    last = ["", ""]
-    for at, (block, key) in enumerate(zip(page.blocks, keys, strict=True)):
-        if key is None:
-            yield None, []
-            continue
+def page_features(page: PageBlocks, columns: dict[Key, BlockColumn]) -> Iterator[BlockFeatures | None]:
+    """Yield the features of each block, None where it is no candidate."""
+    around = _Surroundings(page, columns)
+    for at, key in enumerate(around.keys):
+        yield None if key is None else around.features_at(at, key)
+
+
+class _Surroundings:
+    """What the features of a block take from the rest of its page."""
+
+    def __init__(self, page: PageBlocks, columns: dict[Key, BlockColumn]) -> None:
+        self._columns = columns
+        self._blocks, self._spots = page.blocks, [page.spots[block.n] for block in page.blocks]
+        ways = page.listed().ways
+        self.keys = [_key(spot, way) for spot, way in zip(self._spots, ways, strict=True)]
+        for spot, key in zip(self._spots, self.keys, strict=True):
+            if key is not None and key not in columns:
+                columns[key] = _column(key, spot)
+        head = (page.root.findtext("head/title") or "")[:_MAX_CHARS]
+        self._title = _words_of(head)
+        self._title_parts = [_words_of(part) for part in _BETWEEN.split(head)]
+        self._address = frozenset(_IN_ADDRESS.split(page.url.lower()))
+        self._host = _NO_WORD.sub(
+            "", page.url.partition("//")[2].partition("/")[0].removeprefix("www.").rpartition(".")[0]
+        )
+        in_headings = (at for at, key in enumerate(self.keys) if key and key[1] is None and "h1" in columns[key].frame)
+        self._heading_at = next(in_headings, None)
+        self._heading: frozenset[str] = frozenset()
+        self._heading_line: dict[etree._Element, int] = {}
+        if self._heading_at is not None:
+            self._heading = _words_of(self._blocks[self._heading_at].text[:_MAX_CHARS])
+            element = self._spots[self._heading_at].element
+            assert element is not None
+            self._heading_line = {node: depth for depth, node in enumerate(islice(line_up(element), _MAX_LEVELS))}
+        # A site's name is taken for an author only where nobody else signs.
+        self._is_signed = any(
+            key is not None
+            and (columns[key].above & _SIGNED or (len(block.text) < _SHORT_CHARS and _BY.match(block.text)))
+            for block, key in zip(self._blocks, self.keys, strict=True)
+        )
+        self._ups: dict[etree._Element, str] = {}
+        self._in_column, self._texts = Counter(self.keys), Counter(block.text for block in self._blocks)
+        self._labels, self._next = self._texts_beside()
+        kinds = (_kind(block.text[:_MAX_CHARS], key) for block, key in zip(self._blocks, self.keys, strict=True))
+        self._kinds = list(kinds)
+        self._of_kind = Counter(self._kinds)
+        self._seen: Counter[Key | str] = Counter()
+
+    def _texts_beside(self) -> tuple[list[str], list[str]]:
+        """Return the texts before and behind each block that it is no part of, and that are no part of it."""
+        texts = [
+            block.text if key and key[1] is None else "" for block, key in zip(self._blocks, self.keys, strict=True)
+        ]
+        both = []
+        for order in (range(len(texts)), range(len(texts) - 1, -1, -1)):
+            near, further = "", ""
+            found = [""] * len(texts)
+            for at in order:
+                own = self._blocks[at].text
+                found[at] = further if near in own or own in near else near
+                if texts[at] and texts[at] != near:
+                    near, further = texts[at], near
+            both.append(found)
+        return both[0], both[1]
+
+    def features_at(self, at: int, key: Key) -> BlockFeatures:
+        """Return the features of a block; the blocks are asked for in order."""
+        block, spot, kind = self._blocks[at], self._spots[at], self._kinds[at]
         text = block.text[:_MAX_CHARS]
         own = _words_of(text[:200])
-        gap = "x" if heading_at is None else f"{_sign(at - heading_at)} {min(abs(at - heading_at), 600).bit_length()}"
+        in_title = _share(own & self._title, own, 4)
+        size = min(3, len(own))
+        part = next((number for number, words in enumerate(self._title_parts) if words == own and own), None)
         names = [
             *_text_features(text, len(block.text)),
-            f"h1 {bool(own) and own == heading}",
-            f"intitle {_share(own & title, own, 4)} {min(3, len(own))}",
-            f"oftitle {_share(own & title, title, 4)}",
-            f"slug {_share(own & address, own, 3)} {min(3, len(own))}",
-            f"pos {10 * at // len(page.blocks)}",
-            f"gap {gap}",
-            f"many {min(in_column[key], 20).bit_length()}",
-            f"nth {min(before[key], 4)}",
-            f"twice {min(texts[block.text], 3)}",
+            f"h1 {bool(own) and own == self._heading} {part is not None}",
+            f"intitle {in_title} {size}",
+            f"oftitle {_share(own & self._title, self._title, 4)}",
+            f"slug {_share(own & self._address, own, 3)} {size}",
+            f"pos {10 * at // len(self._blocks)}",
+            self._gap(at),
+            self._up(spot),
+            f"many {min(self._in_column[key], 20).bit_length()} {min(self._seen[key], 3)}",
+            f"twice {min(self._texts[block.text], 3)}",
         ]
-        label = last[-1] if not last[-1].endswith(text) else last[-2]
-        if len(label) < 50:
-            names += _label_features(label)
-        before[key] += 1
-        yield columns[key], names
-        if key[1] is None:
-            last = [last[-1], text]
+        if part is not None:
+            names.append(f"titlepart {min(part, 2)} {part + 1 == len(self._title_parts)}")
+        if self._host and len(text) < 60 and _NO_WORD.sub("", text.lower()) in self._host:
+            names.append("inhost by" if self._is_signed else "inhost")
+        if kind:
+            order = f"{kind} {at > (self._heading_at or 0)}"
+            names.append(f"{order} {min(self._seen[order], 4)} of {min(self._of_kind[kind], 8).bit_length()}")
+            self._seen[order] += 1
+        names += _beside_features("l", self._labels[at][-60:]) + _beside_features("n", self._next[at][:60])
+        if key[1] == "src":
+            names += self._image_features(spot)
+        else:
+            names += _link_features(spot)
+        self._seen[key] += 1
+        return BlockFeatures(self._columns[key], tuple(dict.fromkeys(names)))
+
+    def _gap(self, at: int) -> str:
+        if self._heading_at is None:
+            return "gap x"
+        gap = at - self._heading_at
+        return f"gap {(gap > 0) - (gap < 0)} {min(abs(gap), 600).bit_length()}"
+
+    def _up(self, spot: Spot) -> str:
+        """Tell how far up the heading's line meets that of a block."""
+        element = spot.element
+        assert element is not None
+        if element not in self._ups:
+            line = enumerate(islice(line_up(element), _MAX_LEVELS))
+            levels, meeting = next(((up, node) for up, node in line if node in self._heading_line), (0, None))
+            own = self._heading_line[meeting] if meeting is not None else -1
+            self._ups[element] = f"up {min(levels, 9)} {min(own, 7)}"
+        return self._ups[element]
+
+    def _image_features(self, spot: Spot) -> list[str]:
+        element = spot.element
+        assert element is not None
+        alt = _words_of((element.get("alt") or "")[:200])
+        names = [f"alt {_share(alt & self._title, alt, 3)} {min(3, len(alt))} {bool(alt) and alt == self._heading}"]
+        for name in ("width", "height"):
+            number = _WHOLE.match(element.get(name) or "")
+            names.append(f"{name} {int(number[0]).bit_length() if number else 'x'}")
+        source = (element.get("src") or "")[-_MAX_NAME_CHARS:].lower()
+        names += [f"s {word}" for word in _WORD.findall(source)[-8:]]
+        return [*names, f"srcset {element.get('srcset') is not None} {element.get('loading') or ''}"[:20]]
+
+
+_IMAGE, _PRICED, _DATED, _LONG = "image#", "price#", "date#", "long#"
+
+
+def _kind(text: str, key: Key | None) -> str:
+    """Return the kind of blocks that a block is counted with."""
+    if key is None:
+        return ""
+    if key[1] == "src":
+        return _IMAGE
+    if len(text) >= _SHORT_CHARS:
+        return _LONG
+    if len(text) < 40 and _price(text) is not None and not _ONLY_NUMERAL.fullmatch(text):
+        return _PRICED
+    return _DATED if _date(text) is not None else ""
+
+
+def _link_features(spot: Spot) -> list[str]:
+    """Return the words of where the link leads that a block is the text of."""
+    element = spot.element
+    link = (
+        next((node for node in islice(line_up(element), 3) if node.tag == "a"), None) if element is not None else None
+    )
+    if link is None:
+        return []
+    path = _SCHEME_AND_HOST.sub("", (link.get("href") or "")[:_MAX_NAME_CHARS]).lower()
+    folders = path.split("/")[:4]
+    names = [f"h {word}" for folder in folders[:-1] for word in _WORD.findall(folder)[:3]]
+    return [
+        *names,
+        f"rel {link.get('rel') or ''}"[:20],
+        f"scheme {path.partition(':')[0]}" if ":" in path[:8] else "link",
+    ]
+
+
+@lru_cache(maxsize=_TEXTS)
+def _beside_features(side: str, text: str) -> list[str]:
+    words = [word.lower() for word in _WORD.findall(text)]
+    words = words[-4:] if side == "l" else words[:3]
+    names = [f"{side} {word}" for word in words]
+    if 0 < len(words) < 4 and len(text) < 40:
+        names.append(f"{side}= {' '.join(words)}")
+    if side == "l" and text.endswith(":"):
+        names.append("l:")
+    if side == "l" and 1 < len(text) < _LABEL_CHARS:
+        names.append(f"is {canonical_name(text)}")
+    return names
 
 
 def _key(spot: Spot, way: str) -> Key | None:
@@ -284,14 +462,12 @@ def _text_features(text: str, chars: int) -> tuple[str, ...]:
     start = _DIGIT.sub("9", text[:24])
     names.append("sk " + _REPEATED.sub(r"\1", _LETTER.sub("a", start)))
     names += [f"w {word}" for word in dict.fromkeys(words)]
+    label = _OWN_LABEL.match(short)
+    if label:
+        names.append(f"own {canonical_name(label[1])}")
     if words:
         names.append(f"w0 {words[0]}")
     return tuple(names)
-
-
-@lru_cache(maxsize=_TEXTS)
-def _label_features(label: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(f"l {word.lower()}" for word in _WORD.findall(label)[:4]))
 
 
 @lru_cache(maxsize=_TEXTS)
@@ -301,10 +477,6 @@ def _words_of(text: str) -> frozenset[str]:
 
 def _share(some: frozenset[str], every: frozenset[str], steps: int) -> int:
     return round(steps * len(some) / max(1, len(every)))
-
-
-def _sign(number: int) -> int:
-    return (number > 0) - (number < 0)
 
 
 @lru_cache(maxsize=_TEXTS)
@@ -364,6 +536,57 @@ def _author(text: str) -> str | None:
     return _name(_BEHIND_NAME.split(text[start.end() :] if start else text, maxsplit=1)[0])
 
 
+def _duration(text: str) -> str | None:
+    found = _DURATION.search(text) if len(text) < 60 and _DIGIT.search(text) else None
+    return found[0] if found else None
+
+
+def _minutes(text: str) -> int | None:
+    """Return how long a duration is that is written out, or as ISO 8601 has it."""
+    found = _ISO_DURATION.fullmatch(text)
+    if found and any(found.groups()):
+        return 1440 * int(found["days"] or 0) + 60 * int(found["hours"] or 0) + int(found["minutes"] or 0)
+    found = _DURATION.search(text)
+    if found is None:
+        return None
+    if found["clock"]:
+        hours, _, minutes = found["clock"].partition(":")
+        return 60 * int(hours) + int(minutes)
+    whole = _WHOLE.match(found["hours"] or found["minutes"])
+    number = int(whole[0]) if whole else 0
+    return 60 * number + int(found["and"] or 0) if found["hours"] else number
+
+
+def _matching(form: re.Pattern[str]) -> Callable[[str], str | None]:
+    """Return a function that finds the part of a text that is of a form."""
+
+    def part(text: str) -> str | None:
+        found = form.search(text)
+        return found[0] if found else None
+
+    return part
+
+
+def _line(text: str) -> str | None:
+    return text if any(map(str.isalpha, text)) else None
+
+
+def _address(text: str) -> str | None:
+    return text if len(text) > 8 and _DIGIT.search(text) and _WORD.search(text) else None
+
+
+def _pay(text: str) -> str | None:
+    return text if _MONEY_RANGE.search(text) else None
+
+
+def _hours(text: str) -> str | None:
+    return text if _TIME_RANGE.search(text) else None
+
+
+def _employment(text: str) -> str | None:
+    return text if _EMPLOYMENT.search(text) else None
+
+
 def _long_text(text: str) -> str | None:
     return text if len(text) > 40 else None
 
@@ -387,6 +610,23 @@ _PARTS: Final[Mapping[str, tuple[Callable[[str], str | None], int]]] = {
     "date_modified": (_date, _SHORT_CHARS),
     "category": (_name, 80),
     "publisher": (_name, 80),
+    "ingredients": (_line, 200),
+    "instructions": (_long_text, 100_000),
+    "prep_time": (_duration, 60),
+    "cook_time": (_duration, 60),
+    "total_time": (_duration, 60),
+    "servings": (_numeral, 60),
+    "start_date": (_date, _SHORT_CHARS),
+    "end_date": (_date, _SHORT_CHARS),
+    "location": (_name, 120),
+    "company": (_name, 80),
+    "salary": (_pay, 100),
+    "employment_type": (_employment, 60),
+    "address": (_address, 200),
+    "telephone": (_matching(_PHONE), 60),
+    "email": (_matching(_MAIL), 100),
+    "opening_hours": (_hours, 200),
+    "job_title": (_name, 80),
 }
 
 
@@ -396,16 +636,24 @@ def value_part(name: str, text: str) -> str | None:
     return find(text) if len(text) < most_chars else None
 
 
-def _possible(text: str, attribute: str | None) -> frozenset[str]:
-    """Return the fields that a block may be a value of."""
-    if attribute == "src":
-        return frozenset({"image"})
-    return _possible_in_text(text)
+_ONLY_IMAGE: Final = np.array([name == "image" for name in FIELDS])
+
+
+def possible_fields(text: str) -> NDArray[np.bool_]:
+    """Tell of each field whether a text can be a value of it; an image's address is none."""
+    return _possible_in(text if len(text) < _MAX_CHARS else text[:_MAX_CHARS])
+
+
+_IN_DIGITS: Final = frozenset(
+    "price list_price sku gtin mpn rating review_count date_published date_modified prep_time cook_time total_time"
+    " servings start_date end_date salary address telephone opening_hours".split()
+)
 
 
 @lru_cache(maxsize=_TEXTS)
-def _possible_in_text(text: str) -> frozenset[str]:
-    return frozenset(name for name in FIELDS if name != "image" and value_part(name, text) is not None)
+def _possible_in(text: str) -> NDArray[np.bool_]:
+    never = {"image"} if _DIGIT.search(text) else _IN_DIGITS | {"image"}
+    return np.array([name not in never and value_part(name, text) is not None for name in FIELDS])
 
 
 def says(name: str, text: str, value: str, lang: str = "") -> bool:
@@ -413,22 +661,47 @@ def says(name: str, text: str, value: str, lang: str = "") -> bool:
     own = value_part(name, text)
     if own is None:
         return False
-    if name in _NUMBERS:
-        number = read_number(own.strip(" .,'’"))
-        return number is not None and number == read_number(value)
+    if name in _LONG_TEXTS:
+        mine = _plain(own)
+        return len(mine) > 30 and mine[:60] == _plain(value)[:60]
+    if name == "title":
+        mine, other = _plain(own), _plain(value)
+        return mine == other != "" or (len(mine) > 12 and other.startswith(mine) and len(mine) > 0.6 * len(other))
     if name in _DATES:
         return value[:10] in _days(own, lang)
     if name == "availability":
-        is_out = bool(_OUT_OF_STOCK.search(text))
-        return is_out == any(word in value.lower() for word in ("out", "sold", "discontinued"))
-    if name == "image":
-        return _file_name(own) == _file_name(value) != ""
-    mine, other = fold(_NO_WORD.sub(" ", own.casefold())), fold(_NO_WORD.sub(" ", value.casefold()))
-    if name == "description":
-        return len(mine) > 30 and mine[:60] == other[:60]
-    if name == "title" and len(mine) > 12 and other.startswith(mine) and len(mine) > 0.6 * len(other):
-        return True
-    return mine == other != ""
+        is_out = any(word in value.lower() for word in ("out", "sold", "discontinued"))
+        return is_out == _says_out_of_stock(text)
+    if name == "address":
+        return len(_plain(value)) > 6 and _plain(value) in _plain(own)
+    same_form = _COMPARED.get(name, _plain)
+    return same_form(own) not in (None, "") and same_form(own) == same_form(value)
+
+
+@lru_cache(maxsize=_TEXTS)
+def _plain(text: str) -> str:
+    return fold(_NO_WORD.sub(" ", text.casefold()))
+
+
+def _number(text: str) -> int | float | None:
+    return read_number(text.strip(" .,'’"))
+
+
+def _file_name(address: str) -> str:
+    return address.partition("?")[0].rpartition("/")[2]
+
+
+def _last_digits(number: str) -> str:
+    return _NO_DIGIT.sub("", number)[-8:]
+
+
+# How values are written before they are compared, where not as words.
+_COMPARED: Final[Mapping[str, Callable[[str], str | int | float | None]]] = {
+    **dict.fromkeys(("price", "list_price", "rating", "review_count", "servings"), _number),
+    **dict.fromkeys(("prep_time", "cook_time", "total_time"), _minutes),
+    "image": _file_name,
+    "telephone": _last_digits,
+}
 
 
 def _days(text: str, lang: str) -> set[str]:
@@ -438,10 +711,6 @@ def _days(text: str, lang: str) -> set[str]:
     return {option[:10] for option in options if option}
 
 
-def _file_name(address: str) -> str:
-    return address.partition("?")[0].rpartition("/")[2]
-
-
 class ScoreModel:
     """A linear model from arrays by name: `names` of its features, a line each, the first of no feature but what each
     block has; `weights`, a row per feature and a column per field, whole numbers; `scale` per field."""
@@ -449,17 +718,23 @@ class ScoreModel:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         names = arrays["names"].tobytes().decode().split("\n")
         self._rows = {name: row for row, name in enumerate(names)}
-        self._weights = arrays["weights"].astype(np.float32) * arrays["scale"].astype(np.float32)
-        self.rows_of_column = lru_cache(maxsize=4096)(self.rows_of)
+        self._weights = arrays["weights"].astype(np.int8)
+        self._scale = arrays["scale"].astype(np.float32)
+        self.column_sums = lru_cache(maxsize=4096)(self._sums)
 
     def rows_of(self, names: Iterable[str]) -> list[int]:
         """Return the rows of the features that the model knows."""
         known = self._rows
         return [known[name] for name in names if name in known]
 
-    def scores(self, rows: list[int], starts: list[int]) -> NDArray[np.float32]:
-        """Return the scores of blocks; the rows of each begin at one of `starts`, with that of all blocks."""
-        return np.asarray(np.add.reduceat(self._weights[rows], starts, axis=0))
+    def _sums(self, names: tuple[str, ...]) -> NDArray[np.int32]:
+        return np.asarray(self._weights[self.rows_of(names)].sum(0, dtype=np.int32))
+
+    def scores(self, rows: list[int], starts: list[int], of_columns: list[NDArray[np.int32]]) -> NDArray[np.float32]:
+        """Return the scores of blocks. The rows of each begin at one of `starts`, with that of all blocks; `of_columns`
+        are the sums of its column's features."""
+        sums = np.add.reduceat(self._weights[rows], starts, axis=0, dtype=np.int32) + np.array(of_columns)
+        return np.asarray(sums * self._scale)
 
 
 @lru_cache(maxsize=1)

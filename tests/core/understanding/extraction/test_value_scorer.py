@@ -67,6 +67,19 @@ def test_the_date_of_an_article_is_found():
     assert says("date_published", found, "2024-03-14")
 
 
+EVENT = """<html><head><title>Night of choirs - Town hall</title></head><body><nav><a href="/">Home</a></nav><main>
+<h1>Night of choirs</h1><dl><dt>Beginn:</dt><dd>14. März 2025</dd><dt>Veranstaltungsort:</dt><dd>Altes Rathaus</dd></dl>
+<p>Telefon: <a href="tel:+49301234567">+49 30 1234567</a></p></main></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("start_date", "14. März 2025"), ("location", "Altes Rathaus"), ("telephone", "+49 30 1234567")],
+)
+def test_values_behind_labels_are_found_in_other_languages(name, text):
+    assert best(EVENT, name) == text
+
+
 def test_an_article_has_no_price():
     assert best(ARTICLE, "price") is None
 
@@ -121,6 +134,18 @@ def test_an_empty_page_has_no_blocks():
         ("date_published", "2024-03-14T08:00:00Z", "2024-03-14"),
         ("rating", "Rated 4.5 out of 5", "4.5"),
         ("description", "Short.", None),
+        ("prep_time", "Prep: 1 hr 15 mins", "1 hr 15 mins"),
+        ("cook_time", "20 Minuten", "20 Minuten"),
+        ("servings", "Serves 4", "4"),
+        ("telephone", "Tel.: +49 30 1234567", "+49 30 1234567"),
+        ("email", "Write to jo@site.example", "jo@site.example"),
+        ("opening_hours", "Mon-Fri 9:00 - 17:00", "Mon-Fri 9:00 - 17:00"),
+        ("opening_hours", "Every day", None),
+        ("employment_type", "Vollzeit", "Vollzeit"),
+        ("employment_type", "Apply", None),
+        ("salary", "£40,000 a year", "£40,000 a year"),
+        ("address", "12 Mill Lane, York", "12 Mill Lane, York"),
+        ("address", "York", None),
     ],
 )
 def test_the_part_of_a_text_that_is_the_value(name, text, part):
@@ -141,6 +166,18 @@ def test_the_part_of_a_text_that_is_the_value(name, text, part):
         ("title", "Copper kettle", "Copper Kettle", True),
         ("author", "By Jo Fischer", "Jo Fischer", True),
         ("author", "The Weekly", "Jo Fischer", False),
+        ("total_time", "1 hr 30 mins", "PT90M", True),
+        ("total_time", "1:30", "PT1H30M", True),
+        ("prep_time", "20 min", "PT30M", False),
+        ("servings", "Serves 4 people", "4", True),
+        ("telephone", "030 1234567", "+49 30 1234567", True),
+        ("address", "12 Mill Lane, York YO1", "12 Mill Lane", True),
+        (
+            "instructions",
+            "Boil two litres of water in a large pot.",
+            "Boil two litres of water in a large pot. Salt it.",
+            False,
+        ),
     ],
 )
 def test_a_text_says_a_value(name, text, value, same):
