@@ -75,12 +75,6 @@ _OUT_OF_STOCK: Final = re.compile(
     r"|tükendi)\b|在庫切れ|在庫なし|品切れ|缺货",
     re.IGNORECASE,
 )
-# Parts that one of the words above has: most texts have none of them.
-_STOCK_PART: Final = re.compile(
-    r"stock|avail|ship|order|sold|lager|liefer|vorr|verf|verkauft|dispo|existenc|agotado|puis|ruptur|voorraad|lever"
-    r"|verkocht|dost|magaz|sklad|estoque|esaurito|wyprz|vyprod|sluts|udsolgt|esgot|налич|распрод|stok|tüken|[在品缺有현]",
-    re.IGNORECASE,
-)
 _OTHER_STOCK: Final = re.compile(
     r"\b(?:also|image|picture|photo|bild|foto|options?|collection|this item)\b", re.IGNORECASE
 )
@@ -109,7 +103,7 @@ _DURATION: Final = re.compile(
 )
 _ISO_DURATION: Final = re.compile(r"P(?:(?P<days>\d{1,4})D)?T?(?:(?P<hours>\d{1,4})H)?(?:(?P<minutes>\d{1,5})M)?")
 _PHONE: Final = re.compile(r"(?:\+|00|\(|0|\b)\d[\d() ./‑–-]{5,20}\d")
-_MAIL: Final = re.compile(r"[\w.+-]{1,64}(?:@|\s?\(at\)\s?|\s?\[at\]\s?)[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
+_MAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
 _TIME_RANGE: Final = re.compile(
     r"\d{1,2}(?:[:.h]\d\d)?\s?(?:[ap]\.?m\.?|uhr|h)?\s?(?:-|–|—|to|bis|à|a|till|do|tot)\s?\d{1,2}(?:[:.h]\d\d|\s?[ap]\.?m|\s?uhr|h)"
     r"|\b24/7\b|\b24 hours\b",
@@ -503,12 +497,12 @@ def _stock(text: str) -> str | None:
 
 @lru_cache(maxsize=_TEXTS)
 def _says_in_stock(text: str) -> bool:
-    return _STOCK_PART.search(text) is not None and _IN_STOCK.search(text) is not None
+    return _IN_STOCK.search(text) is not None
 
 
 @lru_cache(maxsize=_TEXTS)
 def _says_out_of_stock(text: str) -> bool:
-    return _STOCK_PART.search(text) is not None and _OUT_OF_STOCK.search(text) is not None
+    return _OUT_OF_STOCK.search(text) is not None
 
 
 def _unlabelled(text: str) -> str:
@@ -557,14 +551,14 @@ def _minutes(text: str) -> int | None:
     return 60 * number + int(found["and"] or 0) if found["hours"] else number
 
 
-def _matching(form: re.Pattern[str]) -> Callable[[str], str | None]:
-    """Return a function that finds the part of a text that is of a form."""
+def _phone(text: str) -> str | None:
+    found = _PHONE.search(text)
+    return found[0] if found else None
 
-    def part(text: str) -> str | None:
-        found = form.search(text)
-        return found[0] if found else None
 
-    return part
+def _mail(text: str) -> str | None:
+    found = _MAIL.search(text) if "@" in text else None
+    return found[0] if found else None
 
 
 def _line(text: str) -> str | None:
@@ -623,8 +617,8 @@ _PARTS: Final[Mapping[str, tuple[Callable[[str], str | None], int]]] = {
     "salary": (_pay, 100),
     "employment_type": (_employment, 60),
     "address": (_address, 200),
-    "telephone": (_matching(_PHONE), 60),
-    "email": (_matching(_MAIL), 100),
+    "telephone": (_phone, 60),
+    "email": (_mail, 100),
     "opening_hours": (_hours, 200),
     "job_title": (_name, 80),
 }
