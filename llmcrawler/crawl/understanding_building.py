@@ -21,6 +21,7 @@ from llmcrawler.core.reporting import ModelWait
 from llmcrawler.core.understanding.classification import LLM, Answer, Classifier, Question, Verdict, check_question
 from llmcrawler.core.understanding.classification.page_asker import PageView, page_batcher
 from llmcrawler.core.understanding.extraction import (
+    ColumnAnnotator,
     ExtractionRunner,
     LLMAnnotator,
     Records,
@@ -127,7 +128,7 @@ class Understanding:
                 pages_a_call=rules.record_max_samples,
             )
         return Records(
-            self.annotator,
+            self.annotator or ColumnAnnotator(options.wanted),
             rules.rules(options),
             runner,
             pressure=self._watch.reason_to_flush,

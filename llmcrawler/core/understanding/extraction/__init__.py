@@ -2,6 +2,7 @@
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator, LLMAnnotator, annotation_tokens
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, listed_to_show, main_scores, shown_blocks
+from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator
 from llmcrawler.core.understanding.extraction.extractor import (
     ExtractionRunner,
     FieldRule,

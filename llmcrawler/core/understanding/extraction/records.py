@@ -19,6 +19,7 @@ from llmcrawler.core.understanding.extraction.blocks import (
     listed_to_show,
     shown_blocks,
 )
+from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator, annotate
 from llmcrawler.core.understanding.extraction.extractor import Extraction, ExtractionRunner, TemplateExtractor
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
@@ -71,10 +72,12 @@ _ADOPTED_FIT = 0.9
 _MIN_CORE = 3  # fields: a smaller core fits pages by chance
 _LONG_LIST: Final = 500  # of rows; more take long to validate
 
-# What made a record: selectors of a template, the page's structured data, a call of the model for that page.
+# What made a record: selectors of a template, the page's structured data, a call of the model for that page, or what a
+# ColumnAnnotator found on that page alone.
 BY_TEMPLATE: Final = "template"
 BY_STRUCTURED_DATA: Final = "structured-data"
 BY_MODEL: Final = "llm"
+BY_ANNOTATOR: Final = "annotator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ class Records:
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
-        annotator: Annotator | None,
+        annotator: Annotator | ColumnAnnotator | None,
         rules: RecordRules,
         runner: ExtractionRunner | None = None,
         *,
@@ -317,8 +320,19 @@ class Records:
                 what = f"Template {learner.key.template}: {', '.join(drifted)}"
                 logger.info("%s is missing on more and more pages; learning it again", what)
                 learner.task = asyncio.ensure_future(self._train(learner, pages))
-        record = await self._valid_record(match.extraction.record) if present else None
+        found = match.extraction.record
+        if present and isinstance(self._annotator, ColumnAnnotator):
+            found = await self._with_structured_data(found, question)
+        record = await self._valid_record(found) if present else None
         return RecordAnswer(record, by=None if record is None else BY_TEMPLATE)
+
+    async def _with_structured_data(self, record: dict[str, Any], question: RecordQuestion) -> dict[str, Any]:
+        """Return a record that no model has named the fields of with what the page's structured data says: of the
+        fields that a user asks for what is missing, else all of it."""
+        requested = self.rules.requested
+        fields = None if requested is None else requested.fields
+        structured = await self._runner.structured(question.to_read(), fields, question.site) or {}
+        return filled_up(structured, record) if requested is None else filled_up(record, structured)
 
     async def _by_other_template(self, question: RecordQuestion) -> RecordAnswer | None:
         """Return the record by another template of the site, where the page has all of that one's core, and the core
@@ -346,18 +360,27 @@ class Records:
         """Return what the model finds on the page, completed by its structured data, or that alone. `error` says why
         the template was not learned: then the model is not asked, and the page keeps it."""
         answer, requested = RecordAnswer(None, error), self.rules.requested
-        if error is None and self.rules.singletons and self._annotator is not None:
+        annotator = self._annotator
+        if isinstance(annotator, ColumnAnnotator) or annotator is None:
+            pass
+        elif error is None and self.rules.singletons:
             self._count("singletons", 1)
-            answer = await self._by_model(self._annotator, question)
+            answer = await self._by_model(annotator, question)
         found, fields = answer.record, None if requested is None else requested.fields
         if found is not None and fields is None:
             fields = tuple(Field(name) for name, value in found.items() if value is None)
         structured = await self._runner.structured(question.to_read(), fields, question.site)
         if found is not None:
             return replace(answer, record=await self._valid_record(filled_up(found, structured or {})))
-        record = None if structured is None else await self._valid_record(structured)
+        if isinstance(annotator, ColumnAnnotator):
+            page = question.to_learn_from()
+            found = await self._runner.train(record_by_columns, page, question.page_type, requested, site=question.site)
+        record = filled_up(structured or {}, found or {}) or None
+        record = None if record is None else await self._valid_record(record)
         if record is None:
             return answer
+        if structured is None:
+            return replace(answer, record=record, by=BY_ANNOTATOR)
         self._count("from_structured_data", 1)
         return replace(answer, record=record, by=BY_STRUCTURED_DATA)
 
@@ -554,6 +577,12 @@ def _why_fruitless(extractor: TemplateExtractor | None, requested: RequestedSche
     if found and 2 * found >= asked:
         return ""
     return f"{found} of the {asked} requested fields could be learned; half of them are needed"
+
+
+def record_by_columns(page: TrainingPage, page_type: str, requested: RequestedSchema | None) -> dict[str, Any] | None:
+    """Return the record of what can be pointed at on a page that stands alone, without a model."""
+    answer = annotate([page], page_type, requested)
+    return record_of(page, answer.fields, answer.values["0"])
 
 
 def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Pointed]) -> dict[str, Any] | None:

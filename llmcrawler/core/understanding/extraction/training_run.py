@@ -22,6 +22,7 @@ from llmcrawler.core.understanding.extraction.blocks import (
     repeated_texts,
     shown_blocks,
 )
+from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator
 from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.record_schema import Field, reconcile
@@ -77,7 +78,7 @@ class TrainingRun:
     def __init__(
         self,
         page_type: str,
-        annotator: Annotator,
+        annotator: Annotator | ColumnAnnotator,
         rules: TrainingRules,
         known_fields: Sequence[Field] = (),
         train: Callable[..., Awaitable[Any]] = asyncio.to_thread,
@@ -106,6 +107,12 @@ class TrainingRun:
             first.append(page)
         # In whatever order they came: the same pages make the same question, which the cache may answer.
         pages = sorted(first, key=lambda page: page.url)
+        if isinstance(self._annotator, ColumnAnnotator):
+            answer = await self._annotator.point(self._page_type, pages, self._train)
+            self._fields = answer.fields
+            self._pointed = {place: answer.values[str(place)] for place in range(len(pages))}
+            self._learned = await self._train(learn, pages, self._pointed, self._fields)
+            return self._result(0)
         listed = await self._train(blocks_of, pages)
         repeated = repeated_texts(listed)
         shown: set[int] = set()
@@ -121,7 +128,7 @@ class TrainingRun:
         bad_answers = 0
         while chosen:
             try:
-                shown.update(await self._ask(pages, listed, repeated, chosen))
+                shown.update(await self._ask(self._annotator, pages, listed, repeated, chosen))
             except (BudgetSpent, BadAnswer) as error:
                 bad_answers += 1
                 if isinstance(error, BudgetSpent) or bad_answers >= _MAX_BAD_ANSWERS:
@@ -139,6 +146,7 @@ class TrainingRun:
 
     async def _ask(
         self,
+        annotator: Annotator,
         pages: Sequence[TrainingPage],
         listed: Sequence[BlockList],
         repeated: frozenset[str],
@@ -155,7 +163,7 @@ class TrainingRun:
             for at in places
         ]
         self.calls += 1
-        answer = await self._annotator.point(self._page_type, asked, self._fields or self._known)
+        answer = await annotator.point(self._page_type, asked, self._fields or self._known)
         self._dropped += answer.dropped
         answered = [place for place in places if str(place) not in answer.missing]
         if not answered:

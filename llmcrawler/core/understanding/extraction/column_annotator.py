@@ -1,0 +1,607 @@
+"""Points at the values of a template's pages without a model: by labels, names of elements, a trained scorer of blocks,
+structured data, and by how texts vary over the pages.
+
+A candidate is what stands in the same way on the pages, or behind the same label. Each field takes the candidate that
+most evidence speaks for, the surest field first; a field that nothing speaks for clearly is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, pairwise
+from math import inf
+from statistics import fmean
+from typing import Any, Final
+
+from lxml import etree
+
+from llmcrawler.core.understanding.extraction.annotators import Induced
+from llmcrawler.core.understanding.extraction.blocks import Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.field_names import (
+    affinity,
+    canonical_name,
+    is_furniture,
+    snake_case,
+    usual_fields,
+)
+from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
+from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
+from llmcrawler.core.understanding.extraction.structured_record import PageToRead, asked_of, structured_record
+from llmcrawler.core.understanding.extraction.tree import SILENT_TAGS, Work, fold, line_up
+from llmcrawler.core.understanding.extraction.typed_values import fits
+from llmcrawler.core.understanding.extraction.value_scorer import (
+    FIELDS,
+    THRESHOLDS,
+    BlockColumn,
+    ScoredPage,
+    says,
+    score_page,
+    value_part,
+)
+
+# On pages of which a column says nothing it counts as one of this score, or as less sure than elsewhere.
+_ABSENT_SCORE: Final = -3.0
+_LEAST_SCORE: Final = -6.0
+# A column on four fifths of the pages is on all of them: an optional field is no worse a field.
+_COVERAGE_GAIN: Final = 1.25
+_SOME_PAGES: Final = 4  # from so many on, what varies over the pages tells
+_STATED_WORTH: Final = 8.0
+_CONTRADICTED_WORTH: Final = -3.0
+_NAME_WORTH: Final = 4.0
+_UNTRAINED_SCORE: Final = -1.5  # of a field that the scorer does not know: its name has to speak for it
+_UNNAMED_LOSS: Final = 5.0
+_UNTRAINED_LEAST: Final = 1.0
+_REQUESTED_WORTH: Final = 1.0  # somebody knows that the pages have it
+_LABEL_WEIGHT, _SHAPE_WEIGHT, _UNMARKED_WEIGHT, _OWN_NAME_WEIGHT = 1.0, 0.9, 0.7, 0.7
+_OUTER_NAME: Final = 0.6  # of the weight of a name within
+_PART_OF_NAME: Final = 0.6
+_NAMING_ATTRIBUTES: Final = "itemprop class id data-testid data-field aria-label name rel".split()
+_NAMED_LEVELS: Final = 4
+_MAX_NAMES_CHARS: Final = 400
+_MAX_NAME_WORDS: Final = 4
+_VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
+_HALF: Final = 0.5
+_SEVERAL: Final = 1.3  # blocks a page
+_TEXT_CHARS: Final = 150
+_MAX_LABEL_CHARS: Final = 40
+_MAX_LABEL_WORDS: Final = 5
+_MAX_INLINE_CHARS: Final = 200
+_MAX_VALUE_CHARS: Final = 300
+_MAX_ITEMS: Final = 100
+_ALIKE: Final = 0.7  # share of pages on which two candidates are the same
+_CONSTANT: Final = 0.8
+_TRAINED: Final = 0.7  # a field that means one that the scorer knows so surely is scored by it
+_LEAST_WEIGHT: Final = 0.3
+_SAME: Final = 0.9
+_KNOWN: Final = 0.7  # a label that means a field so surely is believed without further signs
+# Fields that may be the same on all pages of a template.
+_CONSTANT_FIELDS: Final = frozenset("availability brand publisher rating review_count list_price language".split())
+_DATES: Final = frozenset({"date_published", "date_modified"})
+
+_INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\S)")
+_MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
+_NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
+_NAME_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
+_LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
+_SHAPES: Final = (
+    ("email", re.compile(r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})(?![\w.-])")),
+    (
+        "telephone",
+        re.compile(
+            r"(?:\b(?:tel|phone|fon|fono|tél|tlf|mobile?)\b[.:\w]{0,8}|[☎📞])\s?(\+?[\d() /.-]{6,24}\d)", re.IGNORECASE
+        ),
+    ),
+)
+_INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
+_ITEM_TAGS: Final = frozenset("p li a span td".split())
+_LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
+_HEADING_TAGS: Final = frozenset("h2 h3 h4 h5 h6 strong b".split())
+_NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
+_VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
+_COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
+_STRUCK_OUT: Final = frozenset({"del", "s", "strike"})
+_FRAME_TAGS: Final = frozenset({"nav", "footer"})
+_FURNITURE: Final = frozenset("related recommend similar comment cookie carousel modal menu nav footer cart".split())
+
+ColumnKey = tuple[str, str | None, int | None]
+Where = tuple[tuple[int, ...], str | None]
+"""Blocks of a page, and the part of their text that is the value; None: all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """Value on a page that stands behind a label. `is_marked`: tags, classes or a colon say that it is one."""
+
+    label: str
+    where: Where
+    is_marked: bool
+    label_column: ColumnKey
+
+
+Spots = dict[int, list[Where]]
+"""Where a value stands on each page that has it, by the page's place."""
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """What may be a field: where it stands, and what it is called (name -> weight, 0..1). Where a column has several
+    blocks on a page, `spots` has them all."""
+
+    spots: Spots = field(default_factory=dict)
+    names: dict[str, float] = field(default_factory=dict)
+    is_label: bool = False
+    is_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAnnotator:
+    """Stands in for a model in a training run. `requested` are the fields of a user."""
+
+    requested: RequestedSchema | None = None
+
+    async def point(
+        self, page_type: str, pages: Sequence[TrainingPage], train: Callable[..., Awaitable[Any]]
+    ) -> Induced:
+        """Return what `annotate` points at. `train` runs what may take long."""
+        found: Induced = await train(annotate, pages, page_type, self.requested)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Bid:
+    """Claim of a candidate to be a field. `worth`: by how much it is surer than the least that is believed; `wanted`:
+    the key of the field that is looked for, which `field` may have another name for."""
+
+    worth: float
+    wanted: str
+    field: Field
+    spots: Spots
+
+
+def annotate(pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> Induced:
+    """Point at the values of the pages of one template. In the answer a page's id is its place among `pages`.
+
+    `requested` are the fields of a user; without them those that are usual for the page type are looked for, and what
+    has a label on the pages. Raises TooCostly."""
+    return _Template(pages, page_type, requested).answer()
+
+
+class _Template:
+    def __init__(self, pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> None:
+        columns: dict[ColumnKey, BlockColumn] = {}
+        self.pages = [score_page(page.blocks(), columns) for page in pages]
+        self.total = len(pages)
+        self.lang = [page.lang for page in pages]
+        self.requested = requested
+        asked = usual_fields(page_type) if requested is None else requested.fields
+        types = {one.name: one.type for one in usual_fields(page_type)}
+        self.wanted = [
+            replace(one, type=one.type or types.get(canonical_name(one.name))) for one in asked if not one.group
+        ]
+        records = [
+            structured_record(PageToRead(page.html, page.url, page.title, page.lang, page_type)) or {} for page in pages
+        ]
+        self.stated = [
+            asked_of(record, self.wanted, base_url=page.url, work=Work()) or {}
+            for record, page in zip(records, pages, strict=True)
+        ]
+        if requested is None:  # what the structured data says is in the record anyway, under schema.org's names
+            said = Counter(name for page in self.stated for name, value in page.items() if value is not None)
+            self.wanted = [one for one in self.wanted if said[one.name] < _CONSTANT * self.total]
+        self.said = [set(map(_plain, _leaves(record))) for record in records]
+        texts = [{block.text for block in page.page.blocks} for page in self.pages]
+        self.text_counts = Counter(chain.from_iterable(texts))
+        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._shapes()]
+        self.repeated = repeated_parts([page.page for page in self.pages], page_type) if self.total > 1 else ()
+        self.chosen: dict[str, tuple[Field, Spots]] = {}
+
+    # -- candidates --
+
+    def _columns(self) -> Iterator[_Candidate]:
+        found: dict[ColumnKey, _Candidate] = defaultdict(_Candidate)
+        elements: dict[ColumnKey, etree._Element | None] = {}
+        columns: dict[ColumnKey, BlockColumn] = {}
+        for place, page in enumerate(self.pages):
+            for number, column in enumerate(page.columns, 1):
+                if column is not None:
+                    found[column.key].spots.setdefault(place, []).append(((number,), None))
+                    elements.setdefault(column.key, page.page.spots[number].element)
+                    columns[column.key] = column
+        for key, one in found.items():
+            element = elements[key]
+            one.names = _element_names(element)
+            if columns[key].frame & _STRUCK_OUT:
+                one.names["list_price"] = _OWN_NAME_WEIGHT
+            if "h1" in columns[key].frame:
+                one.names["title"] = _OWN_NAME_WEIGHT
+            yield one
+            several = fmean(map(len, one.spots.values())) > _SEVERAL
+            if several and element is not None and key[1] is None and element.tag in _ITEM_TAGS:
+                joined: Spots = {
+                    place: [(tuple(blocks[0] for blocks, _ in spots[:_MAX_ITEMS]), None)]
+                    for place, spots in one.spots.items()
+                }
+                yield _Candidate(joined, one.names, is_list=True)
+
+    def _labels(self) -> Iterator[_Candidate]:
+        """Yield what stands behind labels: texts that many pages have, with others behind them that vary."""
+        found: dict[str, dict[int, list[_Labelled]]] = defaultdict(lambda: defaultdict(list))
+        names_in: dict[ColumnKey, set[str]] = defaultdict(set)
+        for place, page in enumerate(self.pages):
+            for one in _labelled(page):
+                name = snake_case(re.sub(r"\(.*?\)$", "", one.label) if len(one.label) > 24 else one.label)
+                if name and len(name) < _MAX_LABEL_CHARS and not is_furniture(one.label):
+                    found[name][place].append(one)
+                    names_in[one.label_column].add(name)
+        share = {
+            key: fmean(min(1.0, len(found[name]) / self.total) for name in names) for key, names in names_in.items()
+        }
+        for name, by_page in found.items():
+            given = [one for several in by_page.values() for one in several]
+            marked = fmean(one.is_marked for one in given)
+            trusted = max(share[one.label_column] for one in given)
+            is_known = any(affinity(one, name) >= _KNOWN for one in self.wanted)
+            if self._is_label(by_page, marked, trusted, is_known=is_known):
+                weight = _UNMARKED_WEIGHT + (_LABEL_WEIGHT - _UNMARKED_WEIGHT) * marked
+                spots = {place: [several[0].where] for place, several in by_page.items()}
+                yield _Candidate(spots, {name: weight}, is_label=True)
+
+    def _is_label(
+        self, by_page: Mapping[int, Sequence[_Labelled]], marked: float, trusted: float, *, is_known: bool
+    ) -> bool:
+        count, total = len(by_page), self.total
+        values = [self.text(place, several[0].where) for place, several in by_page.items()]
+        if fmean(len({one.where for one in several}) for several in by_page.values()) > 1.5:  # a group's
+            return False
+        if total == 1:
+            return is_known and marked > 0
+        few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
+        if few or (len(set(values)) < 2 and not is_known):
+            return False
+        if marked < 0.5 and (count < 0.5 * total or trusted < 0.6):
+            return False
+        own = fmean(self.text_counts[value] for value in values)
+        if count > 3 and own > _CONSTANT * count and not is_known:
+            return False
+        return marked >= 0.5 or own * 2 <= count
+
+    def _counts(self) -> Iterator[_Candidate]:
+        """Yield numbers within texts that are otherwise alike: "In stock (92 available)"."""
+        found: dict[tuple[ColumnKey, str], _Candidate] = {}
+        for place, page in enumerate(self.pages):
+            for number, column in enumerate(page.columns, 1):
+                text = page.page.blocks[number - 1].text
+                if column is None or column.key[1] or len(text) > 60 or column.frame & _FRAME_TAGS:
+                    continue
+                numbers = _COUNT.findall(text)
+                if len(numbers) != 1 or len(re.findall(r"\d+", text)) != 1 or not _LETTERS.search(text):
+                    continue
+                before, _, after = text.partition(numbers[0])
+                word = next(iter(_LETTERS.findall(after)), "") or next(iter(_LETTERS.findall(before)[::-1]), "")
+                key = (column.key, f"{before}#{after}" if len(after) > 30 else f"#{after}" if after else before)
+                one = found.setdefault(key, _Candidate(names={f"num_{snake_case(word)}": _OWN_NAME_WEIGHT}))
+                one.spots.setdefault(place, []).append(((number,), numbers[0]))
+        for one in found.values():
+            several = fmean(len(spots) for spots in one.spots.values())
+            values = {self.text(place, spots[0]) for place, spots in one.spots.items()}
+            if len(one.spots) >= max(2, 0.5 * self.total) and several == 1 and len(values) > 1:
+                yield one
+
+    def _shapes(self) -> Iterator[_Candidate]:
+        """Yield mail addresses and telephone numbers within texts."""
+        found: dict[tuple[str, ColumnKey], _Candidate] = {}
+        for place, page in enumerate(self.pages):
+            for number, column in enumerate(page.columns, 1):
+                text = page.page.blocks[number - 1].text[:_MAX_INLINE_CHARS]
+                for name, shape in _SHAPES if column is not None and not column.frame & _FRAME_TAGS else ():
+                    if column is not None and (match := shape.search(text)):
+                        one = found.setdefault((name, column.key), _Candidate(names={name: _SHAPE_WEIGHT}))
+                        one.spots.setdefault(place, []).append(((number,), match[1]))
+        yield from found.values()
+
+    def text(self, place: int, where: Where) -> str:
+        blocks, quote = where
+        return quote or " ".join(self.pages[place].page.blocks[number - 1].text for number in blocks)
+
+    def overlap(self, one: Mapping[int, list[Where]], other: Mapping[int, list[Where]]) -> float:
+        """Return the share of pages on which two candidates are the same value."""
+        places = [place for place in one.keys() & other.keys() if one[place] and other[place]]
+        both = [(place, one[place][0], other[place][0]) for place in places]
+        same = [mine[0] == its[0] and self.text(place, mine) == self.text(place, its) for place, mine, its in both]
+        return sum(same) / max(1, min(len(one), len(other)))
+
+    # -- bids --
+
+    def answer(self) -> Induced:
+        filled: dict[str, _Bid] = {}
+        taken: list[Spots] = []
+        for part in self.repeated:
+            self._add_repeated(part, taken)
+        bids = [bid for one in self.wanted if one.key not in self.chosen for bid in self._bids(one)]
+        for bid in sorted(bids, key=lambda bid: (-bid.worth, bid.wanted)):
+            if any(self.overlap(bid.spots, other) > _ALIKE for other in taken) or self._is_title(bid):
+                continue
+            first = filled.setdefault(bid.wanted, bid)
+            if first is bid:
+                self.chosen.setdefault(bid.field.key, (bid.field, bid.spots))
+            elif _pages_of(first.spots) & _pages_of(bid.spots) or bid.worth < _VARIANT_WORTH * first.worth:
+                continue
+            else:  # the same field on pages of another layout
+                first.spots.update({place: spots for place, spots in bid.spots.items() if spots})
+            taken.append(bid.spots)
+        for candidate in self.candidates if self.requested is None else ():
+            if candidate.is_label or not _COUNTED.isdisjoint(candidate.names):
+                self._add_labelled(candidate, taken)
+        values = {
+            str(place): tuple(
+                Pointed(key, blocks, quote)
+                for key, (_, spots) in self.chosen.items()
+                for blocks, quote in (spots[place] or [((), None)] if place in spots else ())
+            )
+            for place in range(self.total)
+        }
+        return Induced(tuple(one for one, _ in self.chosen.values()), values)
+
+    def _add_repeated(self, part: Repeated, taken: list[Spots]) -> None:
+        """Add a list or a group of objects: where fields are requested, to those that mean it."""
+        names = {one.key: one for one in part.fields}
+        if self.requested is not None:
+            names = {}
+            for one in self.requested.fields:
+                asked, offered = (one.group, one.name), [(other.group, other.name, other.key) for other in part.fields]
+                if bool(one.group) == bool(part.fields[0].group) and (one.many or one.group or one.type is None):
+                    found = [key for group, name, key in offered if _means(asked[1], name) and _means(asked[0], group)]
+                    names |= {key: replace(one, many=not one.group) for key in found[:1] if key not in names}
+        for key, one in names.items():
+            spots: Spots = {}
+            for place, values in enumerate(part.values):
+                if given := [(value.blocks, value.quote) for value in values if value.field == key]:
+                    spots[place] = given
+            if spots and one.key not in self.chosen:
+                self.chosen[one.key] = (one, spots)
+                taken.append(spots)
+
+    def _is_title(self, bid: _Bid) -> bool:
+        """Tell whether what is taken for another field says the title once more, as the end of a breadcrumb does."""
+        titles = self.chosen.get("title", (None, {}))[1]
+        both = [place for place in _pages_of(bid.spots) & _pages_of(titles) if bid.field.type != "url"]
+        same = [self.text(place, bid.spots[place][0]) == self.text(place, titles[place][0]) for place in both]
+        return bool(same) and fmean(same) > _HALF
+
+    def _add_labelled(self, candidate: _Candidate, taken: list[Spots]) -> None:
+        """Add what has a label and is no usual field, under the name that the label gives it."""
+        name = next(iter(candidate.names))
+        key = canonical_name(name)
+        key = name if key in self.chosen else key
+        if key in self.chosen or any(self.overlap(candidate.spots, other) > _ALIKE for other in taken):
+            return
+        texts = [self.text(place, spots[0]) for place, spots in candidate.spots.items()]
+        if fmean(_plain(text) in self.said[place] for place, text in zip(candidate.spots, texts, strict=True)) > _ALIKE:
+            return
+        many = fmean(len(spots[0][0]) for spots in candidate.spots.values()) > 1.3 and max(map(len, texts)) < 300
+        self.chosen[key] = (Field(key, _type_of(texts), many), dict(candidate.spots))
+        taken.append(candidate.spots)
+
+    def _bids(self, one: Field) -> Iterator[_Bid]:
+        known = {name: weight for name in FIELDS if (weight := affinity(one, name)) >= _TRAINED}
+        trained = max(known, key=lambda name: known[name], default=None)
+        is_requested = self.requested is not None
+        least = _UNTRAINED_LEAST if trained is None else THRESHOLDS[trained] - 0.5 * (self.total >= _SOME_PAGES)
+        stated = [page.get(one.name) for page in self.stated]
+        for candidate in self.candidates:
+            weight = max((weight * affinity(one, name) for name, weight in candidate.names.items()), default=0.0)
+            # What has a label is what that says. Without a request, it keeps its own name where that says more.
+            needed = _UNMARKED_WEIGHT * (_KNOWN if is_requested else _SAME) if candidate.is_label else 0.0
+            if weight < max(needed, 0.0 if trained or any(stated) else _LEAST_WEIGHT):
+                continue
+            if candidate.is_list and not one.many and not self._is_text(one, candidate):
+                continue
+            score, spots = self._scored(one, trained, candidate, weight, stated)
+            worth = score - least + _NAME_WORTH * weight + _REQUESTED_WORTH * is_requested + candidate.is_list
+            if spots and worth > 0:
+                label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not is_requested else ""
+                yield _Bid(worth, one.key, replace(one, name=label or one.name), spots)
+
+    def _is_text(self, one: Field, candidate: _Candidate) -> bool:
+        """Tell whether what stands in several paragraphs may be the one value of a field."""
+        lengths = [len(self.text(place, spots[0])) for place, spots in candidate.spots.items()]
+        return one.type in (None, "string") and fmean(lengths) > _TEXT_CHARS
+
+    def _scored(
+        self, one: Field, trained: str | None, candidate: _Candidate, weight: float, stated: Sequence[Any]
+    ) -> tuple[float, Spots]:
+        """Return the mean score of a candidate as a field, and where it stands on the pages; nowhere if it cannot be
+        that field."""
+        column = FIELDS.index(trained) if trained else -1
+        best: dict[int, tuple[float, Where]] = {}
+        for place, spots in candidate.spots.items():
+            values = stated[place] if isinstance(stated[place], list) else [stated[place]]
+            values = [str(value) for value in values if value is not None]
+            for blocks, quote in spots:
+                number = blocks[0]
+                text = quote or self.pages[place].page.blocks[number - 1].text
+                score = float(self.pages[place].scores[number - 1, column]) if trained else _UNTRAINED_SCORE
+                if candidate.is_label or self.requested is not None:  # a name says what it is, whatever it looks like
+                    score = max(score, _UNTRAINED_SCORE - _UNNAMED_LOSS * (1 - weight))
+                if values:
+                    agreed = any(
+                        says(trained, text, value, self.lang[place]) if trained else _plain(text) == _plain(value)
+                        for value in values
+                    )
+                    score += _STATED_WORTH if agreed else _CONTRADICTED_WORTH
+                if score < _LEAST_SCORE and not candidate.is_label:
+                    continue
+                if place in best and best[place][0] >= score:
+                    continue
+                part = text if len(blocks) > 1 else self._part(one, trained, text, quote)
+                if part is not None:
+                    best[place] = score, (blocks, None if part == text and quote is None else part)
+        return self._over_pages(candidate, best, weight, may_be_constant=(trained or one.name) in _CONSTANT_FIELDS)
+
+    def _over_pages(
+        self, candidate: _Candidate, best: Mapping[int, tuple[float, Where]], weight: float, *, may_be_constant: bool
+    ) -> tuple[float, Spots]:
+        if not best:
+            return -inf, {}
+        mean = fmean(score for score, _ in best.values())
+        # What is named so may be on some pages only.
+        share = min(1.0, _COVERAGE_GAIN * len(best) / self.total + weight)
+        mean = mean * share + min(_ABSENT_SCORE, mean - 3) * (1 - share)
+        found: Spots = {place: [where] for place, (_, where) in best.items()}
+        if self.total >= _SOME_PAGES and len(found) > 2 and not (may_be_constant or candidate.is_label):
+            texts = [self.text(place, spots[0]) for place, spots in found.items()]
+            if len(set(texts)) == 1:
+                return -inf, {}
+        # Where something stands there that cannot be read so, the page may have the value all the same.
+        return mean, {place: found.get(place, []) for place in candidate.spots}
+
+    def _part(self, one: Field, trained: str | None, text: str, quote: str | None) -> str | None:
+        part = quote or (value_part(trained, text) if trained else text)
+        if part is None or (one.type not in (None, "string") and not fits(part, one.type)):
+            return None
+        return part if len(part) <= _MAX_VALUE_CHARS or one.type in (None, "string") else None
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting += one.values() if isinstance(one, dict) else one
+        elif one is not None:
+            yield str(one)
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _means(requested: str, name: str) -> bool:
+    return requested == name or affinity(Field(requested), name) >= _KNOWN
+
+
+def _pages_of(spots: Spots) -> set[int]:
+    return {place for place, found in spots.items() if found}
+
+
+def _type_of(texts: Sequence[str]) -> FieldType:
+    if all(map(_INTEGER.fullmatch, texts)):
+        return "integer"
+    return "string"
+
+
+def _element_names(element: etree._Element | None) -> dict[str, float]:
+    """Return what an element is called by its classes, id and the like, and by those of what is around it: name ->
+    weight."""
+    names: dict[str, float] = {}
+    weight = _OWN_NAME_WEIGHT
+    for node in islice(line_up(element), _NAMED_LEVELS) if element is not None else ():
+        called = " ".join(node.get(attribute) or "" for attribute in _NAMING_ATTRIBUTES)[:_MAX_NAMES_CHARS].split()
+        for value in called:
+            words = [word.lower() for word in _NAME_WORD.findall(value)][:_MAX_NAME_WORDS]
+            for at in range(len(words)):  # "price_color" may be a color, but is rather something else
+                name = "_".join(words[at:])
+                names[name] = max(names.get(name, 0.0), weight * _PART_OF_NAME**at)
+        weight *= _OUTER_NAME if called else 1.0
+    return names
+
+
+def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
+    """Yield the values of a page that stand behind a label, or behind one in the same block."""
+    blocks = {
+        (spot.element, spot.text_index): number
+        for number, spot in page.page.spots.items()
+        if spot.element is not None and spot.attribute is None
+    }
+    runs = list(_text_runs(page.page.root, blocks))
+    for run, behind in pairwise(runs):
+        column = page.columns[run.block - 1]
+        if column is None or column.above & _FURNITURE:
+            continue
+        inline = _INLINE_LABEL.match(run.text) if len(run.text) <= _MAX_INLINE_CHARS else None
+        if inline and inline.end() < len(run.text):
+            yield _Labelled(inline[1], ((run.block,), run.text[inline.end() :]), True, column.key)
+        elif _may_be_label(run) and run.text != behind.text and behind.element.tag != "h1":
+            found = _value_behind(run, behind, blocks, page)
+            if found is not None:
+                yield _Labelled(run.text, (found[0], None), found[1], column.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Run of text of a page, and the block that has it."""
+
+    element: etree._Element
+    text: str
+    block: int
+
+
+Blocks = Mapping[tuple[etree._Element, int | None], int]
+"""The numbers of blocks by their element and the number of their text node, if they are one."""
+
+
+def _text_runs(root: etree._Element, blocks: Blocks) -> Iterator[_Run]:
+    """Yield the runs of text of a page in the order of the document."""
+    counts: Counter[etree._Element] = Counter()
+    silent: etree._Element | None = None
+    body = root.find("body")
+    for event, node in etree.iterwalk(root if body is None else body, events=("start", "end", "comment", "pi")):
+        if silent is not None:
+            if event != "end" or node is not silent:
+                continue
+            silent = None
+        elif event == "start" and (node.tag in SILENT_TAGS or node.tag in _FRAME_TAGS):
+            silent = node
+            continue
+        element, given = (node, node.text) if event == "start" else (node.getparent(), node.tail)
+        text = fold(given or "")
+        if text and element is not None:
+            counts[element] += 1
+            number = blocks.get((element, counts[element])) or blocks.get((element, None))
+            if number and any(map(str.isalnum, text)):
+                yield _Run(element, text, number)
+
+
+def _may_be_label(run: _Run) -> bool:
+    text = run.text
+    is_short = len(text) <= _MAX_LABEL_CHARS and text.count(" ") < _MAX_LABEL_WORDS
+    return is_short and run.element.tag not in _NO_LABEL_TAGS and _NO_LABEL.search(text) is None
+
+
+def _value_behind(label: _Run, run: _Run, blocks: Blocks, page: ScoredPage) -> tuple[tuple[int, ...], bool] | None:
+    """Return the blocks of the value that a label stands before, and whether the label is marked as one; None where
+    they do not belong together."""
+    column = page.columns[run.block - 1]
+    holders = [label.element, *islice(label.element.iterancestors(), 3)]
+    line = [run.element, *islice(run.element.iterancestors(), 4)]
+    up = next((at for at, one in enumerate(line) if one in holders), None)
+    if up is None or column is None or column.above & _FURNITURE:
+        return None
+    is_marked = (
+        label.text.endswith((":", "："))
+        or any(one.tag in _LABEL_TAGS for one in holders[:3])
+        or (label.element.tag in ("b", "strong") and run.element is label.element.getparent())
+        or _MARKED_CLASS.search(label.element.get("class") or "") is not None
+        or (run.element.tag == "td" and label.element.tag == "td")
+    )
+    is_heading = label.element.tag in _HEADING_TAGS
+    in_link = any(one.tag == "a" for one in line[:2])
+    if (in_link and not is_marked) or not (is_marked or is_heading or line[1:2] == holders[1:2]):
+        return None
+    within = [one for one in line[: up + 1] if one not in holders]
+    item = next((one for one in within if one.tag in ("li", "p") and (is_marked or is_heading)), None)
+    if item is not None and (is_heading or item.tag == "li"):
+        rest = (_first_block(one, blocks) for one in islice(item.itersiblings(item.tag), _MAX_ITEMS))
+        return (blocks.get((item, None)) or run.block, *(one for one in rest if one)), True
+    # A cell, or an element that holds all of the value.
+    holding = [blocks[one, None] for one in within[1:] if one.tag in _VALUE_TAGS and (one, None) in blocks]
+    holding = [one for one in holding if len(page.page.blocks[one - 1].text) < _MAX_VALUE_CHARS]
+    return (holding[-1] if holding else run.block,), is_marked
+
+
+def _first_block(element: etree._Element, blocks: Blocks) -> int | None:
+    return next((blocks[one, None] for one in islice(element.iter(), 20) if (one, None) in blocks), None)

@@ -1,0 +1,134 @@
+"""What the annotator without a model points at, on templates made here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from llmcrawler.core.understanding.extraction import ColumnAnnotator, TrainingRules, compile_extractor, requested_fields
+from llmcrawler.core.understanding.extraction.annotators import Induced
+from llmcrawler.core.understanding.extraction.blocks import TrainingPage
+from llmcrawler.core.understanding.extraction.column_annotator import annotate
+from llmcrawler.core.understanding.extraction.training_run import TrainingRun
+
+NAMES = "Amber lamp,Broad kettle,Calm mirror,Deep drawer,Early basket,Faint candle,Gentle needle,Heavy anchor".split(
+    ","
+)
+MAKERS = "Nordlys,Cavallo,Gillis,Dunn,Nordlys,Cavallo,Gillis,Dunn".split(",")
+FRAME = '<header><a href="/">Home of things</a></header>{}<footer><b>Phone:</b> <span>0800 123</span></footer>'
+
+
+def product(n: int, more: str = "", price_label: str = "Price") -> str:
+    old = f'<del class="old-price">£{n + 20}.50</del>' if n % 4 == 0 else ""
+    return f"""<html lang="en"><head><title>{NAMES[n]} | Things</title></head><body>{
+        FRAME.format(f'''
+    <main><h1>{NAMES[n]}</h1><p class="price">{old}<span class="now">£{n + 10}.99</span></p>
+    <table><tr><th>Brand</th><td>{MAKERS[n]}</td></tr><tr><th>{price_label}</th><td>£{n + 10}.99</td></tr>
+    <tr><th>Thread count</th><td>{30 * n + 100}</td></tr><tr><th>Made in</th><td>Europe</td></tr></table>
+    <p class="stock">In stock ({3 * n + 2} available)</p>{more}</main>''')
+    }</body></html>"""
+
+
+def pages_of(html_of: Callable[[int], str], count: int = 8) -> list[TrainingPage]:
+    return [TrainingPage(f"http://shop.example/p/{n}", NAMES[n], "en", html_of(n), frozenset()) for n in range(count)]
+
+
+def pointed_texts(answer: Induced, pages: list[TrainingPage], field: str) -> list[str | None]:
+    """The text that is pointed at on each page, None where there is none."""
+    found: list[str | None] = []
+    for place, page in enumerate(pages):
+        blocks = page.blocks().blocks
+        given = [one for one in answer.values[str(place)] if one.field == field and one.blocks]
+        found.append(given[0].quote or blocks[given[0].blocks[0] - 1].text if given else None)
+    return found
+
+
+def records(pages: list[TrainingPage], fields: str = "") -> list[dict[str, Any]]:
+    requested = requested_fields(fields) if fields else None
+    run = TrainingRun("product", ColumnAnnotator(requested), TrainingRules())
+    result = asyncio.run(run.run(pages))
+    assert result.extractor is not None
+    return [compile_extractor(result.extractor).extract(page.html, page.url, page.lang).record for page in pages]
+
+
+def test_usual_fields_and_labelled_ones_are_found_without_a_request() -> None:
+    found = records(pages_of(product))
+    assert [one["title"] for one in found] == NAMES
+    assert [one["brand"] for one in found] == MAKERS
+    assert [one["thread_count"] for one in found] == [30 * n + 100 for n in range(8)]
+    assert [one["num_available"] for one in found] == [3 * n + 2 for n in range(8)]
+
+
+def test_what_is_the_same_on_all_pages_and_what_stands_in_the_frame_is_no_field() -> None:
+    for one in records(pages_of(product)):
+        assert "made_in" not in one
+        assert "phone" not in one
+        assert "telephone" not in one
+
+
+def test_a_price_that_is_struck_out_is_the_old_one_and_null_elsewhere() -> None:
+    found = records(pages_of(product), "title,price:number,old_price:number")
+    assert [one["old_price"] for one in found] == [n + 20.5 if n % 4 == 0 else None for n in range(8)]
+    assert [one["price"] for one in found] == [pytest.approx(n + 10.99) for n in range(8)]
+
+
+@pytest.mark.parametrize("label", ["Price", "Preis", "Prix", "Precio", "Cena", "価格"])
+def test_a_label_in_another_language_is_understood(label: str) -> None:
+    pages = pages_of(lambda n: product(n, price_label=label).replace('class="now"', "").replace('class="price"', ""))
+    answer = annotate(pages, "product", requested_fields("price:number"))
+    assert pointed_texts(answer, pages, "price") == [f"£{n + 10}.99" for n in range(8)]
+
+
+def test_a_field_that_is_on_no_page_is_not_pointed_at() -> None:
+    answer = annotate(pages_of(product), "product", requested_fields("title,isbn,mileage:number"))
+    assert {one.key for one in answer.fields} == {"title"}
+
+
+def test_a_number_within_a_text_is_pointed_at_by_a_quote() -> None:
+    pages = pages_of(product)
+    answer = annotate(pages, "product", requested_fields("num_available:integer"))
+    assert pointed_texts(answer, pages, "num_available") == [str(3 * n + 2) for n in range(8)]
+
+
+def test_pages_that_show_something_else_in_a_place_say_nothing_of_the_field() -> None:
+    def named_by_a_number(n: int) -> str:
+        return product(n).replace(f"<h1>{NAMES[n]}</h1>", "<h1>2001</h1>") if n in (2, 5) else product(n)
+
+    found = records(pages_of(named_by_a_number))
+    assert found[0]["title"] == NAMES[0]
+
+
+def test_structured_data_speaks_for_what_it_says_and_is_not_learned_again() -> None:
+    def stating(n: int) -> str:
+        said = {"@type": "Product", "name": NAMES[n], "brand": MAKERS[n], "offers": {"price": f"{n + 10}.99"}}
+        return product(
+            n, f'<script type="application/ld+json">{json.dumps({"@context": "https://schema.org", **said})}</script>'
+        )
+
+    pages = pages_of(stating)
+    named = {one.key for one in annotate(pages, "product", None).fields}
+    assert not named & {"title", "price", "brand"}
+    assert "thread_count" in named
+    answer = annotate(pages, "product", requested_fields("brand"))
+    assert pointed_texts(answer, pages, "brand") == MAKERS
+
+
+def test_a_page_that_stands_alone_gives_what_is_clear_on_it() -> None:
+    (page,) = pages_of(product, 1)
+    answer = annotate([page], "product", requested_fields("title,brand,thread_count"))
+    assert pointed_texts(answer, [page], "title") == ["Amber lamp"]
+    assert pointed_texts(answer, [page], "brand") == ["Nordlys"]
+
+
+@pytest.mark.parametrize(
+    "html", ["", "<html>", "<p>" * 5_000, "<table>" + "<tr><th>a<td>b" * 3_000, "<b>:</b>" * 2_000]
+)
+def test_odd_pages_give_no_fault(html: str) -> None:
+    pages = [TrainingPage(f"http://shop.example/{n}", "", "", html, frozenset()) for n in range(3)]
+    annotate(pages, "product", None)
+    annotate(pages, "product", requested_fields("title,price:number,tags[]"))
+    annotate(pages[:1], "product", None)
