@@ -24,6 +24,7 @@ from llmcrawler.core.understanding.extraction.field_names import (
     affinity,
     canonical_name,
     is_furniture,
+    singular,
     snake_case,
     usual_fields,
 )
@@ -79,7 +80,8 @@ _SAME: Final = 0.9
 _KNOWN: Final = 0.7  # a label that means a field so surely is believed without further signs
 # Fields that may be the same on all pages of a template.
 _CONSTANT_FIELDS: Final = frozenset("availability brand publisher rating review_count list_price language".split())
-_DATES: Final = frozenset({"date_published", "date_modified"})
+# The scorer has seen few of them: alone it is not believed.
+_NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split())
 
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
@@ -215,7 +217,7 @@ class _Template:
             element = elements[key]
             one.names = _element_names(element)
             if columns[key].frame & _STRUCK_OUT:
-                one.names["list_price"] = _OWN_NAME_WEIGHT
+                one.names["list_price"] = _SHAPE_WEIGHT
             if "h1" in columns[key].frame:
                 one.names["title"] = _OWN_NAME_WEIGHT
             yield one
@@ -300,6 +302,8 @@ class _Template:
                 for name, shape in _SHAPES if column is not None and not column.frame & _FRAME_TAGS else ():
                     if column is not None and (match := shape.search(text)):
                         one = found.setdefault((name, column.key), _Candidate(names={name: _SHAPE_WEIGHT}))
+                        if match[1] == text:
+                            one.names[name] = _LABEL_WEIGHT
                         one.spots.setdefault(place, []).append(((number,), match[1]))
         yield from found.values()
 
@@ -321,7 +325,8 @@ class _Template:
         taken: list[Spots] = []
         for part in self.repeated:
             self._add_repeated(part, taken)
-        bids = [bid for one in self.wanted if one.key not in self.chosen for bid in self._bids(one)]
+        known = self.chosen.keys() | (set() if self.requested else {singular(key) for key in self.chosen})
+        bids = [bid for one in self.wanted if one.key not in known for bid in self._bids(one)]
         for bid in sorted(bids, key=lambda bid: (-bid.worth, bid.wanted)):
             if any(self.overlap(bid.spots, other) > _ALIKE for other in taken) or self._is_title(bid):
                 continue
@@ -396,7 +401,8 @@ class _Template:
             weight = max((weight * affinity(one, name) for name, weight in candidate.names.items()), default=0.0)
             # What has a label is what that says. Without a request, it keeps its own name where that says more.
             needed = _UNMARKED_WEIGHT * (_KNOWN if is_requested else _SAME) if candidate.is_label else 0.0
-            if weight < max(needed, 0.0 if trained or any(stated) else _LEAST_WEIGHT):
+            is_scored = trained is not None and trained not in _NEED_A_NAME
+            if weight < max(needed, 0.0 if is_scored or any(stated) else _LEAST_WEIGHT):
                 continue
             if candidate.is_list and not one.many and not self._is_text(one, candidate):
                 continue
