@@ -110,7 +110,7 @@ def _model(settings: BaseSettings) -> str:
     choice = resolve_provider(settings, os.environ)
     if choice.kind == "none":
         cure = "" if choice.is_chosen else " (OPENAI_API_KEY or LLM_BASE_URL brings a model)"
-        return f"no model: page types from a trained classifier, records from structured data{cure}"
+        return f"no model: page types from a trained classifier, records from structured data and an annotator{cure}"
     most = ModelSettings.of(settings).llm_max_cost_usd
     budget = f", ${most:g} at most" if most else ""
     return f"model {choice.model or '(the first that the server lists)'} at {urlsplit(choice.base_url).netloc}{budget}"

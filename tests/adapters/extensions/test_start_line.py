@@ -34,7 +34,7 @@ def test_one_line_tells_what_the_crawl_will_do():
     assert line_of("explore", options, FEEDS={"pages.csv": {}}) == (
         "explore https://a.example/, https://b.example/, https://c.example/ and 1 more"
         " | at most 500 pages (max_pages, the default)"
-        " | no model: page types from a trained classifier, records from structured data | robots.txt obeyed"
+        " | no model: page types from a trained classifier, records from structured data and an annotator | robots.txt obeyed"
         " | 5 requests at a time per host, 0.2 s apart | output: pages.csv"
     )
 
@@ -43,7 +43,7 @@ def test_without_a_model_that_anybody_chose_it_tells_what_brings_one(monkeypatch
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_API_KEY", "LLM_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     line = line_of("explore", ONE, LLM_PROVIDER="auto")
-    told = "no model: page types from a trained classifier, records from structured data"
+    told = "no model: page types from a trained classifier, records from structured data and an annotator"
     assert f" | {told} (OPENAI_API_KEY or LLM_BASE_URL brings a model) | " in line
 
 
