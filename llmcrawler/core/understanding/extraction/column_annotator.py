@@ -262,7 +262,7 @@ class _Template:
         if total == 1:
             return is_known and marked > 0
         few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
-        if few or (len(set(values)) < 2 and not is_known):
+        if few or (len(set(values)) < 2 and not (is_known and len(values[0]) <= _MAX_LABEL_CHARS)):
             return False
         if marked < 0.5 and (count < 0.5 * total or trusted < 0.6):
             return False
@@ -388,7 +388,7 @@ class _Template:
         if fmean(_plain(text) in self.said[place] for place, text in zip(candidate.spots, texts, strict=True)) > _ALIKE:
             return
         many = fmean(len(spots[0][0]) for spots in candidate.spots.values()) > 1.3 and max(map(len, texts)) < 300
-        self.chosen[key] = (Field(key, _type_of(texts), many), dict(candidate.spots))
+        self.chosen[key] = (Field(key, _type_of(key, texts), many), dict(candidate.spots))
         taken.append(candidate.spots)
 
     def _bids(self, one: Field) -> Iterator[_Bid]:
@@ -494,9 +494,11 @@ def _pages_of(spots: Spots) -> set[int]:
     return {place for place, found in spots.items() if found}
 
 
-def _type_of(texts: Sequence[str]) -> FieldType:
+def _type_of(name: str, texts: Sequence[str]) -> FieldType:
     if all(map(_INTEGER.fullmatch, texts)):
         return "integer"
+    if affinity(Field(name), "price") >= _KNOWN and all(fits(text, "number") for text in texts):
+        return "number"
     return "string"
 
 

@@ -286,6 +286,7 @@ _TRUSTED_AGREEMENT = 0.9
 _TWIN_DISCOUNT = 0.25
 _MAX_TWINS = 6
 _MIN_TWIN_CHARS = 3
+_MANY_SOURCES = 14
 _POSITION = re.compile(r":nth-of-type|^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
 # Annotated pages, none against it, that confirm a selector of a kind so trusted; _MANY_PAGES confirm one of any kind.
 _SURE_PAGES = 3
@@ -453,11 +454,14 @@ def _is_in_frame(element: etree._Element) -> bool:
 
 
 def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, lists: bool) -> Iterator[Candidate]:
-    for values, one in zip(expected, pages.annotated, strict=True):
+    having = [(values, one) for values, one in zip(expected, pages.annotated, strict=True) if values]
+    if len(having) > _MANY_SOURCES:  # a part of them gives the same candidates
+        having = having[:: -(-2 * len(having) // _MANY_SOURCES)]
+    for values, one in having:
         if lists:
-            for spots in _of_one_kind(values, one.page) if values else ():
+            for spots in _of_one_kind(values, one.page):
                 yield from candidates_for(spots)
-        elif values:
+        else:
             value, spot = values[0], values[0].spot
             yield from candidates_for([spot])
             if spot.element is not None and not spot.attribute:
