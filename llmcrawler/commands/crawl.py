@@ -84,8 +84,7 @@ class Command(WithLog, CrawlCommand):
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
         ignore_echo(self.crawler_process, _ECHO_SECONDS)
-        if crawler.settings["LLM_PROVIDER"] != "none":  # without a model few crawls need helpers
-            fork_early()
+        fork_early()
         self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
         if failed:
