@@ -34,8 +34,8 @@ def test_one_line_tells_what_the_crawl_will_do():
     assert line_of("explore", options, FEEDS={"pages.csv": {}}) == (
         "explore https://a.example/, https://b.example/, https://c.example/ and 1 more"
         " | at most 500 pages (max_pages, the default)"
-        " | no model: page types from a trained classifier, records from structured data and an annotator | robots.txt obeyed"
-        " | 5 requests at a time per host, 0.2 s apart | output: pages.csv"
+        " | no model: page types from a trained classifier, records from structured data and an annotator"
+        " | robots.txt obeyed | 5 requests at a time per host, 0.2 s apart | output: pages.csv"
     )
 
 
