@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 # A tree of lxml takes longer than the text of the page.
 _RECORD_INLINE_CHARS: Final = 100_000
+_LEARN_PAGES_WITHOUT_MODEL: Final = 15
 # Loaded by the processes that make records of costly pages, and learn.
 _RECORD_MODULES: Final = ("llmcrawler.core.understanding.extraction",)
 # Parts that are not taken from the file of learned templates when stages run anew, by the first of the stages.
@@ -127,9 +128,12 @@ class Understanding:
                 cache=self.answers,
                 pages_a_call=rules.record_max_samples,
             )
+        given = rules.rules(options)
+        if self.model is None:  # the first records are to be there within seconds
+            given = replace(given, learn_pages=min(given.learn_pages, _LEARN_PAGES_WITHOUT_MODEL))
         return Records(
             self.annotator or ColumnAnnotator(options.wanted),
-            rules.rules(options),
+            given,
             runner,
             pressure=self._watch.reason_to_flush,
             on_learned=lambda _learner: self.templates.note_change(),

@@ -169,10 +169,10 @@ def annotate(pages: Sequence[TrainingPage], page_type: str, requested: Requested
 
     `requested` are the fields of a user; without them those that are usual for the page type are looked for, and what
     has a label on the pages. Raises TooCostly."""
-    return _Template(pages, page_type, requested).answer()
+    return _TemplatePages(pages, page_type, requested).answer()
 
 
-class _Template:
+class _TemplatePages:
     def __init__(self, pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> None:
         columns: dict[ColumnKey, BlockColumn] = {}
         self.pages = [score_page(page.blocks(), columns) for page in pages]
@@ -540,7 +540,7 @@ def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _TextRun:
     """Run of text of a page, and the block that has it."""
 
     element: etree._Element
@@ -552,7 +552,7 @@ Blocks = Mapping[tuple[etree._Element, int | None], int]
 """The numbers of blocks by their element and the number of their text node, if they are one."""
 
 
-def _text_runs(root: etree._Element, blocks: Blocks) -> Iterator[_Run]:
+def _text_runs(root: etree._Element, blocks: Blocks) -> Iterator[_TextRun]:
     """Yield the runs of text of a page in the order of the document."""
     counts: Counter[etree._Element] = Counter()
     silent: etree._Element | None = None
@@ -571,16 +571,18 @@ def _text_runs(root: etree._Element, blocks: Blocks) -> Iterator[_Run]:
             counts[element] += 1
             number = blocks.get((element, counts[element])) or blocks.get((element, None))
             if number and any(map(str.isalnum, text)):
-                yield _Run(element, text, number)
+                yield _TextRun(element, text, number)
 
 
-def _may_be_label(run: _Run) -> bool:
+def _may_be_label(run: _TextRun) -> bool:
     text = run.text
     is_short = len(text) <= _MAX_LABEL_CHARS and text.count(" ") < _MAX_LABEL_WORDS
     return is_short and run.element.tag not in _NO_LABEL_TAGS and _NO_LABEL.search(text) is None
 
 
-def _value_behind(label: _Run, run: _Run, blocks: Blocks, page: ScoredPage) -> tuple[tuple[int, ...], bool] | None:
+def _value_behind(
+    label: _TextRun, run: _TextRun, blocks: Blocks, page: ScoredPage
+) -> tuple[tuple[int, ...], bool] | None:
     """Return the blocks of the value that a label stands before, and whether the label is marked as one; None where
     they do not belong together."""
     column = page.columns[run.block - 1]
