@@ -65,8 +65,9 @@ _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
 _VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
 _HALF: Final = 0.5
+_SEVERAL_LOSS: Final = 2.0
 _SEVERAL: Final = 1.3  # blocks a page
-_TEXT_CHARS: Final = 150
+_PARAGRAPH_CHARS: Final = 80
 _MAX_LABEL_CHARS: Final = 40
 _MAX_LABEL_WORDS: Final = 5
 _MAX_INLINE_CHARS: Final = 200
@@ -80,6 +81,7 @@ _SAME: Final = 0.9
 _KNOWN: Final = 0.7  # a label that means a field so surely is believed without further signs
 # Fields that may be the same on all pages of a template.
 _CONSTANT_FIELDS: Final = frozenset("availability brand publisher rating review_count list_price language".split())
+_TEXTS: Final = frozenset({"description", "instructions"})
 # The scorer has seen few of them: alone it is not believed.
 _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split())
 
@@ -137,6 +139,7 @@ class _Candidate:
     names: dict[str, float] = field(default_factory=dict)
     is_label: bool = False
     is_list: bool = False
+    is_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +230,7 @@ class _TemplatePages:
                     place: [(tuple(blocks[0] for blocks, _ in spots[:_MAX_ITEMS]), None)]
                     for place, spots in one.spots.items()
                 }
-                yield _Candidate(joined, one.names, is_list=True)
+                yield _Candidate(joined, one.names, is_list=True, is_text=element.tag == "p")
 
     def _labels(self) -> Iterator[_Candidate]:
         """Yield what stands behind labels: texts that many pages have, with others behind them that vary."""
@@ -404,18 +407,21 @@ class _TemplatePages:
             is_scored = trained is not None and trained not in _NEED_A_NAME
             if weight < max(needed, 0.0 if is_scored or any(stated) else _LEAST_WEIGHT):
                 continue
-            if candidate.is_list and not one.many and not self._is_text(one, candidate):
+            is_text = candidate.is_text and (trained is None or trained in _TEXTS) and self._is_text(one, candidate)
+            if candidate.is_list and not one.many and not is_text:
                 continue
             score, spots = self._scored(one, trained, candidate, weight, stated)
             worth = score - least + _NAME_WORTH * weight + _REQUESTED_WORTH * is_requested + candidate.is_list
+            if not one.many and fmean(map(len, candidate.spots.values())) > _SEVERAL:  # others' values, as on cards
+                worth -= _SEVERAL_LOSS
             if spots and worth > 0:
                 label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not is_requested else ""
                 yield _Bid(worth, one.key, replace(one, name=label or one.name), spots)
 
     def _is_text(self, one: Field, candidate: _Candidate) -> bool:
         """Tell whether what stands in several paragraphs may be the one value of a field."""
-        lengths = [len(self.text(place, spots[0])) for place, spots in candidate.spots.items()]
-        return one.type in (None, "string") and fmean(lengths) > _TEXT_CHARS
+        lengths = [len(self.text(place, spots[0])) / len(spots[0][0]) for place, spots in candidate.spots.items()]
+        return one.type in (None, "string") and fmean(lengths) > _PARAGRAPH_CHARS
 
     def _scored(
         self, one: Field, trained: str | None, candidate: _Candidate, weight: float, stated: Sequence[Any]

@@ -555,7 +555,8 @@ class Records:
         learner.missing = dict(result.abstained)
         for reason, pointers in result.dropped.items():
             self._count(f"dropped/{reason}", pointers)
-        learner.fruitless = _why_fruitless(result.extractor, self.rules.requested)
+        by_model = not isinstance(self._annotator, ColumnAnnotator)
+        learner.fruitless = _why_fruitless(result.extractor, self.rules.requested, by_model=by_model)
         if result.extractor is None or learner.fruitless:
             return None
         return Variant.measured(result.extractor, await train(extract_all, result.extractor, pages))
@@ -568,13 +569,14 @@ def _common_features(learner: Learner) -> frozenset[str]:
     return frozenset(name for name, count in counts.items() if 2 * count >= len(pages))
 
 
-def _why_fruitless(extractor: TemplateExtractor | None, requested: RequestedSchema | None) -> str:
-    """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""
+def _why_fruitless(extractor: TemplateExtractor | None, requested: RequestedSchema | None, *, by_model: bool) -> str:
+    """Say why an extractor is of no use. A template is to have half of the fields of the user's schema at least: a
+    model finds what is there. Without one two are enough."""
     found = 0 if extractor is None else len(extractor.rules)
     if requested is None:
         return "" if found else "no field could be learned from the samples"
     asked = len(requested.fields)
-    if found and 2 * found >= asked:
+    if found and (2 * found >= asked or (found > 1 and not by_model)):
         return ""
     return f"{found} of the {asked} requested fields could be learned; half of them are needed"
 
