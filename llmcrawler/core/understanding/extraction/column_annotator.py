@@ -109,7 +109,9 @@ _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
 _STRUCK_OUT: Final = frozenset({"del", "s", "strike"})
 _FRAME_TAGS: Final = frozenset({"nav", "footer"})
-_FURNITURE: Final = frozenset("related recommend similar comment cookie carousel modal menu nav footer cart".split())
+_FURNITURE: Final = frozenset(
+    "related recommend similar comment review cookie carousel modal menu nav footer cart".split()
+)
 
 ColumnKey = tuple[str, str | None, int | None]
 Where = tuple[tuple[int, ...], str | None]
@@ -314,6 +316,10 @@ class _TemplatePages:
         blocks, quote = where
         return quote or " ".join(self.pages[place].page.blocks[number - 1].text for number in blocks)
 
+    @property
+    def groups(self) -> set[str]:
+        return {one.group for one, _ in self.chosen.values()}
+
     def overlap(self, one: Mapping[int, list[Where]], other: Mapping[int, list[Where]]) -> float:
         """Return the share of pages on which two candidates are the same value."""
         places = [place for place in one.keys() & other.keys() if one[place] and other[place]]
@@ -328,10 +334,12 @@ class _TemplatePages:
         taken: list[Spots] = []
         for part in self.repeated:
             self._add_repeated(part, taken)
-        known = self.chosen.keys() | (set() if self.requested else {singular(key) for key in self.chosen})
+        known = self.chosen.keys() | self.groups
+        known |= set() if self.requested else {singular(key) for key in self.chosen}
         bids = [bid for one in self.wanted if one.key not in known for bid in self._bids(one)]
         for bid in sorted(bids, key=lambda bid: (-bid.worth, bid.wanted)):
-            if any(self.overlap(bid.spots, other) > _ALIKE for other in taken) or self._is_title(bid):
+            is_taken = bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken)
+            if is_taken or self._is_title(bid):
                 continue
             first = filled.setdefault(bid.wanted, bid)
             if first is bid:
@@ -385,7 +393,11 @@ class _TemplatePages:
         name = next(iter(candidate.names))
         key = canonical_name(name)
         key = name if key in self.chosen else key
-        if key in self.chosen or any(self.overlap(candidate.spots, other) > _ALIKE for other in taken):
+        if (
+            key in self.chosen
+            or key in self.groups
+            or any(self.overlap(candidate.spots, other) > _ALIKE for other in taken)
+        ):
             return
         texts = [self.text(place, spots[0]) for place, spots in candidate.spots.items()]
         if fmean(_plain(text) in self.said[place] for place, text in zip(candidate.spots, texts, strict=True)) > _ALIKE:

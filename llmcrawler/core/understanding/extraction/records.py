@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -373,8 +374,9 @@ class Records:
         if found is not None:
             return replace(answer, record=await self._valid_record(filled_up(found, structured or {})))
         if isinstance(annotator, ColumnAnnotator):
-            page = question.to_learn_from()
-            found = await self._runner.train(record_by_columns, page, question.page_type, requested, site=question.site)
+            with suppress(TooCostly):  # its structured data is read all the same
+                page, train = question.to_learn_from(), self._runner.train
+                found = await train(record_by_columns, page, question.page_type, requested, site=question.site)
         record = filled_up(structured or {}, found or {}) or None
         record = None if record is None else await self._valid_record(record)
         if record is None:

@@ -132,3 +132,17 @@ def test_odd_pages_give_no_fault(html: str) -> None:
     annotate(pages, "product", None)
     annotate(pages, "product", requested_fields("title,price:number,tags[]"))
     annotate(pages[:1], "product", None)
+
+
+def test_a_label_that_is_called_as_a_group_of_objects_is_no_field_beside_it() -> None:
+    def reviewed(n: int) -> str:
+        reviews = "".join(
+            f'<div class="review"><span class="author">{MAKERS[(n + k) % 8]}</span><time>2024-0{k + 1}-1{n}</time>'
+            f"<p>The {NAMES[n]} is what I was looking for since {n + k} years.</p></div>"
+            for k in range(3)
+        )
+        return product(n, f'<p><b>Reviews:</b> <span>{n + 3}</span></p><div id="reviews">{reviews}</div>')
+
+    fields = annotate(pages_of(reviewed), "product", None).fields
+    assert {one.group for one in fields} >= {"reviews"}
+    assert "reviews" not in {one.key for one in fields}
