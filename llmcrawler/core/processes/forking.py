@@ -11,6 +11,7 @@ could not start, the other end of its descriptor is closed. All end when this pr
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -151,6 +152,7 @@ def fork_early() -> None:
         _become_forker(theirs)
     theirs.close()
     _forkers.append(_Forker(ours))
+    atexit.register(ours.close)
 
 
 def _let_go(forker: _Forker) -> None:
