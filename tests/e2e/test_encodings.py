@@ -129,6 +129,7 @@ def test_a_meta_refresh_is_followed_in_utf_16_too(outcome):
     assert outcome.page("/refresh/utf-16")["final_url"].endswith("/about/?moved=1")
 
 
+@pytest.mark.nightly
 def test_stored_pages_are_read_in_the_same_way(site, folder, outcome):
     requests = site.stats()["requests"]
     job = {"JOBDIR": folder / "job"}

@@ -23,6 +23,7 @@ def settings_of(llm: FakeLLM) -> dict[str, object]:
     return {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "RECORD_PAGE_TYPES": "none"}
 
 
+@pytest.mark.nightly
 def test_nearly_all_products_are_among_the_first_pages_and_the_same_after_a_kill(tmp_path):
     wishful, killed = Catalogue(latency_seconds=0.02), Catalogue(latency_seconds=0.02)
     first = round(1.25 * len(wishful.products))

@@ -13,6 +13,7 @@ from tests.servers.record_sites import make_site
 from tests.servers.teacher import answer_from_truth
 
 
+@pytest.mark.nightly
 def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path: Path) -> None:
     site, job = make_site("shop"), tmp_path / "job"
     with MockSite(site.routes()).in_thread() as server, FakeLLM(answer_from_truth(site.truth())).in_thread() as llm:

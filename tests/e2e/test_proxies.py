@@ -28,6 +28,7 @@ def through(*proxies: str) -> dict[str, object]:
     return {"PROXIES": ",".join(proxies)}
 
 
+@pytest.mark.nightly
 def test_of_twenty_proxies_the_fourteen_bad_ones_are_dropped_and_no_page_is_lost(tmp_path, site):
     alone = explore(tmp_path, site.url())
     good = [ProxyServer() for _ in range(6)]

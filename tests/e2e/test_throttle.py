@@ -28,6 +28,7 @@ def test_a_crawl_starts_slowly_and_stays_within_its_concurrency(tmp_path, drawn_
     assert max(drawn.concurrency for drawn in drawn_gaps()) <= 32
 
 
+@pytest.mark.nightly
 def test_a_limit_of_the_host_is_found_and_no_page_is_lost(tmp_path):
     # So slow that a busy machine, too, has more in flight than it takes.
     with limited_site(pages=60, latency_seconds=0.4, busy_above=3, retry_after="1").in_thread() as site:
