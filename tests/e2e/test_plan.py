@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from llmcrawler.core.reporting import ExitStatus
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.fake_llm import FakeLLM
