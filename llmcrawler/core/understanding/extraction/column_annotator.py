@@ -161,12 +161,14 @@ class ColumnAnnotator:
 @dataclass(frozen=True, slots=True)
 class _Bid:
     """Claim of a candidate to be a field. `worth`: by how much it is surer than the least that is believed; `wanted`:
-    the key of the field that is looked for, which `field` may have another name for."""
+    the key of the field that is looked for, which `field` may have another name for. `is_title`: it is the title, by
+    whatever name."""
 
     worth: float
     wanted: str
     field: Field
     spots: Spots
+    is_title: bool
 
 
 def annotate(pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> Induced:
@@ -337,12 +339,14 @@ class _TemplatePages:
         known = self.chosen.keys() | self.groups
         known |= set() if self.requested else {singular(key) for key in self.chosen}
         bids = [bid for one in self.wanted if one.key not in known for bid in self._bids(one)]
-        for bid in sorted(bids, key=lambda bid: (-bid.worth, bid.wanted)):
+        titles: Spots = {}
+        for bid in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
             is_taken = bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken)
-            if is_taken or self._is_title(bid):
+            if is_taken or (not bid.is_title and self._are_titles(bid.spots, titles)):
                 continue
             first = filled.setdefault(bid.wanted, bid)
             if first is bid:
+                titles = bid.spots if bid.is_title else titles
                 self.chosen.setdefault(bid.field.key, (bid.field, bid.spots))
             elif _pages_of(first.spots) & _pages_of(bid.spots) or bid.worth < _VARIANT_WORTH * first.worth:
                 continue
@@ -381,11 +385,10 @@ class _TemplatePages:
                 self.chosen[one.key] = (one, spots)
                 taken.append(spots)
 
-    def _is_title(self, bid: _Bid) -> bool:
+    def _are_titles(self, spots: Spots, titles: Spots) -> bool:
         """Tell whether what is taken for another field says the title once more, as the end of a breadcrumb does."""
-        titles = self.chosen.get("title", (None, {}))[1]
-        both = [place for place in _pages_of(bid.spots) & _pages_of(titles) if bid.field.type != "url"]
-        same = [self.text(place, bid.spots[place][0]) == self.text(place, titles[place][0]) for place in both]
+        both = _pages_of(spots) & _pages_of(titles)
+        same = [self.text(place, spots[place][0]) == self.text(place, titles[place][0]) for place in both]
         return bool(same) and fmean(same) > _HALF
 
     def _add_labelled(self, candidate: _Candidate, taken: list[Spots]) -> None:
@@ -428,7 +431,7 @@ class _TemplatePages:
                 worth -= _SEVERAL_LOSS
             if spots and worth > 0:
                 label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not is_requested else ""
-                yield _Bid(worth, one.key, replace(one, name=label or one.name), spots)
+                yield _Bid(worth, one.key, replace(one, name=label or one.name), spots, trained == "title")
 
     def _is_text(self, one: Field, candidate: _Candidate) -> bool:
         """Tell whether what stands in several paragraphs may be the one value of a field."""

@@ -144,3 +144,12 @@ def test_a_label_that_is_called_as_a_group_of_objects_is_no_field_beside_it() ->
     fields = annotate(pages_of(reviewed), "product", None).fields
     assert {one.group for one in fields} >= {"reviews"}
     assert "reviews" not in {one.key for one in fields}
+
+
+def test_the_title_at_the_end_of_a_breadcrumb_is_no_other_field() -> None:
+    def led_to(n: int) -> str:
+        path = f'<ol class="path"><li><a href="/">Home</a></li><li class="sku category active">{NAMES[n]}</li></ol>'
+        return product(n).replace("<main>", f"{path}<main>")
+
+    for one in records(pages_of(led_to)):
+        assert {name for name, value in one.items() if value == one["title"]} == {"title"}
