@@ -171,7 +171,7 @@ def test_an_extraction_that_was_killed_goes_on_with_its_archive(tmp_path):
         done = explore(tmp_path, site.url(), with_archive(tmp_path))
     assert done.exit_status == 0, done.log
     archived = Counter(one.url for one in of_type(records_of(tmp_path / "site.warc.gz"), "response"))
-    job = {"JOBDIR": tmp_path / "job"}
+    job = {"JOBDIR": tmp_path / "job", "RECORD_PAGE_TYPES": "none"}  # no page waits for others
     index = [
         {"url": url, "mime": "text/html", "status": "200", "filename": "site.warc.gz", "offset": at, "length": length}
         for url, (_file, at, length) in places_of(tmp_path / "site.warc.gz")

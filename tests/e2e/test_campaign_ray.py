@@ -87,7 +87,7 @@ def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goe
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 40, sites, process)
             crawls = [pid for pid in processes_below(raylet_of(cluster.head_node)) if is_crawl(pid)]
-            assert len(crawls) == 5, "two, what waits for each, and what forks them"
+            assert len(crawls) >= 5, "two, what waits for each, what forks them, and their helpers"
             process.send_signal(signal.SIGINT)
             process.wait(BUSY_SECONDS)
         assert process.returncode == 3, campaign.log()

@@ -30,7 +30,9 @@ LEAST_GAP_SECONDS = DELAY_SECONDS / 2
 
 
 def settings_of(redis: RedisServer, **others: Any) -> dict[str, Any]:
-    return {"REDIS_URL": redis.url, "CRAWL_ID": "shop", "REDIS_LEASE_SECONDS": 6, **others}
+    """Without records: no page waits for others of its template."""
+    own = {"REDIS_URL": redis.url, "CRAWL_ID": "shop", "REDIS_LEASE_SECONDS": 6, "RECORD_PAGE_TYPES": "none"}
+    return own | others
 
 
 def ended(workers: list[warm.Process]) -> list[int]:
