@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 # A tree of lxml takes longer than the text of the page.
 _RECORD_INLINE_CHARS: Final = 100_000
-_LEARN_PAGES_WITHOUT_MODEL: Final = 15
+_LEARN_PAGES_WITHOUT_MODEL: Final = 12
 # Loaded by the processes that make records of costly pages, and learn.
 _RECORD_MODULES: Final = ("llmcrawler.core.understanding.extraction",)
 # Parts that are not taken from the file of learned templates when stages run anew, by the first of the stages.

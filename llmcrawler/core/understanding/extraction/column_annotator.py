@@ -168,6 +168,7 @@ class _Bid:
     wanted: str
     field: Field
     spots: Spots
+    candidate: _Candidate
     is_title: bool
 
 
@@ -346,7 +347,7 @@ class _TemplatePages:
                 continue
             first = filled.setdefault(bid.wanted, bid)
             if first is bid:
-                titles = bid.spots if bid.is_title else titles
+                titles = bid.candidate.spots if bid.is_title else titles
                 self.chosen.setdefault(bid.field.key, (bid.field, bid.spots))
             elif _pages_of(first.spots) & _pages_of(bid.spots) or bid.worth < _VARIANT_WORTH * first.worth:
                 continue
@@ -431,7 +432,7 @@ class _TemplatePages:
                 worth -= _SEVERAL_LOSS
             if spots and worth > 0:
                 label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not is_requested else ""
-                yield _Bid(worth, one.key, replace(one, name=label or one.name), spots, trained == "title")
+                yield _Bid(worth, one.key, replace(one, name=label or one.name), spots, candidate, trained == "title")
 
     def _is_text(self, one: Field, candidate: _Candidate) -> bool:
         """Tell whether what stands in several paragraphs may be the one value of a field."""

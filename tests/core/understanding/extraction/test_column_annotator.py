@@ -100,6 +100,7 @@ def test_pages_that_show_something_else_in_a_place_say_nothing_of_the_field() ->
 
     found = records(pages_of(named_by_a_number))
     assert found[0]["title"] == NAMES[0]
+    assert "sku" not in found[0]
 
 
 def test_structured_data_speaks_for_what_it_says_and_is_not_learned_again() -> None:
