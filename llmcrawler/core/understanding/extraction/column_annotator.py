@@ -21,6 +21,7 @@ from lxml import etree
 from llmcrawler.core.understanding.extraction.annotators import Induced
 from llmcrawler.core.understanding.extraction.blocks import Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.field_names import (
+    NAME_PART,
     affinity,
     canonical_name,
     is_furniture,
@@ -88,7 +89,6 @@ _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
 _NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
-_NAME_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
 _LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
 _SHAPES: Final = (
@@ -107,7 +107,7 @@ _HEADING_TAGS: Final = frozenset("h2 h3 h4 h5 h6 strong b".split())
 _NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
 _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
-_STRUCK_OUT: Final = frozenset({"del", "s", "strike"})
+_STRUCK_OUT: Final = frozenset({"del", "s"})
 _FRAME_TAGS: Final = frozenset({"nav", "footer"})
 _FURNITURE: Final = frozenset(
     "related recommend similar comment review cookie carousel modal menu nav footer cart".split()
@@ -187,8 +187,9 @@ class _TemplatePages:
         self.total = len(pages)
         self.lang = [page.lang for page in pages]
         self.requested = requested
-        asked = usual_fields(page_type) if requested is None else requested.fields
-        types = {one.name: one.type for one in usual_fields(page_type)}
+        usual = usual_fields(page_type)
+        asked = usual if requested is None else requested.fields
+        types = {one.name: one.type for one in usual}
         self.wanted = [
             replace(one, type=one.type or types.get(canonical_name(one.name))) for one in asked if not one.group
         ]
@@ -532,7 +533,7 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
     for node in islice(line_up(element), _NAMED_LEVELS) if element is not None else ():
         called = " ".join(node.get(attribute) or "" for attribute in _NAMING_ATTRIBUTES)[:_MAX_NAMES_CHARS].split()
         for value in called:
-            words = [word.lower() for word in _NAME_WORD.findall(value)][:_MAX_NAME_WORDS]
+            words = [word.lower() for word in NAME_PART.findall(value)][:_MAX_NAME_WORDS]
             for at in range(len(words)):  # "price_color" may be a color, but is rather something else
                 name = "_".join(words[at:])
                 names[name] = max(names.get(name, 0.0), weight * _PART_OF_NAME**at)

@@ -18,6 +18,8 @@ from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, 
 
 _WORDS: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Words of a name as classes and ids are written: "priceBox", "price-box", "PRICE".
+NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _MAX_NAME_CHARS: Final = 64
 # Marks without which a letter that is not Latin is another one: й, が, ぱ.
 _OF_LETTERS: Final = "\u0306\u3099\u309a"

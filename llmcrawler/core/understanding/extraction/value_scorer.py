@@ -22,7 +22,7 @@ from lxml import etree
 from numpy.typing import NDArray
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Spot
-from llmcrawler.core.understanding.extraction.field_names import canonical_name
+from llmcrawler.core.understanding.extraction.field_names import NAME_PART, canonical_name
 from llmcrawler.core.understanding.extraction.tree import fold, line_up
 from llmcrawler.core.understanding.extraction.typed_values import read_date, read_number
 
@@ -147,7 +147,6 @@ _SHAPES: Final = tuple(
     )
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _REPEATED: Final = re.compile(r"(.)\1+")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _DIGIT: Final = re.compile(r"\d")
@@ -435,7 +434,7 @@ def _column(key: Key, spot: Spot) -> BlockColumn:
 
 def _level_features(node: etree._Element, depth: int) -> list[str]:
     called = " ".join(node.get(name) or "" for name in _NAMING_ATTRIBUTES)[:_MAX_NAME_CHARS]
-    words = [word.lower() for word in _NAME_PART.findall(called) if len(word) > 1][:_MAX_NAME_WORDS]
+    words = [word.lower() for word in NAME_PART.findall(called) if len(word) > 1][:_MAX_NAME_WORDS]
     level = (0, 1, 1, 3)[depth]
     return [
         f"t{depth} {node.tag}",

@@ -128,9 +128,9 @@ def test_a_page_that_stands_alone_gives_what_is_clear_on_it() -> None:
 @pytest.mark.parametrize("html", ["", "<html>", "<p>" * 5_000, "<table>" + "<tr><th>a<td>b" * 500, "<b>:</b>" * 2_000])
 def test_odd_pages_give_no_fault(html: str) -> None:
     pages = [TrainingPage(f"http://shop.example/{n}", "", "", html, frozenset()) for n in range(3)]
-    annotate(pages, "product", None)
-    annotate(pages, "product", requested_fields("title,price:number,tags[]"))
-    annotate(pages[:1], "product", None)
+    for requested in (None, requested_fields("title,price:number,tags[]")):
+        assert annotate(pages, "product", requested).values.keys() == {"0", "1", "2"}
+        assert annotate(pages[:1], "product", requested).values.keys() == {"0"}
 
 
 def test_a_label_that_is_called_as_a_group_of_objects_is_no_field_beside_it() -> None:
