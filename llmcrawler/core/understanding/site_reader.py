@@ -301,8 +301,8 @@ class SiteReader:
             is_busy = self._recent_seconds > _BUSY_SHARE * _BUSY_SECONDS
             if self._start is None and (self._at_once or (is_busy and self._has_idle_core())):
                 self._start = asyncio.ensure_future(workers.start(self.most_workers if self._at_once else 1))
-            if self._at_once and self._start is not None:
-                await asyncio.shield(self._start)
+        if self._at_once and self._start is not None:  # until all have started: no page overtakes one that waits
+            await asyncio.shield(self._start)
         return workers if workers.started else None
 
     async def _at_site(
