@@ -237,7 +237,8 @@ def test_ray_makes_the_same_lines(shop, monkeypatch):
     import ray.data  # noqa: PLC0415 - see above
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(num_cpus=2, object_store_memory=100 * 2**20, include_dashboard=False, log_to_driver=False)
+    # "local": not a cluster that another test, or somebody else, has on this machine.
+    ray.init("local", num_cpus=2, object_store_memory=100 * 2**20, include_dashboard=False, log_to_driver=False)
     try:
         pages = pages_of(shop)
         dataset = ray.data.from_items(pages).repartition(4)
