@@ -18,19 +18,27 @@ from tests.servers.mock_pages import shop_pages
 from tests.servers.mock_site import MockSite
 
 # When templates are grouped anew is a matter of the moment, and so are their names.
-OF_READING = ("url", "status", "title", "lang", "text", "content_hash", "robots", "duplicate_of", "error")
+OF_READING = ("url", "status", "title", "lang", "robots", "duplicate_of", "error")
 
 
 def lines_with(workers: int, folder: Path, urls: list[str]) -> list[list[Any]]:
-    """The lines of listed pages, asked for one at a time: with links the order would be one of the moment."""
+    """The lines of listed pages: with links the order would be one of the moment.
+
+    Of a text only its prose: short facts and links are left out where pages that were read before have them too, and
+    in which order pages are read is of the moment.
+    """
     folder.mkdir()
     (folder / "urls").write_text("\n".join(urls), encoding="utf-8")
-    settings = {"CONTENT_WORKERS": workers, "CONCURRENT_REQUESTS": 1}
-    outcome = crawl("extract", folder, {"urls": folder / "urls"}, settings)
+    outcome = crawl("extract", folder, {"urls": folder / "urls"}, {"CONTENT_WORKERS": workers})
     assert outcome.exit_status == 0, outcome.log
     assert "Traceback" not in outcome.log
     assert (f"'llmcrawler/content_workers/pages': {len(urls)}" in outcome.log) is (workers > 0), outcome.log
-    return sorted(([line[name] for name in OF_READING] for line in outcome.pages), key=lambda values: str(values[0]))
+    assert any(map(prose_of, outcome.pages))
+    return sorted([*map(line.get, OF_READING), prose_of(line)] for line in outcome.pages)
+
+
+def prose_of(line: dict[str, Any]) -> list[str]:
+    return [one for one in line["text"].split("\n\n") if len(one) > 60 and "](" not in one]
 
 
 @pytest.mark.nightly
