@@ -76,6 +76,23 @@ async def test_pages_and_their_texts_are_the_same_wherever_they_are_read(here: S
 
 
 @pytest.mark.slow
+async def test_no_page_is_read_before_one_that_waits_for_a_second_worker() -> None:
+    reader = SiteReader(PageReader(150_000), WorkerRules(2, at_once=True), with_sketches=True)
+    site, done = ReadOnly(), list[str]()
+
+    async def read_next(url: str, html: str) -> None:
+        await read(reader, site, url, html)
+        done.append(url)
+
+    first = asyncio.create_task(read_next(*PAGES[0]))
+    while not reader._workers.started:  # noqa: ASYNC110 - no event tells of it
+        await asyncio.sleep(0)
+    await asyncio.gather(first, read_next(*PAGES[1]))
+    assert done == [PAGES[0][0], PAGES[1][0]]
+    reader.close()
+
+
+@pytest.mark.slow
 async def test_versions_of_a_page_are_compared_where_the_site_is_known(here: SiteReader, there: SiteReader) -> None:
     one, other = ReadOnly(), ReadOnly()
     url, html = PAGES[10]
