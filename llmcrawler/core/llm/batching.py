@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 _MIN_ASKS: Final = 4
 # A question is asked so often in a full batch, then in ever smaller ones, at last alone.
 _ASKS_IN_FULL_BATCH: Final = 2
+# Looks at which a crawl has nothing else to do before what waits is sent: between a page and the next that it links to,
+# it has nothing to do for a moment.
+_IDLE_LOOKS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +271,13 @@ class Batcher(Generic[Q, A]):
             self._poller = asyncio.get_running_loop().create_task(self._poll())
 
     async def _poll(self) -> None:
+        looks = 0
         try:
             while self._waiting:
                 await self._clock.sleep(self._rules.poll_seconds)
-                self._send_due(self._reason_to_flush() if self._waiting else None)
+                reason = self._reason_to_flush() if self._waiting else None
+                looks = looks + 1 if reason else 0
+                self._send_due(reason if looks >= _IDLE_LOOKS else None)
         except Exception as error:
             # The watch is the adapter's: if it breaks, those who wait must be told, and not hang.
             logger.exception("The LLM batches cannot be watched any longer")

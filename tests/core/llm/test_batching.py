@@ -143,6 +143,20 @@ async def test_pressure_sends_all_that_waits_patient_ones_too(reason: str) -> No
     assert crawl.reasons == [reason]
 
 
+async def test_a_moment_without_other_work_sends_nothing() -> None:
+    crawl = Crawl(Worker(), rules={"max_questions": 10, "wait_seconds": 60.0})
+    tasks = []
+    for page in (1, 2, 3):  # each links to the next
+        tasks += crawl.submit(page)
+        crawl.pressure = "idle"
+        await crawl.time.tick()
+        crawl.pressure = None
+        await crawl.time.tick()
+    crawl.pressure = "idle"
+    assert await crawl.outcomes(tasks, ticks=10) == [2, 4, 6]
+    assert crawl.worker.asked == [[1, 2, 3]]
+
+
 async def test_patient_questions_ride_along_or_go_after_their_own_wait() -> None:
     crawl = Crawl(Worker(), rules={"wait_seconds": 1.0, "patient_seconds": 15.0})
     patient = crawl.submit(1, patient=True)
