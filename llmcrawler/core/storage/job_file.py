@@ -134,6 +134,7 @@ _RULES: Final[Mapping[str, str]] = {
         "SELECT 1 FROM urls WHERE (state IN (2, 3)) != (id IN (SELECT url FROM pages WHERE seq IS NOT NULL))"
     ),
     "the state of a url does not fit its host": "SELECT 1 FROM urls WHERE (state = 4) != (host = 0)",
+    "the place of a line is lost": "SELECT 1 FROM pages WHERE seq < 1",
     "the url of a line is lost": "SELECT 1 FROM pages WHERE url NOT IN (SELECT id FROM urls)",
     "the request of a url is lost": LOST_REQUESTS,
     "the host of a url is lost": "SELECT 1 FROM urls WHERE host NOT IN (SELECT id FROM hosts UNION SELECT 0)",

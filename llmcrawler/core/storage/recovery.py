@@ -203,6 +203,7 @@ def _queue(connection: JobConnection, *, has_lost: bool) -> tuple[tuple[str, ...
     whether all pages are, since they may link to urls that are lost.
     """
     connection.execute("UPDATE urls SET state = iif(host = 0, 4, 0) WHERE (state = 4) != (host = 0)")  # 4: State.SEEN
+    connection.execute("UPDATE pages SET seq = NULL WHERE seq < 1")
     ended = "(SELECT url FROM pages WHERE seq IS NOT NULL)"
     connection.execute(f"UPDATE urls SET state = 2 WHERE state NOT IN (2, 3) AND id IN {ended}")  # noqa: S608 - a constant
     query = f"SELECT id, url FROM urls WHERE state IN (2, 3) AND id NOT IN {ended}"  # noqa: S608 - a constant

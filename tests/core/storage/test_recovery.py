@@ -56,6 +56,7 @@ def urls_of(job):
         ("pages", "line", pack("{}")),
         ("pages", "url", 3000),
         ("pages", "seq", None),
+        ("pages", "seq", 0),
         ("bodies", "headers", "{"),
         ("job", "value", "["),
     ],
