@@ -92,6 +92,11 @@ class ContextTurns:
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 INSTALL: Final = "apt-get install chromium, or: playwright install --with-deps chromium"
 _CLOSE_SECONDS: Final = 10.0
+# The last two would ask Google, through the gateway.
+_DISABLED: Final = (
+    *"IsolateOrigins site-per-process BackForwardCache MediaRouter OptimizationHints Translate".split(),
+    *"AimEnabled PreconnectToSearch".split(),
+)
 # No traffic but through the gateway, none of the browser's own, and no frames in processes of their own.
 _ARGUMENTS: Final = (
     "--disable-gpu",
@@ -101,7 +106,7 @@ _ARGUMENTS: Final = (
     "--blink-settings=imagesEnabled=false",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--disable-features=IsolateOrigins,site-per-process,BackForwardCache,MediaRouter,OptimizationHints,Translate",
+    f"--disable-features={','.join(_DISABLED)}",
 )
 _NO_WAY_OUT: Final = "http://127.0.0.1:9"  # for what the browser asks on its own account; contexts have the gateway
 
