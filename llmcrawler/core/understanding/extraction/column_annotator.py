@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise
 from math import inf
@@ -149,13 +149,6 @@ class ColumnAnnotator:
     """Stands in for a model in a training run. `requested` are the fields of a user."""
 
     requested: RequestedSchema | None = None
-
-    async def point(
-        self, page_type: str, pages: Sequence[TrainingPage], train: Callable[..., Awaitable[Any]]
-    ) -> Induced:
-        """Return what `annotate` points at. `train` runs what may take long."""
-        found: Induced = await train(annotate, pages, page_type, self.requested)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -555,13 +555,16 @@ class Records:
         self._count("pages_shown", result.pages_shown)
         self._count("fields_abstained", len(result.abstained))
         learner.missing = dict(result.abstained)
+        if learner.missing:
+            missing = ", ".join(learner.missing)
+            logger.info("No reliable selector was found for %s of %s pages", missing, learner.key.page_type)
         for reason, pointers in result.dropped.items():
             self._count(f"dropped/{reason}", pointers)
         by_model = not isinstance(self._annotator, ColumnAnnotator)
         learner.fruitless = _why_fruitless(result.extractor, self.rules.requested, by_model=by_model)
         if result.extractor is None or learner.fruitless:
             return None
-        return Variant.measured(result.extractor, await train(extract_all, result.extractor, pages))
+        return Variant.measured(result.extractor, result.found)
 
 
 def _common_features(learner: Learner) -> frozenset[str]:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmcrawler.core.understanding.extraction.annotators import Annotator
@@ -22,10 +22,11 @@ from llmcrawler.core.understanding.extraction.blocks import (
     repeated_texts,
     shown_blocks,
 )
-from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator
-from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
+from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator, annotate
+from llmcrawler.core.understanding.extraction.extractor import Extraction, FieldRule, TemplateExtractor
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.record_schema import Field, reconcile
+from llmcrawler.core.understanding.extraction.learner import extract_all
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, reconcile
 from llmcrawler.core.understanding.extraction.selector_induction import (
     AnnotatedPage,
     LearnedField,
@@ -60,13 +61,18 @@ class TrainingRules:
     budget_tokens: int = 3_000
 
 
+Learned = tuple[list[LearnedField], list[LearnedGroup]]
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """The outcome of a run. `extractor` is None where there was nothing to learn. `dropped` counts the model's pointers
-    that were refused, by reason; `abstained` has the fields that no selector could be trusted for, and why."""
+    """The outcome of a run. `extractor` is None where there was nothing to learn, `found` is what it gives on the pages
+    of the run. `dropped` counts the model's pointers that were refused, by reason; `abstained` has the fields that no
+    selector could be trusted for, and why."""
 
     extractor: TemplateExtractor | None
-    pages_shown: int
+    found: Sequence[Extraction] = ()
+    pages_shown: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     abstained: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,7 +98,7 @@ class TrainingRun:
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
         self._dropped: Counter[str] = Counter()
-        self._learned: tuple[list[LearnedField], list[LearnedGroup]] = ([], [])
+        self._learned: Learned = ([], [])
 
     async def run(self, pages: Sequence[TrainingPage]) -> TrainingResult:
         """Learn from the pages of one template.
@@ -108,11 +114,10 @@ class TrainingRun:
         # In whatever order they came: the same pages make the same question, which the cache may answer.
         pages = sorted(first, key=lambda page: page.url)
         if isinstance(self._annotator, ColumnAnnotator):
-            answer = await self._annotator.point(self._page_type, pages, self._train)
-            self._fields = answer.fields
-            self._pointed = {place: answer.values[str(place)] for place in range(len(pages))}
-            self._learned = await self._train(learn, pages, self._pointed, self._fields)
-            return self._result(0)
+            taught: TrainingResult = await self._train(
+                learn_by_columns, pages, self._page_type, self._annotator.requested
+            )
+            return taught
         listed = await self._train(blocks_of, pages)
         repeated = repeated_texts(listed)
         shown: set[int] = set()
@@ -142,7 +147,9 @@ class TrainingRun:
                 break
             self._learned = await self._train(learn, pages, self._pointed, self._fields)
             chosen = await asyncio.to_thread(self._next_pages, features, shown)
-        return self._result(len(shown))
+        result = result_of(self._page_type, self._fields, self._pointed, self._learned)
+        found = await self._train(extract_all, result.extractor, pages) if result.extractor else []
+        return replace(result, found=found, pages_shown=len(shown), dropped=self._dropped)
 
     async def _ask(
         self,
@@ -194,42 +201,51 @@ class TrainingRun:
         chosen = [place for place, _ in votes.most_common(room) if place not in shown]
         return chosen + spread(features, room - len(chosen), {*shown, *chosen})
 
-    def _result(self, pages_shown: int) -> TrainingResult:
-        plain, groups = self._learned
-        found = [group for group in groups if group.rows and group.rules]
-        rules: list[FieldRule] = [one.rule for one in plain if one.rule is not None]
-        rules += [rule for group in found for rule in group.rules]
-        trusted = {rule.field.key for rule in rules}
-        abstained = {one.key: self._why_not(one) for one in self._fields if one.key not in trusted}
-        if abstained:
-            logger.info("No reliable selector was found for %s of %s pages", ", ".join(abstained), self._page_type)
-        rows = tuple((group.name, group.rows) for group in found)
-        extractor = TemplateExtractor(self._page_type, tuple(rules), rows) if rules else None
-        return TrainingResult(extractor, pages_shown, self._dropped, abstained)
 
-    def _why_not(self, one: Field) -> str:
-        plain, groups = self._learned
-        shown = len(self._pointed)
-        given = [[value for value in values if value.field == one.key] for values in self._pointed.values()]
-        refused = sum(bool(values) and not any(value.blocks for value in values) for values in given)
-        pointed = sum(any(value.blocks for value in values) for values in given)
-        if not pointed and refused:
-            return f"pointed at on {refused} of {shown} samples, but never at such a value"
-        if not pointed:
-            return f"pointed at on none of {shown} samples"
-        doubts = [learned.doubt for learned in plain if learned.field.key == one.key]
-        doubts += [group.doubt for group in groups if group.name == one.group]
-        doubt = next(filter(None, doubts), "no selector agrees with that")
-        return f"pointed at on {pointed} of {shown} samples, but {doubt}"
+def result_of(
+    page_type: str, fields: Sequence[Field], pointed: Mapping[int, Sequence[Pointed]], learned: Learned
+) -> TrainingResult:
+    plain, groups = learned
+    found = [group for group in groups if group.rows and group.rules]
+    rules: list[FieldRule] = [one.rule for one in plain if one.rule is not None]
+    rules += [rule for group in found for rule in group.rules]
+    trusted = {rule.field.key for rule in rules}
+    abstained = {one.key: _why_not(one, pointed, learned) for one in fields if one.key not in trusted}
+    rows = tuple((group.name, group.rows) for group in found)
+    return TrainingResult(TemplateExtractor(page_type, tuple(rules), rows) if rules else None, abstained=abstained)
+
+
+def _why_not(one: Field, pointed: Mapping[int, Sequence[Pointed]], learned: Learned) -> str:
+    plain, groups = learned
+    shown = len(pointed)
+    given = [[value for value in values if value.field == one.key] for values in pointed.values()]
+    refused = sum(bool(values) and not any(value.blocks for value in values) for values in given)
+    hits = sum(any(value.blocks for value in values) for values in given)
+    if not hits and refused:
+        return f"pointed at on {refused} of {shown} samples, but never at such a value"
+    if not hits:
+        return f"pointed at on none of {shown} samples"
+    doubts = [other.doubt for other in plain if other.field.key == one.key]
+    doubts += [group.doubt for group in groups if group.name == one.group]
+    doubt = next(filter(None, doubts), "no selector agrees with that")
+    return f"pointed at on {hits} of {shown} samples, but {doubt}"
+
+
+def learn_by_columns(
+    pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None
+) -> TrainingResult:
+    """Run the whole of a training without a model: in one piece, as pages are taken apart anew in each process."""
+    answer = annotate(pages, page_type, requested)
+    pointed = {place: answer.values[str(place)] for place in range(len(pages))}
+    result = result_of(page_type, answer.fields, pointed, learn(pages, pointed, answer.fields))
+    return replace(result, found=extract_all(result.extractor, pages) if result.extractor else [])
 
 
 def blocks_of(pages: Sequence[TrainingPage], with_scores: bool = False) -> list[BlockList]:
     return [page.blocks().listed(main_scores(page.html, page.url) if with_scores else None) for page in pages]
 
 
-def learn(
-    pages: Sequence[TrainingPage], pointed: Mapping[int, Sequence[Pointed]], fields: Sequence[Field]
-) -> tuple[list[LearnedField], list[LearnedGroup]]:
+def learn(pages: Sequence[TrainingPage], pointed: Mapping[int, Sequence[Pointed]], fields: Sequence[Field]) -> Learned:
     """Learn the rules of the fields and groups. `pointed` has what was pointed at, by the place of the page."""
     parsed = [page.blocks() for page in pages]
     annotated = [AnnotatedPage.of(parsed[place], given) for place, given in sorted(pointed.items())]

@@ -55,6 +55,19 @@ def records(pages: list[TrainingPage], fields: str = "") -> list[dict[str, Any]]
     return [compile_extractor(result.extractor).extract(page.html, page.url, page.lang).record for page in pages]
 
 
+def test_a_training_without_a_model_is_one_piece_of_work_for_another_process() -> None:
+    pieces: list[Callable[..., Any]] = []
+
+    async def train(function: Callable[..., Any], *arguments: Any) -> Any:
+        pieces.append(function)
+        return function(*arguments)
+
+    run = TrainingRun("product", ColumnAnnotator(), TrainingRules(), train=train)
+    result = asyncio.run(run.run(pages_of(product)))
+    assert len(pieces) == 1
+    assert [one.record["title"] for one in result.found] == NAMES
+
+
 def test_usual_fields_and_labelled_ones_are_found_without_a_request() -> None:
     found = records(pages_of(product))
     assert [one["title"] for one in found] == NAMES
