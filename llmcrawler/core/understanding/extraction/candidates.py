@@ -146,7 +146,9 @@ def label_queries(element: etree._Element, text_index: int | None) -> Iterator[t
 
 
 def is_mostly(holder: etree._Element, elements: Sequence[etree._Element]) -> bool:
-    return _text_chars(holder) <= 2 * sum(map(_text_chars, elements)) + _MAX_LABEL_CHARS
+    room = 2 * sum(len(piece.strip()) for one in elements for piece in one.itertext()) + _MAX_LABEL_CHARS
+    # Sooner or later the holder is all of the page.
+    return all((room := room - len(piece.strip())) >= 0 for piece in holder.itertext())
 
 
 def _labelled_text(element: etree._Element, text_index: int) -> Iterator[tuple[str, float]]:
@@ -164,10 +166,6 @@ def _labelled_text(element: etree._Element, text_index: int) -> Iterator[tuple[s
 
 def _labelled_by(element: etree._Element, label: str) -> str:
     return f"//{element.tag}[normalize-space()={_literal(label)}]"
-
-
-def _text_chars(element: etree._Element) -> int:
-    return sum(len(str(piece).strip()) for piece in element.itertext())
 
 
 def _before(node: etree._Element) -> etree._Element | str | None:

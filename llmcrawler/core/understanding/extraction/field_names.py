@@ -66,6 +66,7 @@ def singular(name: str) -> str:
     return name[:-1] if len(name) > 3 and name.endswith("s") and not name.endswith(("ss", "us", "is")) else name
 
 
+@lru_cache(maxsize=4_096)
 def canonical_name(label: str) -> str:
     """Return what a label is called as a field: the usual field that it is a word for, else its own words; "" for what
     has no letters."""
@@ -181,6 +182,7 @@ def _page_type_in(name: str) -> str:
 # -- comparing names --
 
 
+@lru_cache(maxsize=4_096)
 def _known(name: str) -> str:
     """Return the usual field that a name in snake_case is a word for, "" for none."""
     plain = name.replace("_", "")
@@ -188,11 +190,13 @@ def _known(name: str) -> str:
     return words.get(plain) or words.get(singular(plain)) or ""
 
 
+@lru_cache(maxsize=4_096)
 def _core(name: str) -> str:
     """Return a name without the words that add nothing to it."""
     return "_".join(part for part in name.split("_") if part not in _table().empty_words) or name
 
 
+@lru_cache(maxsize=4_096)
 def _alike(one: str, other: str) -> float:
     """Return how surely two names in snake_case mean the same."""
     if one.replace("_", "") == other.replace("_", ""):
@@ -204,6 +208,7 @@ def _alike(one: str, other: str) -> float:
     return max(_of_parts(_parts(one), _parts(other)), _of_compound(one, other), _of_compound(other, one))
 
 
+@lru_cache(maxsize=4_096)
 def _parts(name: str) -> frozenset[str]:
     """Return what a name is made of, each word by the usual field or the long form that it stands for."""
     long = _table().short_forms

@@ -461,7 +461,7 @@ class _Texts:
 
     def _start_of(self, element: etree._Element) -> str:
         text = self._joined("", element.text)
-        around: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
+        around = [(element, iter(element))] if len(element) else []
         visited = 1
         while around and len(text) < self._chars:
             node, children = around[-1]
@@ -486,6 +486,8 @@ class _Texts:
         if not more or len(text) >= self._chars:
             return text
         self._work.charge_text(len(more))
+        if not more.strip(_SPACE):  # most texts of a tree are its indentation
+            return text if text[-1:] == " " else f"{text} "
         return _SPACES.sub(" ", text + more)[: self._chars]
 
 
