@@ -62,6 +62,8 @@ _POLL_SECONDS = 0.05
 _MAX_FAILURES = 2
 # So many pages must have lost a field before it is learned again.
 _RELEARN_PAGES = 5
+# So many templates, the latest ones, keep pages that lack a field: of each up to 24, packed to some 6 KB.
+_MOST_LACKING = 100
 # Templates whose pages have so much of their features in common were parted by what is on some pages only.
 _ALIKE = 0.6
 _MIN_FIT = 0.5
@@ -165,6 +167,7 @@ class Records:
         self._count = count
         self._validator = None if rules.requested is None else RecordValidator(rules.requested.schema)
         self._learners: dict[LearnerKey, Learner] = {}
+        self._lacking: dict[LearnerKey, Learner] = {}
         # By id, the templates of the pages whose records are being made in another process.
         self._under_way: dict[str, LearnerKey] = {}
         self._poll: asyncio.Task[None] | None = None
@@ -315,6 +318,10 @@ class Records:
         self._count("fields_missing", len(variant.coverage) - len(present))
         if variant.lacks(match.extraction) and self._may_learn(learner):
             learner.lacking.append((question.to_learn_from(), present))
+            self._lacking.pop(learner.key, None)
+            self._lacking[learner.key] = learner
+            if len(self._lacking) > _MOST_LACKING:
+                self._lacking.pop(next(iter(self._lacking))).lacking.clear()
             drifted = variant.drifted()
             pages = [page for page, present in learner.lacking if not present.issuperset(drifted)]
             if len(pages) >= max(self.rules.min_pages, _RELEARN_PAGES) and not learner.is_learning:

@@ -204,6 +204,15 @@ async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
     assert answer.record == product(61)
 
 
+async def test_pages_that_lack_a_field_are_kept_of_the_latest_templates_only(monkeypatch) -> None:
+    monkeypatch.setattr(f"{Records.__module__}._MOST_LACKING", 2)
+    records = make(TruthAnnotator())
+    for template in ("t1", "t2", "t3"):
+        await ask(records, [question(number, template=template) for number in range(12)])
+        await ask(records, [question(20, lambda data: old_design({**data, "sku": None}), template=template)])
+    assert [bool(one.lacking) for one in records.learners()] == [False, True, True]
+
+
 @pytest.mark.nightly
 @pytest.mark.slow
 async def test_slips_of_the_model_are_outvoted() -> None:
