@@ -172,7 +172,7 @@ class CrawlContext:
         self.backend = build_backend(crawler, options, switch, take_site)
         self.frontier, self.job = self.backend.frontier, self.backend.job
         self.ledger = None if self.job is None else self.job.ledger
-        self.watch = EngineWatch(crawler, switch)
+        self.watch = EngineWatch(crawler, switch, is_worker=self.backend.session is not None)
         self.stop = CrawlStop(goes_on_later=self.backend.session is not None or self.job is not None)
         self.understanding = Understanding(crawler, options, self.backend, self.watch, self.focused_crawl)
 

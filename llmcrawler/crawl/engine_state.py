@@ -22,10 +22,11 @@ class SpiderSwitch(Protocol):
 
 @dataclass(frozen=True)
 class EngineWatch:
-    """Looks at a crawler's engine."""
+    """Looks at a crawler's engine. `is_worker`: others go on with the crawl when this one is stopped."""
 
     crawler: Crawler
     switch: SpiderSwitch
+    is_worker: bool = False
 
     def reason_to_flush(self, waiting: int | None = None) -> str | None:
         """Say why pages must not wait any longer for company; None while more are on their way. `waiting` pages of
@@ -34,7 +35,7 @@ class EngineWatch:
         engine = self.crawler.engine
         slot = None if engine is None else engine.scraper.slot
         if engine is None or slot is None or not engine.running:
-            return "stopped"
+            return "leaving" if self.is_worker else "stopped"
         if self.switch.is_closing():
             return "closing"  # requests that are left will not be handed out
         if slot.needs_backout():

@@ -160,14 +160,13 @@ class DistributedWorker:
         logger.warning("The other workers have taken over this worker's sites: it was silent for too long")
         self._scheduler.lose_all()
         for site in self.session.frontier.sites:
-            self.understanding.records.give_back(site)
             self.understanding.sites.forget(site)
         self.session.frontier.lose_all()
         await self.session.beat(joins=True, **self._activity())
 
     async def _give_up(self, site: str) -> None:
-        """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
-        self.understanding.records.give_back(site)
+        """Give a site up when nothing of it is under way here any more; its pages wait for no others until then."""
+        self.understanding.records.hurry(site)
         if not await self._scheduler.hand_back(site) or self.session.frontier.has_of(site):
             return  # what is written must not come back
         if site in self.session.frontier.sites:  # else nothing of it was leased yet

@@ -130,7 +130,7 @@ class Stage(ABC):
             self.rules.check_storage()  # what was found out while its Redis went is not worth a line
             return error
         except WorkGivenBack as left:
-            raise DropItem("this worker is leaving; another one continues with the page") from left
+            raise DropItem("another worker continues with the page", log_level="DEBUG") from left
         except StorageFailed as failure:
             raise DropItem("the crawl is being closed; the page is left for its next run") from failure
         except (Exception, SystemExit) as error:  # what a user's stage calls may want to end the process

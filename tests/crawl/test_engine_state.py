@@ -48,6 +48,8 @@ def engine(*, is_full: bool = False, under_way: int = 1, **changes: Any) -> Simp
 def test_a_snapshot_of_the_engine_says_why_pages_wait_no_longer(now: Any, waiting: int | None, reason: str) -> None:
     crawler: Any = SimpleNamespace(engine=now)
     assert EngineWatch(crawler, SpiderControl(crawler)).reason_to_flush(waiting) == reason
+    of_workers = EngineWatch(crawler, SpiderControl(crawler), is_worker=True).reason_to_flush(waiting)
+    assert of_workers == ("leaving" if reason == "stopped" else reason)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, scrapy
 from tests.e2e.killing import lines_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.many_hosts import ManyHosts
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 from tests.servers.redis_server import RedisServer
@@ -79,6 +80,27 @@ def test_a_worker_may_die_and_another_may_leave_and_no_page_is_lost(tmp_path):
         status = scrapy("status", redis.url, "shop")
         assert "finished" in status.stdout
         assert "lost" in status.stdout
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_no_page_is_asked_for_twice_as_a_worker_joins_or_is_stopped(tmp_path, redis, is_stopped):
+    """Pages of its sites wait then for others of their template, to be learned from."""
+    hosts = ManyHosts(4, ManyPages(30))
+    settings = {"REDIS_URL": redis.url, "CRAWL_ID": "shop", "DOWNLOAD_DELAY": 0.2}
+    with hosts.in_thread(), Fleet(tmp_path, ",".join(hosts.urls), settings) as fleet:
+        first = fleet.start()
+        wait_until(lambda: hosts.requested >= 24, hosts.pages, first)
+        second = fleet.start()
+        if is_stopped:
+            first.send_signal(signal.SIGTERM)
+        statuses = (first.wait(TIMEOUT_SECONDS), second.wait(TIMEOUT_SECONDS))
+        logs, found = fleet.log(0) + fleet.log(1), fleet.pages()
+    assert statuses == (3 if is_stopped else 0, 0), logs
+    assert ("This worker gave up" in logs) == (not is_stopped)
+    assert "Traceback" not in logs
+    asked = Counter(f"http://{host}:{hosts.port}{path}" for host, starts in hosts.starts.items() for _, path in starts)
+    once = dict.fromkeys(hosts.all_pages, 1)
+    assert (found, {url: asked[url] for url in once}) == (once, once)
 
 
 @pytest.mark.nightly

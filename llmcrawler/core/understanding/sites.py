@@ -189,3 +189,4 @@ class SiteRegistry:
         self.template_count -= self._template_counts.pop(name, 0)
         self._sites.forget(name)
         self.templates.forget(name)
+        self.records.forget(name)

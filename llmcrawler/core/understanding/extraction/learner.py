@@ -136,7 +136,8 @@ class Learner:
 
     `patience`: so many times as many pages as usual must fit no variant before another run is tried. `missing` has the
     fields that the last run gave no selector for, and why; `fruitless` says why it brought nothing at all; `unserved`
-    counts pages that were let go without a record. `was_restored`: an earlier crawl left it."""
+    counts pages that were let go without a record. `was_restored`: an earlier crawl left it. `is_hasty`: its site
+    was given up when too few pages were at hand, and the next owner learns it anew."""
 
     key: LearnerKey
     variants: list[Variant] = field(default_factory=list)
@@ -152,6 +153,7 @@ class Learner:
     fruitless: str = ""
     unserved: int = 0
     was_restored: bool = False
+    is_hasty: bool = False
     task: asyncio.Task[None] | None = None
 
     def to_json(self) -> dict[str, Any]:

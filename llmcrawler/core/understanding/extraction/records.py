@@ -145,9 +145,10 @@ class RecordAnswer:
 class Records:
     """Makes the records of one crawl, and learns how from what `annotator` points at: without one no page waits, and
     each has what its template taught an earlier crawl, or its structured data. `pressure` gets the number of waiting
-    pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "stopped"), or None; after
-    "stopped" nothing is learned. `on_learned` is called with each learner that has a new variant, `count` with the name
-    and number of what is worth a stat."""
+    pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "leaving", "stopped"), or
+    None; after "stopped" nothing is learned, and after "leaving" what too few pages teach is for these alone.
+    `on_learned` is called with each learner that has a new variant, `count` with the name and number of what is worth a
+    stat."""
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
@@ -270,7 +271,7 @@ class Records:
     def to_keep(self, site: str) -> list[Learner]:
         """Return the learners for the next crawl: with something learned, or found not worth it."""
         known = [one for one in self._learners.values() if one.key.site == site]
-        return [one for one in known if one.variants or (one.gave_up and one.error is None)]
+        return [one for one in known if not one.is_hasty and (one.variants or (one.gave_up and one.error is None))]
 
     def outcomes(self) -> list[LearningOutcome]:
         """Return what came of each template that pages with records were in."""
@@ -281,12 +282,19 @@ class Records:
         """Go on with what an earlier crawl has learned."""
         self._learners.update({learner.key: learner for learner in learners})
 
-    def give_back(self, site: str) -> None:
-        """Let the waiting pages of a site go back to the queue, for the worker that learns it from now on."""
-        for learner in [one for one in self._learners.values() if one.key.site == site and not one.is_learning]:
+    def hurry(self, site: str) -> None:
+        """Let the pages of a site that is given up wait for no others."""
+        self._let_go([one for one in self._learners.values() if one.key.site == site], "leaving")
+
+    def forget(self, site: str) -> None:
+        """Leave a site to another worker; pages that wait here go back to the queue."""
+        for key, learner in [(key, one) for key, one in self._learners.items() if key.site == site]:
+            if learner.is_learning:
+                continue
             for page in learner.waiting.values():
                 page.look_again.set_exception(WorkGivenBack())
             learner.waiting.clear()
+            del self._learners[key]
 
     async def close(self) -> None:
         tasks = [task for task in (self._poll, *(one.task for one in self.all_learners)) if task is not None]
@@ -436,12 +444,14 @@ class Records:
     async def _watch_pressure(self) -> None:
         while count := self.waiting_count:
             if (reason := self._pressure(count)) is not None:
-                self._let_go(is_stopped=reason == "stopped")
+                self._let_go(self.all_learners, reason)
             await asyncio.sleep(_POLL_SECONDS)
 
-    def _let_go(self, *, is_stopped: bool) -> None:
+    def _let_go(self, learners: Collection[Learner], reason: str) -> None:
         """Learn from the waiting pages, or let them go."""
-        waiting = [one for one in self._learners.values() if one.waiting and not one.is_learning]
+        waiting, is_stopped = [one for one in learners if one.waiting and not one.is_learning], reason == "stopped"
+        for learner in waiting if reason == "leaving" else ():
+            learner.is_hasty |= not learner.variants and len(learner.waiting) < self.rules.training.max_samples
         by_site = defaultdict[str, list[Learner]](list)
         for learner in waiting:
             by_site[learner.key.site].append(learner)
@@ -451,7 +461,7 @@ class Records:
             mates = self._mates(learner, by_site[learner.key.site])
             if sum(len(one.waiting) for one in (learner, *mates)) >= self.rules.min_pages * learner.patience:
                 self._start(learner, mates)
-        if not is_stopped and any(one.is_learning for one in self.all_learners):
+        if not is_stopped and any(one.is_learning for one in learners):
             return  # when these runs end, bodies are given back, and pages may fit what was learned
         for learner in (one for one in waiting if not one.is_learning):
             if is_stopped:

@@ -19,7 +19,16 @@ from llmcrawler.core.understanding.extraction import (
     waiting_by_type,
 )
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules
-from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMError, LLMFailed, LLMStopped, LLMUnavailable
+from llmcrawler.errors import (
+    STOPPED,
+    BadAnswer,
+    BudgetSpent,
+    LLMError,
+    LLMFailed,
+    LLMStopped,
+    LLMUnavailable,
+    WorkGivenBack,
+)
 from llmcrawler.items import PageError
 from tests.core.understanding.extraction.record_pages import (
     SITE,
@@ -336,6 +345,35 @@ async def test_pages_that_a_stopped_crawl_holds_say_so_and_the_next_crawl_may_le
     assert (answer.error.stage, answer.error.kind) == ("record", STOPPED)
     assert others == [answer] * 5
     assert not records.to_keep(question(0).site)
+
+
+@pytest.mark.parametrize(("count", "is_kept"), [(7, True), (5, False), (4, False)])
+async def test_pages_of_a_site_that_is_given_up_wait_no_longer_and_its_next_owner_learns_from_enough(
+    count: int, is_kept: bool
+) -> None:
+    records = make(TruthAnnotator())
+    pages = [asyncio.ensure_future(records.record_of(question(number))) for number in range(count)]
+    other = asyncio.ensure_future(records.record_of(question(1, site="other.test")))
+    await asyncio.sleep(0)
+    records.hurry(SITE)
+    answers = await asyncio.wait_for(asyncio.gather(*pages), timeout=30)
+    assert agreement(answers, range(count)) == 1.0 if count >= RULES.min_pages else answers == [RecordAnswer()] * count
+    assert bool(records.to_keep(SITE)) == is_kept
+    records.forget(SITE)
+    assert [one.key.site for one in records.all_learners] == ["other.test"]
+    assert not other.done()
+    await records.close()
+    await other
+
+
+async def test_pages_that_wait_when_another_worker_has_taken_over_their_site_go_back() -> None:
+    records = make(TruthAnnotator())
+    waiting = asyncio.ensure_future(records.record_of(question(1)))
+    await asyncio.sleep(0)
+    records.forget(SITE)
+    with pytest.raises(WorkGivenBack):
+        await waiting
+    await records.close()
 
 
 async def test_closing_leaves_nothing_running() -> None:
