@@ -28,6 +28,7 @@ from llmcrawler.core.understanding.extraction.field_names import (
     singular,
     snake_case,
     usual_fields,
+    usual_type,
 )
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
 from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
@@ -52,6 +53,7 @@ _COVERAGE_GAIN: Final = 1.25
 _SOME_PAGES: Final = 4  # from so many on, what varies over the pages tells
 _STATED_WORTH: Final = 8.0
 _CONTRADICTED_WORTH: Final = -3.0
+_IN_TITLE_WORTH: Final = 3.0  # of a title that the page's own has in it
 _NAME_WORTH: Final = 4.0
 _UNTRAINED_SCORE: Final = -1.5  # of a field that the scorer does not know: its name has to speak for it
 _UNNAMED_LOSS: Final = 5.0
@@ -81,7 +83,9 @@ _LEAST_WEIGHT: Final = 0.3
 _SAME: Final = 0.9
 _KNOWN: Final = 0.7  # a label that means a field so surely is believed without further signs
 # Fields that may be the same on all pages of a template.
-_CONSTANT_FIELDS: Final = frozenset("availability brand publisher rating review_count list_price language".split())
+_CONSTANT_FIELDS: Final = frozenset(
+    "availability brand currency publisher rating review_count list_price language".split()
+)
 _TEXTS: Final = frozenset({"description", "instructions"})
 # The scorer has seen few of them: alone it is not believed.
 _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split())
@@ -90,6 +94,8 @@ _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\
 _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
 _NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
 _COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
+_AMOUNT: Final = re.compile(r"\d[\d.,]*")
+_COUNT_AND_WORD: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,9})\s([^\W\d_]{3,})")
 _LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
 _SHAPES: Final = (
     ("email", re.compile(r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})(?![\w.-])")),
@@ -179,13 +185,11 @@ class _TemplatePages:
         self.pages = [score_page(page.blocks(), columns) for page in pages]
         self.total = len(pages)
         self.lang = [page.lang for page in pages]
+        self.titles = [page.title for page in pages]
         self.requested = requested
         usual = usual_fields(page_type)
         asked = usual if requested is None else requested.fields
-        types = {one.name: one.type for one in usual}
-        self.wanted = [
-            replace(one, type=one.type or types.get(canonical_name(one.name))) for one in asked if not one.group
-        ]
+        self.wanted = [replace(one, type=one.type or usual_type(one.name)) for one in asked if not one.group]
         records = [
             structured_record(PageToRead(page.html, page.url, page.title, page.lang, page_type)) or {} for page in pages
         ]
@@ -199,7 +203,7 @@ class _TemplatePages:
         self.said = [set(map(_plain, _leaves(record))) for record in records]
         texts = [{block.text for block in page.page.blocks} for page in self.pages]
         self.text_counts = Counter(chain.from_iterable(texts))
-        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._shapes()]
+        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._shapes(), *self._hidden()]
         self.repeated = repeated_parts([page.page for page in self.pages], page_type) if self.total > 1 else ()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
 
@@ -266,29 +270,25 @@ class _TemplatePages:
         few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
         if few or (len(set(values)) < 2 and not (is_known and len(values[0]) <= _MAX_LABEL_CHARS)):
             return False
-        if marked < 0.5 and (count < 0.5 * total or trusted < 0.6):
+        if marked < 0.5 and not is_known and (count < 0.5 * total or trusted < 0.6):
             return False
         own = fmean(self.text_counts[value] for value in values)
         if count > 3 and own > _CONSTANT * count and not is_known:
             return False
-        return marked >= 0.5 or own * 2 <= count
+        return marked >= 0.5 or is_known or own * 2 <= count
 
     def _counts(self) -> Iterator[_Candidate]:
-        """Yield numbers within texts that are otherwise alike: "In stock (92 available)"."""
+        """Yield numbers within texts that are otherwise alike: "In stock (92 available)", "1,204 views, 7 replies"."""
         found: dict[tuple[ColumnKey, str], _Candidate] = {}
         for place, page in enumerate(self.pages):
             for number, column in enumerate(page.columns, 1):
                 text = page.page.blocks[number - 1].text
                 if column is None or column.key[1] or len(text) > 60 or column.frame & _FRAME_TAGS:
                     continue
-                numbers = _COUNT.findall(text)
-                if len(numbers) != 1 or len(re.findall(r"\d+", text)) != 1 or not _LETTERS.search(text):
-                    continue
-                before, _, after = text.partition(numbers[0])
-                word = next(iter(_LETTERS.findall(after)), "") or next(iter(_LETTERS.findall(before)[::-1]), "")
-                key = (column.key, f"{before}#{after}" if len(after) > 30 else f"#{after}" if after else before)
-                one = found.setdefault(key, _Candidate(names={f"num_{snake_case(word)}": _OWN_NAME_WEIGHT}))
-                one.spots.setdefault(place, []).append(((number,), numbers[0]))
+                for count, word, form in _counted(text):
+                    name = f"num_{snake_case(word)}"
+                    one = found.setdefault((column.key, form), _Candidate(names={name: _OWN_NAME_WEIGHT}))
+                    one.spots.setdefault(place, []).append(((number,), count))
         for one in found.values():
             several = fmean(len(spots) for spots in one.spots.values())
             values = {self.text(place, spots[0]) for place, spots in one.spots.items()}
@@ -307,6 +307,17 @@ class _TemplatePages:
                         if match[1] == text:
                             one.names[name] = _LABEL_WEIGHT
                         one.spots.setdefault(place, []).append(((number,), match[1]))
+        yield from found.values()
+
+    def _hidden(self) -> Iterator[_Candidate]:
+        """Yield what stands in the structured data alone: somebody asks for it, and no element shows it."""
+        found: dict[str, _Candidate] = {}
+        for place, page in enumerate(self.pages if self.requested is not None else ()):
+            for number, spot in page.page.spots.items():
+                if spot.json_path is not None:
+                    name = snake_case(spot.json_path.rpartition(".")[2])
+                    one = found.setdefault(spot.json_path, _Candidate(names={name: _OWN_NAME_WEIGHT}))
+                    one.spots.setdefault(place, []).append(((number,), None))
         yield from found.values()
 
     def text(self, place: int, where: Where) -> str:
@@ -366,11 +377,17 @@ class _TemplatePages:
         names = {one.key: one for one in part.fields}
         if self.requested is not None:
             names = {}
-            for one in self.requested.fields:
-                asked, offered = (one.group, one.name), [(other.group, other.name, other.key) for other in part.fields]
-                if bool(one.group) == bool(part.fields[0].group) and (one.many or one.group or one.type is None):
-                    found = [key for group, name, key in offered if _means(asked[1], name) and _means(asked[0], group)]
-                    names |= {key: replace(one, many=not one.group) for key in found[:1] if key not in names}
+            asked = [one for one in self.requested.fields if bool(one.group) == bool(part.fields[0].group)]
+            for one in asked:
+                offered = [
+                    other.key
+                    for other in part.fields
+                    if _means(one.name, other.name)
+                    and (_means(one.group, other.group) or self._is_group(one.group, part))
+                ]
+                if one.many or one.group or one.type is None:
+                    typed = replace(one, type=one.type or usual_type(one.name), many=not one.group)
+                    names |= {key: typed for key in offered[:1] if key not in names}
         for key, one in names.items():
             spots: Spots = {}
             for place, values in enumerate(part.values):
@@ -379,6 +396,12 @@ class _TemplatePages:
             if spots and one.key not in self.chosen:
                 self.chosen[one.key] = (one, spots)
                 taken.append(spots)
+
+    def _is_group(self, group: str, part: Repeated) -> bool:
+        """Tell whether repeated parts have most of what a group is asked for, whatever they are called."""
+        asked = [one.name for one in self.requested.fields if one.group == group] if self.requested and group else []
+        found = sum(any(_means(name, other.name) for other in part.fields) for name in asked)
+        return found > 1 and found > len(asked) / 2
 
     def _are_titles(self, spots: Spots, titles: Spots) -> bool:
         """Tell whether what is taken for another field says the title once more, as the end of a breadcrumb does."""
@@ -455,11 +478,16 @@ class _TemplatePages:
                         for value in values
                     )
                     score += _STATED_WORTH if agreed else _CONTRADICTED_WORTH
+                is_named = self.total >= _SOME_PAGES and _LETTERS.search(text) and text in self.titles[place]
+                if trained == "title" and is_named:
+                    score += _IN_TITLE_WORTH
                 if score < _LEAST_SCORE and not candidate.is_label:
                     continue
                 if place in best and best[place][0] >= score:
                     continue
                 part = text if len(blocks) > 1 else self._part(one, trained, text, quote)
+                if part is None and candidate.is_label and weight >= _SAME:  # in whatever form
+                    part = self._part(one, None, text, quote)
                 if part is not None:
                     best[place] = score, (blocks, None if part == text and quote is None else part)
         return self._over_pages(candidate, best, weight, may_be_constant=(trained or one.name) in _CONSTANT_FIELDS)
@@ -486,6 +514,19 @@ class _TemplatePages:
         if part is None or (one.type not in (None, "string") and not fits(part, one.type)):
             return None
         return part if len(part) <= _MAX_VALUE_CHARS or one.type in (None, "string") else None
+
+
+def _counted(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the numbers of a text that count something, with what they count and the text that is alike on pages."""
+    numbers = _COUNT.findall(text)
+    if len(numbers) == 1 == len(re.findall(r"\d+", text)) and _LETTERS.search(text):
+        before, _, after = text.partition(numbers[0])
+        word = next(iter(_LETTERS.findall(after)), "") or next(iter(_LETTERS.findall(before)[::-1]), "")
+        yield numbers[0], word, f"{before}#{after}" if len(after) > 30 else f"#{after}" if after else before
+        return
+    several = _COUNT_AND_WORD.findall(text)
+    if len(several) > 1 and len(several) == len(_AMOUNT.findall(text)):
+        yield from ((count, word, f"# {singular(word)}") for count, word in several)
 
 
 def _leaves(value: Any) -> Iterator[str]:

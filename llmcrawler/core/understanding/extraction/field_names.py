@@ -86,6 +86,12 @@ def usual_fields(page_type: str, description: str = "") -> tuple[Field, ...]:
     return kinds[next(filter(None, map(_page_type_in, texts)), "other")]
 
 
+def usual_type(name: str) -> FieldType | None:
+    """Return the type of the usual field that a name is a word for; None where it is none."""
+    usual = _table().fields.get(canonical_name(name))
+    return None if usual is None else usual.type
+
+
 @lru_cache(maxsize=4_096)
 def affinity(requested: Field, name: str) -> float:
     """Return how surely a usual field, or a label on a page, is what a requested field means, in 0..1."""

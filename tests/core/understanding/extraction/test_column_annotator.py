@@ -13,6 +13,7 @@ from llmcrawler.core.understanding.extraction import ColumnAnnotator, TrainingRu
 from llmcrawler.core.understanding.extraction.annotators import Induced
 from llmcrawler.core.understanding.extraction.blocks import TrainingPage
 from llmcrawler.core.understanding.extraction.column_annotator import annotate
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, schema_of
 from llmcrawler.core.understanding.extraction.training_run import TrainingRun
 
 NAMES = "Amber lamp,Broad kettle,Calm mirror,Deep drawer,Early basket,Faint candle,Gentle needle,Heavy anchor".split(
@@ -47,9 +48,11 @@ def pointed_texts(answer: Induced, pages: list[TrainingPage], field: str) -> lis
     return found
 
 
-def records(pages: list[TrainingPage], fields: str = "") -> list[dict[str, Any]]:
-    requested = requested_fields(fields) if fields else None
-    run = TrainingRun("product", ColumnAnnotator(requested), TrainingRules())
+def records(
+    pages: list[TrainingPage], fields: str | RequestedSchema = "", kind: str = "product"
+) -> list[dict[str, Any]]:
+    requested = requested_fields(fields) if fields and isinstance(fields, str) else fields or None
+    run = TrainingRun(kind, ColumnAnnotator(requested), TrainingRules())
     result = asyncio.run(run.run(pages))
     assert result.extractor is not None
     return [compile_extractor(result.extractor).extract(page.html, page.url, page.lang).record for page in pages]
@@ -167,3 +170,64 @@ def test_the_title_at_the_end_of_a_breadcrumb_is_no_other_field() -> None:
 
     for one in records(pages_of(led_to)):
         assert {name for name, value in one.items() if value == one["title"]} == {"title"}
+
+
+def test_a_date_that_is_asked_for_without_a_type_is_read_as_one() -> None:
+    pages = pages_of(lambda n: product(n, f"<p>Published: {n + 1} March 2024</p>"))
+    assert [one["published"] for one in records(pages, "title,published")] == [f"2024-03-0{n + 1}" for n in range(8)]
+
+
+def test_a_title_without_a_heading_of_the_first_rank_is_told_by_the_pages_own() -> None:
+    def thread(n: int) -> str:
+        posts = "".join(
+            f"<div class=post><div class=who><b>{MAKERS[n - at]}</b></div><p>{at} {n}</p></div>" for at in (0, 1)
+        )
+        return f"<title>{NAMES[n]} | A forum</title><p class=path>Index</p><h2 class=topic>{NAMES[n]}</h2>{posts}"
+
+    assert [one["title"] for one in records(pages_of(thread), "title")] == NAMES
+
+
+def test_what_only_the_structured_data_says_is_found_where_it_is_asked_for() -> None:
+    def hidden(n: int) -> str:
+        data = {
+            "@type": "Product",
+            "name": NAMES[n],
+            "sku": f"A-{n}7",
+            "offers": {"@type": "Offer", "priceCurrency": "EUR"},
+        }
+        return product(n, f'<script type="application/ld+json">{json.dumps(data)}</script>')
+
+    found = records(pages_of(hidden), "title,sku,currency")
+    assert [(one["sku"], one["currency"]) for one in found] == [(f"A-{n}7", "EUR") for n in range(8)]
+
+
+def test_a_value_behind_the_very_label_that_is_asked_for_may_look_like_anything() -> None:
+    pages = pages_of(lambda n: product(n, f"<dl><dt>Hours</dt><dd>{20 + n % 3} a week</dd></dl>"))
+    assert [one["hours"] for one in records(pages, "title,hours")] == [f"{20 + n % 3} a week" for n in range(8)]
+
+
+def test_several_numbers_in_one_text_are_told_apart_by_what_they_count() -> None:
+    pages = pages_of(lambda n: product(n, f"<p class=info>{n + 1},{n}07 views, {n + 2} replies</p>"))
+    found = records(pages, "title,views:integer,replies:integer")
+    assert [(one["views"], one["replies"]) for one in found] == [
+        (1000 * (n + 1) + 100 * n + 7, n + 2) for n in range(8)
+    ]
+
+
+def test_rows_are_found_by_what_is_asked_of_them_whatever_they_are_called() -> None:
+    def shelf(n: int) -> str:
+        cards = "".join(
+            f'<div class="col"><h3><a href="/p/{n}{at}">{NAMES[(n + at) % 8]} {at}</a></h3><b>£{n + at}.50</b></div>'
+            for at in range(3 + n % 2)
+        )
+        return f"<title>Shelf {n}</title><h1>Shelf {n}</h1><div class=grid>{cards}</div>"
+
+    asked = [
+        Field("title", "string", group="cards"),
+        Field("url", "url", group="cards"),
+        Field("price", "number", group="cards"),
+    ]
+    requested = RequestedSchema(schema_of(asked), tuple(asked))
+    found = records(pages_of(shelf), requested, "listing")
+    assert [len(one["cards"]) for one in found] == [3 + n % 2 for n in range(8)]
+    assert found[0]["cards"][1] == {"title": f"{NAMES[1]} 1", "url": "http://shop.example/p/01", "price": 1.5}
