@@ -90,7 +90,7 @@ class TrainingSet:
     """The annotated pages and the others of a template. Remembers what each selector gives on each of them.
 
     `value_type` is that of the values that are looked for, `taken` are the texts on each annotated page that are values
-    of other fields."""
+    of other fields, `texts` what is remembered."""
 
     def __init__(
         self,
@@ -98,12 +98,13 @@ class TrainingSet:
         others: Sequence[PageBlocks],
         value_type: FieldType | None = None,
         taken: Sequence[frozenset[str]] = (),
+        texts: dict[tuple[int, str, str | None], list[str]] | None = None,
     ) -> None:
         self.annotated = annotated
         self.others = others
         self.value_type = value_type
         self.taken = taken
-        self._texts: dict[tuple[int, str, str | None], list[str]] = {}
+        self._texts = {} if texts is None else texts
 
     def of_field(self, field: Field) -> TrainingSet:
         """Return the pages as they are for one field: the annotated ones are those of which the annotator has said
@@ -113,7 +114,7 @@ class TrainingSet:
         texts = [{key: {value.text for value in values} for key, values in one.values.items()} for one in known]
         shared = {key for one in texts for key in one if one[key] & one.get(field.key, set())}
         taken = [frozenset().union(*(one[key] for key in one.keys() - shared - {field.key})) for one in texts]
-        return TrainingSet(known, self.others, field.type, taken)
+        return TrainingSet(known, self.others, field.type, taken, self._texts)
 
     @property
     def all(self) -> list[PageBlocks]:

@@ -54,6 +54,14 @@ def test_what_is_a_block(html, expected):
     assert texts(html) == expected
 
 
+def test_what_a_selector_gives_on_a_page_is_known_to_all_fields():
+    page = PageBlocks("<h1>A lamp</h1>")
+    pages = TrainingSet([AnnotatedPage.of(page, [Pointed("title", (1,))])], [])
+    heading = Selector("h1", "css")
+    found = pages.of_field(Field("title")).texts(page, heading)
+    assert pages.of_field(Field("name")).texts(page, heading) is found
+
+
 def test_a_page_always_gives_the_same_numbers():
     html = "<h1>a</h1><p>b <i>c</i> d</p>" * 20
     assert PageBlocks(html).blocks == PageBlocks(html).blocks
