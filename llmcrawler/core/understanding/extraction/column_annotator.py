@@ -33,7 +33,7 @@ from llmcrawler.core.understanding.extraction.field_names import (
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
 from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, asked_of, structured_record
-from llmcrawler.core.understanding.extraction.tree import SILENT_TAGS, Work, fold, line_up
+from llmcrawler.core.understanding.extraction.tree import SILENT_TAGS, Work, fold, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import fits
 from llmcrawler.core.understanding.extraction.value_scorer import (
     FIELDS,
@@ -115,9 +115,9 @@ _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
 _STRUCK_OUT: Final = frozenset({"del", "s"})
 _FRAME_TAGS: Final = frozenset({"nav", "footer"})
-_FURNITURE: Final = frozenset(
-    "related recommend similar comment review cookie carousel modal menu nav footer cart".split()
-)
+_OTHERS: Final = frozenset("related recommend recommended similar featured upsell".split())
+_OTHERS: Final = frozenset({"related", "recommend", "similar"})
+_FURNITURE: Final = _OTHERS | frozenset("comment review cookie carousel modal menu nav footer cart".split())
 
 ColumnKey = tuple[str, str | None, int | None]
 Where = tuple[tuple[int, ...], str | None]
@@ -203,7 +203,7 @@ class _TemplatePages:
         self.said = [set(map(_plain, _leaves(record))) for record in records]
         texts = [{block.text for block in page.page.blocks} for page in self.pages]
         self.text_counts = Counter(chain.from_iterable(texts))
-        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._shapes(), *self._hidden()]
+        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._shapes(), *self._asked()]
         self.repeated = repeated_parts([page.page for page in self.pages], page_type) if self.total > 1 else ()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
 
@@ -215,7 +215,7 @@ class _TemplatePages:
         columns: dict[ColumnKey, BlockColumn] = {}
         for place, page in enumerate(self.pages):
             for number, column in enumerate(page.columns, 1):
-                if column is not None:
+                if column is not None and column.above.isdisjoint(_OTHERS):
                     found[column.key].spots.setdefault(place, []).append(((number,), None))
                     elements.setdefault(column.key, page.page.spots[number].element)
                     columns[column.key] = column
@@ -265,7 +265,7 @@ class _TemplatePages:
         values = [self.text(place, several[0].where) for place, several in by_page.items()]
         if fmean(len({one.where for one in several}) for several in by_page.values()) > 1.5:  # a group's
             return False
-        if total == 1:
+        if total == 1 or (is_known and marked >= 0.5):
             return is_known and marked > 0
         few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
         if few or (len(set(values)) < 2 and not (is_known and len(values[0]) <= _MAX_LABEL_CHARS)):
@@ -309,15 +309,20 @@ class _TemplatePages:
                         one.spots.setdefault(place, []).append(((number,), match[1]))
         yield from found.values()
 
-    def _hidden(self) -> Iterator[_Candidate]:
-        """Yield what stands in the structured data alone: somebody asks for it, and no element shows it."""
+    def _asked(self) -> Iterator[_Candidate]:
+        """Yield what is a field only where somebody asks for it: what the structured data alone says, and where links
+        lead that are called so ("Home page")."""
         found: dict[str, _Candidate] = {}
         for place, page in enumerate(self.pages if self.requested is not None else ()):
             for number, spot in page.page.spots.items():
                 if spot.json_path is not None:
-                    name = snake_case(spot.json_path.rpartition(".")[2])
-                    one = found.setdefault(spot.json_path, _Candidate(names={name: _OWN_NAME_WEIGHT}))
-                    one.spots.setdefault(place, []).append(((number,), None))
+                    key, called = spot.json_path, spot.json_path.rpartition(".")[2]
+                elif spot.attribute == "href" and spot.element is not None:
+                    key = called = text_of(spot.element)[:_MAX_LABEL_CHARS]
+                else:
+                    continue
+                one = found.setdefault(key, _Candidate(names={snake_case(called): _OWN_NAME_WEIGHT}))
+                one.spots.setdefault(place, []).append(((number,), None))
         yield from found.values()
 
     def text(self, place: int, where: Where) -> str:

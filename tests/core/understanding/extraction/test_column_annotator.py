@@ -231,3 +231,28 @@ def test_rows_are_found_by_what_is_asked_of_them_whatever_they_are_called() -> N
     found = records(pages_of(shelf), requested, "listing")
     assert [len(one["cards"]) for one in found] == [3 + n % 2 for n in range(8)]
     assert found[0]["cards"][1] == {"title": f"{NAMES[1]} 1", "url": "http://shop.example/p/01", "price": 1.5}
+
+
+def test_a_known_label_on_few_pages_is_enough() -> None:
+    def rare(n: int) -> str:
+        return product(
+            n, f"<p><strong>License:</strong> <i>{('MIT', 'BSD')[n // 7]}-{n}</i></p>" if n in (1, 7) else ""
+        )
+
+    found = [one["license"] for one in records(pages_of(rare), "title,license")]
+    assert found == [None, "MIT-1", None, None, None, None, None, "BSD-7"]
+
+
+def test_a_link_that_is_called_as_what_is_asked_for_is_its_value() -> None:
+    pages = pages_of(lambda n: product(n, f'<ul><li><a href="https://site{n}.example/">Home page</a></li></ul>'))
+    assert [one["website"] for one in records(pages, "title,website:url")] == [
+        f"https://site{n}.example/" for n in range(8)
+    ]
+
+
+def test_what_is_said_of_related_things_is_no_field_of_the_page() -> None:
+    def page(n: int) -> str:
+        other = f'<div class="related"><h3>{NAMES[n - 1]}</h3><s class="old-price">£{n + 50}.10</s></div>' * (n % 2)
+        return f"<title>{NAMES[n]}</title><body><h1>{NAMES[n]}</h1><p class=price>£{n}.50</p>{other}"
+
+    assert all(one.get("old_price") is None for one in records(pages_of(page), "title,price:number,old_price:number"))
