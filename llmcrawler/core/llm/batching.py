@@ -142,7 +142,7 @@ class BatchReport:
 
 
 class BatchWatch(Protocol):
-    """Watches the crawl. A reason to flush (a word for the log) sends all that waits at once. `is_ending`: see
+    """Watches the crawl. A reason to flush (a word for the log) that lasts sends all that waits. `is_ending`: see
     BatchQueue.
     """
 
