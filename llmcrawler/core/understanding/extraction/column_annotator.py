@@ -115,7 +115,6 @@ _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
 _STRUCK_OUT: Final = frozenset({"del", "s"})
 _FRAME_TAGS: Final = frozenset({"nav", "footer"})
-_OTHERS: Final = frozenset("related recommend recommended similar featured upsell".split())
 _OTHERS: Final = frozenset({"related", "recommend", "similar"})
 _FURNITURE: Final = _OTHERS | frozenset("comment review cookie carousel modal menu nav footer cart".split())
 
