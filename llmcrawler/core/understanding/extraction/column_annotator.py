@@ -381,17 +381,14 @@ class _TemplatePages:
         names = {one.key: one for one in part.fields}
         if self.requested is not None:
             names = {}
-            asked = [one for one in self.requested.fields if bool(one.group) == bool(part.fields[0].group)]
-            for one in asked:
-                offered = [
-                    other.key
-                    for other in part.fields
-                    if _means(one.name, other.name)
-                    and (_means(one.group, other.group) or self._is_group(one.group, part))
-                ]
-                if one.many or one.group or one.type is None:
-                    typed = replace(one, type=one.type or usual_type(one.name), many=not one.group)
-                    names |= {key: typed for key in offered[:1] if key not in names}
+            group = part.fields[0].group
+            for one in self.requested.fields:
+                if bool(one.group) != bool(group) or not (one.many or one.group or one.type is None):
+                    continue
+                is_group = _means(one.group, group) or self._is_group(one.group, part)
+                offered = [other.key for other in part.fields if is_group and _means(one.name, other.name)]
+                typed = replace(one, type=one.type or usual_type(one.name), many=not one.group)
+                names |= {key: typed for key in offered[:1] if key not in names}
         for key, one in names.items():
             spots: Spots = {}
             for place, values in enumerate(part.values):
@@ -482,9 +479,8 @@ class _TemplatePages:
                         for value in values
                     )
                     score += _STATED_WORTH if agreed else _CONTRADICTED_WORTH
-                is_named = self.total >= _SOME_PAGES and _LETTERS.search(text) and text in self.titles[place]
-                if trained == "title" and is_named:
-                    score += _IN_TITLE_WORTH
+                if trained == "title" and self.total >= _SOME_PAGES and text in self.titles[place]:
+                    score += _IN_TITLE_WORTH if _LETTERS.search(text) else 0.0
                 if score < _LEAST_SCORE and not candidate.is_label:
                     continue
                 if place in best and best[place][0] >= score:
