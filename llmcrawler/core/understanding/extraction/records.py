@@ -295,6 +295,7 @@ class Records:
                 page.look_again.set_exception(WorkGivenBack())
             learner.waiting.clear()
             del self._learners[key]
+            self._lacking.pop(key, None)
 
     async def close(self) -> None:
         tasks = [task for task in (self._poll, *(one.task for one in self.all_learners)) if task is not None]

@@ -220,6 +220,8 @@ async def test_pages_that_lack_a_field_are_kept_of_the_latest_templates_only(mon
         await ask(records, [question(number, template=template) for number in range(12)])
         await ask(records, [question(20, lambda data: old_design({**data, "sku": None}), template=template)])
     assert [bool(one.lacking) for one in records.learners()] == [False, True, True]
+    records.forget(SITE)
+    assert not records._lacking
 
 
 @pytest.mark.nightly
