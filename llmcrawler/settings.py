@@ -78,7 +78,6 @@ META_COPY_WARN_SKIP_KEYS = ["redirect_reasons", "redirect_times", "redirect_ttl"
 # -- Components --------------------------------------------------------------------------------------------------------
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if find_spec("uvloop") else None  # None: asyncio's own loop
-SCHEDULER = "llmcrawler.engine.scheduler.FrontierScheduler"
 DOWNLOADER = "llmcrawler.engine.downloader.PoliteDownloader"
 DOWNLOAD_HANDLERS = {
     "http": "llmcrawler.engine.http_downloads.PageDownloadHandler",

@@ -247,12 +247,6 @@ class FrontierScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        if crawler.settings.get("JOBDIR") and not hasattr(crawler.spider, "request_of"):
-            logger.warning(
-                "JOBDIR: the requests of the spider %s are kept in memory and lost when it stops; for a spider that "
-                "makes its own requests set SCHEDULER to scrapy.core.scheduler.Scheduler",
-                crawler.spidercls.name,
-            )
         return cls(crawler, crawl_of(crawler))
 
     # -- Scrapy's interface -------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
+from scrapy.settings import BaseSettings
 from scrapy.utils.url import url_is_from_any_domain
 from twisted.python.failure import Failure
 
@@ -193,6 +194,13 @@ class FrontierSpider(Spider):
             parameters = inspect.signature(cls.__init__).parameters
             own = {*(cls.Options.own or ()), *parameters, *vars(cls), *inspect.get_annotations(cls)}
             cls.Options = type("Options", (cls.Options,), {"own": frozenset(own), "__module__": cls.__module__})
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        super().update_settings(settings)
+        if not settings.getpriority("SCHEDULER"):  # it is Scrapy's own, which other spiders keep
+            name = f"{cls.SCHEDULER_CLASS.__module__}.{cls.SCHEDULER_CLASS.__qualname__}"
+            settings.set("SCHEDULER", name, priority="spider")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

@@ -13,7 +13,8 @@ import pytest
 from aiohttp import web
 
 from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
-from tests.e2e.crawling import Outcome
+from tests.e2e.crawling import Outcome, scrapy
+from tests.e2e.killing import lines_of
 from tests.e2e.strangers_project import SPIDER, StrangersProject
 from tests.e2e.test_records import served
 from tests.nightly import rest_by_night
@@ -287,3 +288,37 @@ def test_all_of_them_work_together(project, tmp_path):
     assert site.measures.max_in_flight <= 5
     assert one.targets
     assert other.targets
+
+
+# -- somebody else's spider in this project ----------------------------------------------------------------------------
+
+OWN_SPIDER = """
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+
+
+class TitlesSpider(CrawlSpider):
+    name = "titles"
+    rules = [Rule(LinkExtractor(), callback="parse_page", follow=True)]
+
+    def __init__(self, at, **kwargs):
+        super().__init__(**kwargs)
+        self.start_urls = [at]
+
+    def parse_page(self, response):
+        yield {"url": response.url, "title": response.css("title::text").get()}
+"""
+
+
+def test_a_plain_spider_run_in_this_project_has_scrapys_scheduler_and_follows_a_link_once(tmp_path):
+    (tmp_path / "titles.py").write_text(OWN_SPIDER, encoding="utf-8")
+    pages, feed, job = ManyPages(30), tmp_path / "titles.jsonl", tmp_path / "job"
+    with MockSite(pages.routes()).in_thread() as site:
+        given = ("-a", f"at={site.url()}", "-O", feed)
+        done = scrapy("runspider", tmp_path / "titles.py", *given, settings={"JOBDIR": job})
+    assert done.returncode == 0, done.stderr
+    # Scrapy sends the first request past its filter, so that a link to the start page is followed once more.
+    asked = Counter(path for path in pages.requested if path != "/")
+    assert asked == dict.fromkeys(pages.paths - {"/"}, 1)
+    assert {line["url"] for line in lines_of(feed)} == {site.url(path) for path in pages.paths}
+    assert (job / "requests.seen").exists()
