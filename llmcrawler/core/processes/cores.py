@@ -19,11 +19,6 @@ def usable_cores(root: Path = Path("/")) -> int:
     return max(1, cores)
 
 
-def has_idle_core() -> bool:
-    """Tell whether no more processes want to run on this machine, this one and its site apart, than it has cores."""
-    return os.getloadavg()[0] < (os.cpu_count() or 1) + 1
-
-
 def read_system_file(path: Path) -> str | None:
     """Return the file's text, or None where this system has no such file."""
     try:

@@ -1,4 +1,4 @@
-"""Reads the pages of sites in this process or, where they are many and a core is free, in worker processes."""
+"""Reads the pages of sites in this process or, where they are many, in worker processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from llmcrawler.core.content.page_kinds import KindsOnDemand
 from llmcrawler.core.content.reader import PackedContent, pack_content, seconds_for, unpack_content
 from llmcrawler.core.content.render_features import THIN_WORDS, RenderFeatures, may_need_browser, read_page_and_features
 from llmcrawler.core.frontier.list_patterns import BlockFacts, block_facts
-from llmcrawler.core.processes.cores import has_idle_core
 from llmcrawler.core.processes.state_processes import StateProcesses, WorkersGone
 from llmcrawler.core.understanding.templates import sketch_page
 from llmcrawler.core.urls import url_pattern
@@ -202,7 +201,6 @@ class SiteReader:
         *,
         with_sketches: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        has_idle_core: Callable[[], bool] = has_idle_core,
     ) -> None:
         self.pages = pages
         self.most_workers = rules.most
@@ -215,7 +213,6 @@ class SiteReader:
         self._noted_at = clock()
         self._noted_seconds = 0.0
         self._recent_seconds = 0.0  # spent on reading, the latest counting most
-        self._has_idle_core = has_idle_core
         self._kinds_asked: OrderedDict[tuple[str, str], _AskedShare] = OrderedDict()
 
     def figures(self) -> dict[str, int]:
@@ -299,7 +296,7 @@ class SiteReader:
             return None
         if not workers.started:
             is_busy = self._recent_seconds > _BUSY_SHARE * _BUSY_SECONDS
-            if self._start is None and (self._at_once or (is_busy and self._has_idle_core())):
+            if self._start is None and (self._at_once or is_busy):
                 self._start = asyncio.ensure_future(workers.start(self.most_workers if self._at_once else 1))
         if self._at_once and self._start is not None:  # until all have started: no page overtakes one that waits
             await asyncio.shield(self._start)
