@@ -23,17 +23,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from llmcrawler.core.content import main_text, read_page
-from llmcrawler.core.llm import Batcher, BatchRules, ModelRequest
+from llmcrawler.core.llm.batching import Batcher, BatchRules
 from llmcrawler.core.llm.call_limits import Clock
-from llmcrawler.core.understanding.classification import (
-    Classifier,
-    ClassifyWorker,
-    PageType,
-    PageTypes,
-    Question,
-    Verdict,
-    tokens_of,
-)
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_asker import ClassifyWorker, tokens_of
+from llmcrawler.core.understanding.classification.page_types import PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import Question, Verdict
 from llmcrawler.core.understanding.templates.clustering import recluster
 from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from llmcrawler.core.understanding.templates.page_sample import words_of

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 from llmcrawler.core.content import Boilerplate, main_blocks, read_page
-from llmcrawler.core.understanding.templates import DuplicateIndex, PageSketch, sketch_page
+from llmcrawler.core.understanding.templates.duplicates import DuplicateIndex, PageSketch, sketch_page
 from llmcrawler.core.urls import canonical_link, site_name
 from llmcrawler.items import PageContent
 from tests.e2e.crawling import explore

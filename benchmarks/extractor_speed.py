@@ -24,7 +24,9 @@ from benchmarks.records_quality import learned
 from llmcrawler.core.content import read_page
 from llmcrawler.core.content.fingerprint import fingerprint
 from llmcrawler.core.content.markup import tokens
-from llmcrawler.core.understanding.extraction import Field, FieldRule, Selector, TemplateExtractor, compile_extractor
+from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor, compile_extractor
+from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.tree import parse_tree
 from tests.servers.record_sites import Site, SitePage, make_site, words
 

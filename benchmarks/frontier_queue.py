@@ -31,7 +31,9 @@ from typing import TypeVar
 from aiohttp import web
 
 from benchmarks.throughput import ROOT, SCRAPY, SPEED, Run, run, serve_answers
-from llmcrawler.core.frontier import Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.core.frontier.memory import MemoryFrontier
+from llmcrawler.core.frontier.protocol import Frontier, UrlTask
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.storage import Database, open_job_file
 
 T = TypeVar("T")

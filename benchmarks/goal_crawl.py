@@ -26,7 +26,11 @@ from urllib.parse import urlsplit
 
 from benchmarks.goal_sites import SITES, Graph, GraphPage
 from llmcrawler.core.content import read_page
-from llmcrawler.core.frontier import Admission, FocusedCrawl, Lease, LinkScorer, MemoryFrontier
+from llmcrawler.core.frontier.admission import Admission
+from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
+from llmcrawler.core.frontier.link_scorer import LinkScorer
+from llmcrawler.core.frontier.memory import MemoryFrontier
+from llmcrawler.core.frontier.protocol import Lease
 from llmcrawler.core.urls import Scope, TrapGuard, normalise
 
 ORDERS = ("breadth-first", "by pattern", "goal")

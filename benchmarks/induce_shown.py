@@ -18,8 +18,7 @@ from typing import Any
 
 from benchmarks.content_data import pages, words
 from llmcrawler.core.content import read_page
-from llmcrawler.core.understanding.extraction import PageBlocks, main_scores, shown_blocks
-from llmcrawler.core.understanding.extraction.blocks import Block
+from llmcrawler.core.understanding.extraction.blocks import Block, PageBlocks, main_scores, shown_blocks
 
 URL = "http://site.example/"
 TYPES = ("product", "article")

@@ -23,8 +23,11 @@ from statistics import fmean
 from benchmarks.record_layouts import LAYOUTS, layout_site
 from benchmarks.records_quality import ORIGIN, ScriptedModel, stored_sites
 from llmcrawler.core.content import read_page
-from llmcrawler.core.understanding.extraction import LLMAnnotator, RecordQuestion, RecordRules, Records, RecordTypes
-from llmcrawler.core.understanding.templates import TemplateGrouper, recluster
+from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
+from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
+from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules, Records
+from llmcrawler.core.understanding.templates.clustering import recluster
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from tests.servers.record_sites import Site
 from tests.servers.record_sites.scoring import FieldScore, Scores
 

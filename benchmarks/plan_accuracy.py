@@ -20,7 +20,8 @@ from datetime import date
 from itertools import count
 
 from benchmarks.plan_sites import Site, sites
-from llmcrawler.core.frontier import Admission, UrlTask
+from llmcrawler.core.frontier.admission import Admission
+from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.core.llm.batching import BatchRules
 from llmcrawler.core.reporting.planning.estimate import CrawlTerms, PageArrival, make_plan, play
 from llmcrawler.core.reporting.planning.site_sample import Draw, SampledPage, Sampler

@@ -23,11 +23,11 @@ from statistics import fmean
 from typing import Any
 
 from llmcrawler.core.content import read_page
-from llmcrawler.core.llm import ModelRequest
-from llmcrawler.core.understanding.extraction import LLMAnnotator, TrainingRules, compile_extractor
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
 from llmcrawler.core.understanding.extraction.blocks import TrainingPage
-from llmcrawler.core.understanding.extraction.extractor import TemplateExtractor
-from llmcrawler.core.understanding.extraction.training_run import TrainingRun
+from llmcrawler.core.understanding.extraction.extractor import TemplateExtractor, compile_extractor
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.errors import LLMError
 from tests.servers.record_sites import REDESIGNED, SITES, Shown, Site, SitePage, make_site
 from tests.servers.record_sites.scoring import Scores, is_shown, texts_of

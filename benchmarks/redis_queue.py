@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llmcrawler.core.frontier import UrlTask
+from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.fleet.connection import RedisConnection, lua
 from llmcrawler.fleet.redis_frontier import RedisFrontier
 from tests.servers.redis_server import RedisServer

@@ -29,9 +29,11 @@ from lxml import html as lxml_html
 
 from benchmarks.content_data import pages
 from llmcrawler.core.content import main_text, read_page
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Classifier, Question
-from llmcrawler.core.understanding.extraction import RecordQuestion, RecordRules, Records
-from llmcrawler.core.understanding.templates import words_of
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.classification.question import Question
+from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules, Records
+from llmcrawler.core.understanding.templates.page_sample import words_of
 
 FLOOR = 0.98
 FEW = 20

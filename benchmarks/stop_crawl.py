@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.killing import lines_of
 
 _CRAWLED = re.compile(r"Crawled \(200\) <GET (\S+?)>")

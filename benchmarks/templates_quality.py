@@ -31,7 +31,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.core.content.fingerprint import fingerprint
 from llmcrawler.core.content.markup import tokens
-from llmcrawler.core.understanding.templates import Assignment, TemplateGrouper, recluster
+from llmcrawler.core.understanding.templates.clustering import recluster
+from llmcrawler.core.understanding.templates.grouping import Assignment, TemplateGrouper
 from llmcrawler.core.understanding.templates.page_sample import common_pattern
 
 

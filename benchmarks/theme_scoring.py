@@ -15,8 +15,14 @@ from statistics import fmean
 from typing import Any
 
 from llmcrawler.core.content import read_page
-from llmcrawler.core.understanding.extraction import RecordQuestion, RecordRules, Records, RecordTypes
-from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema, schema_of
+from llmcrawler.core.understanding.extraction.record_schema import (
+    Field,
+    FieldType,
+    RecordTypes,
+    RequestedSchema,
+    schema_of,
+)
+from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules, Records
 from tests.servers.record_sites import Site
 from tests.servers.record_sites.scoring import FieldScore
 from tests.servers.teacher import type_of

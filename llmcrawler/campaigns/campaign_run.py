@@ -21,7 +21,7 @@ from llmcrawler.campaigns.campaign_status import bundle_folder, write_manifest
 from llmcrawler.campaigns.campaign_storage import CampaignStorage, restore_job, save_job
 from llmcrawler.campaigns.machine_crawls import CrawlEnded, CrawlEvent, Crawls, LinesTaken
 from llmcrawler.campaigns.sites_file import SiteRow, host_of, make_bundles, told_faults
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.core.urls.private_addresses import NameLookup
 from llmcrawler.errors import ConfigError

@@ -21,9 +21,8 @@ from llmcrawler.campaigns.campaign_file import SiteOutcome
 from llmcrawler.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.campaigns.sites_file import Bundle
 from llmcrawler.core.storage import SPENT, State, read_value
-from llmcrawler.core.storage.feeds import clean
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
-from llmcrawler.core.storage.feeds.tables import columns_of
+from llmcrawler.core.storage.feeds.tables import clean, columns_of
 from llmcrawler.core.storage.job_file import JOB_FILE, JobConnection
 from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.storage.ledger import line_of_row, read_lines

@@ -44,7 +44,7 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.api.archive_application import apply_archives
-        from llmcrawler.core.reporting import ExitStatus
+        from llmcrawler.core.reporting.exit_status import ExitStatus
 
         work = _application(args, opts)
         started = told_at = time.monotonic()

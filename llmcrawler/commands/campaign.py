@@ -59,7 +59,7 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.campaigns.campaign_storage import storage_at
         from llmcrawler.campaigns.sites_file import read_sites
         from llmcrawler.campaigns.stored_campaign import work_folder
-        from llmcrawler.core.reporting import ExitStatus
+        from llmcrawler.core.reporting.exit_status import ExitStatus
 
         assert self.settings is not None
         with config_errors_as_usage():

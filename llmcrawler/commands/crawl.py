@@ -22,7 +22,7 @@ from llmcrawler.commands import WithLog, config_errors_as_usage
 from llmcrawler.errors import ConfigError, JobBusy
 
 if TYPE_CHECKING:
-    from llmcrawler.core.reporting import ExitStatus
+    from llmcrawler.core.reporting.exit_status import ExitStatus
     from llmcrawler.crawl.arguments import ExploreOptions
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Command(WithLog, CrawlCommand):
         assert self.settings is not None
         assert self.crawler_process is not None
         from llmcrawler.core.processes.forking import fork_early
-        from llmcrawler.core.reporting import ExitStatus, exit_status_of
+        from llmcrawler.core.reporting.exit_status import ExitStatus, exit_status_of
         from llmcrawler.crawl.configuration import LimitSettings
         from llmcrawler.engine.compat import ignore_echo
 
@@ -164,7 +164,7 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
     """Log why the crawl could not be started, and return its exit status. It may be that the JOBDIR is in use, as two
     crawls that start in the same moment have both seen that it was free.
     """
-    from llmcrawler.core.reporting import ExitStatus
+    from llmcrawler.core.reporting.exit_status import ExitStatus
     from llmcrawler.crawl.setting_checks import check_paths
 
     error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None

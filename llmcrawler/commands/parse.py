@@ -51,7 +51,7 @@ class Command(WithLog, ParseCommand):
             check(self.settings, spider_class.given_options(opts.spargs), spider_class.name)
 
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
-        from llmcrawler.core.frontier import Lease, UrlTask
+        from llmcrawler.core.frontier.protocol import Lease, UrlTask
         from llmcrawler.core.urls import Scope
         from llmcrawler.crawl.context import crawl_of
         from llmcrawler.engine.compat import PARSE_DEPTH

@@ -92,7 +92,7 @@ class Command(Described, BaseRunSpiderCommand):
             self.settings.set("LOG_LEVEL", "ERROR", priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.core.reporting import ExitStatus, exit_status_of
+        from llmcrawler.core.reporting.exit_status import ExitStatus, exit_status_of
         from llmcrawler.core.reporting.planning.estimate import make_plans
         from llmcrawler.core.reporting.planning.site_sample import Sampler
         from llmcrawler.core.reporting.terminal_tables import no_page, plan_tables

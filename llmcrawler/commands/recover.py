@@ -27,7 +27,7 @@ class Command(Offline, ScrapyCommand):
     )
 
     def run(self, args: list[str], _opts: argparse.Namespace) -> None:
-        from llmcrawler.core.reporting import plain
+        from llmcrawler.core.reporting.text import plain
         from llmcrawler.core.storage.recovery import recover
 
         if len(args) != 1:

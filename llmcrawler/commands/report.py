@@ -38,8 +38,8 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler import __version__
-        from llmcrawler.core.reporting import plain
         from llmcrawler.core.reporting.html import make_comparison, make_report
+        from llmcrawler.core.reporting.text import plain
 
         if len(args) > 2:
             raise wrong_usage("quote the pattern of several workers' feeds: 'pages-*.jsonl'")
@@ -64,9 +64,9 @@ class Command(Offline, ScrapyCommand):
 
     def _write_rights(self, source: Path, target: Path) -> str:
         """Write the whole table, or leave what is there; return how much it is."""
-        from llmcrawler.core.reporting import many
         from llmcrawler.core.reporting.html.sources import open_lines
-        from llmcrawler.core.storage.feeds import write_rights
+        from llmcrawler.core.reporting.text import many
+        from llmcrawler.core.storage.feeds.rights_table import write_rights
         from llmcrawler.core.storage.shared_file import temporary_of
         from llmcrawler.crawl.configuration import FeedSettings
 

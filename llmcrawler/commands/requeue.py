@@ -40,7 +40,7 @@ class Command(Offline, ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.core.reporting import plain
+        from llmcrawler.core.reporting.text import plain
         from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 
         if not args:

@@ -28,7 +28,7 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument("--force", action="store_true", help=told)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.core.reporting import many, plain
+        from llmcrawler.core.reporting.text import many, plain
 
         if len(args) != 3 or args[0] not in ("pause", "resume", "delete") or (opts.force and args[0] != "delete"):
             how = "scrapy workers pause|resume|delete REDIS_URL CRAWL_ID, delete also with --force"

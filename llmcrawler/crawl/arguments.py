@@ -26,7 +26,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from llmcrawler.core.understanding.extraction import RequestedSchema, load_schema, requested_fields
+from llmcrawler.core.understanding.extraction.record_schema import RequestedSchema, load_schema, requested_fields
 from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.crawl.credentials import read_cookies, read_headers
 from llmcrawler.crawl.render_choice import NEVER

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.core.frontier import Frontier, MemoryFrontier
+from llmcrawler.core.frontier.memory import MemoryFrontier
+from llmcrawler.core.frontier.protocol import Frontier
 from llmcrawler.core.storage.job_spec import JobRules
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions

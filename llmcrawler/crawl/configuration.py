@@ -19,7 +19,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from llmcrawler.core.llm import BatchRules, BudgetLimits, CallLimits, Price
+from llmcrawler.core.llm.batching import BatchRules
+from llmcrawler.core.llm.budget import BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
+from llmcrawler.core.llm.usage import Price
 from llmcrawler.core.politeness.bot_auth import RequestSigner, resolve_signer
 from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
@@ -30,8 +33,10 @@ from llmcrawler.core.processes.cores import usable_cores
 from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
 from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
-from llmcrawler.core.understanding.extraction import RecordRules, RecordTypes, TrainingRules, tries_guesses
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
+from llmcrawler.core.understanding.extraction.record_schema import RecordTypes, tries_guesses
+from llmcrawler.core.understanding.extraction.records import RecordRules
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules
 from llmcrawler.core.understanding.site_reader import WorkerRules
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.setting_checks import default_of, hint

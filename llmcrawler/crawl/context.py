@@ -15,7 +15,9 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
-from llmcrawler.core.frontier import Admission, FocusedCrawl, LinkScorer, MapAdmission, MapRules
+from llmcrawler.core.frontier.admission import Admission, MapAdmission, MapRules
+from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
+from llmcrawler.core.frontier.link_scorer import LinkScorer
 from llmcrawler.core.politeness.bot_auth import authority_of
 from llmcrawler.core.politeness.proxies import ProxyPool
 from llmcrawler.core.politeness.robots import PageRobots, RobotsCache

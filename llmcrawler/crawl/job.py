@@ -21,7 +21,9 @@ from urllib.parse import unquote, urlsplit
 from scrapy import Spider
 from scrapy.crawler import Crawler
 
-from llmcrawler.core.frontier import Admission, Counts, SqliteFrontier
+from llmcrawler.core.frontier.admission import Admission
+from llmcrawler.core.frontier.protocol import Counts
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.storage import (
     PLAN,
     REQUEUED_RANK,
@@ -41,7 +43,7 @@ from llmcrawler.core.storage import (
     write_value,
 )
 from llmcrawler.core.storage.archives.warc_writer import ExchangeStore
-from llmcrawler.core.storage.feeds import INDEX, sweep
+from llmcrawler.core.storage.feeds.markdown_files import INDEX, sweep
 from llmcrawler.core.storage.job_file import DUPLICATE, JOB_FILE, LOCK_FILE, Run, checksum, lock_folder, write_run
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.core.storage.requeueing import RequeueChoice, park, requeue_in_transaction

@@ -15,22 +15,14 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.core.llm import (
-    AnswerCache,
-    AnswerStore,
-    Budget,
-    CallRate,
-    CallReport,
-    Endpoint,
-    own_prices,
-    price_of,
-    read_fallbacks,
-    resolve_provider,
-)
+from llmcrawler.core.llm.budget import Budget
 from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
+from llmcrawler.core.llm.cache import AnswerCache, AnswerStore
+from llmcrawler.core.llm.call_limits import CallRate
 from llmcrawler.core.llm.client import LanguageModel
-from llmcrawler.core.llm.usage import Usage
-from llmcrawler.core.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
+from llmcrawler.core.llm.providers import Endpoint, own_prices, read_fallbacks, resolve_provider
+from llmcrawler.core.llm.usage import CallReport, Usage, price_of
+from llmcrawler.core.reporting.exit_status import LLM_FAILURE, LLM_IS_OPTIONAL
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import OFF, ModelSettings

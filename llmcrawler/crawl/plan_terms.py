@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.core.llm import Price, ProviderChoice, own_prices, price_of, resolve_provider
-from llmcrawler.core.llm.providers import PLACEHOLDER_KEY
+from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, ProviderChoice, own_prices, resolve_provider
+from llmcrawler.core.llm.usage import Price, price_of
 from llmcrawler.core.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms
 from llmcrawler.core.storage.job_file import read_runs
 from llmcrawler.core.storage.job_status import open_snapshot
-from llmcrawler.core.understanding.classification import call_tokens
-from llmcrawler.core.understanding.extraction import annotation_tokens
+from llmcrawler.core.understanding.classification.page_asker import call_tokens
+from llmcrawler.core.understanding.extraction.annotators import annotation_tokens
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import ModelSettings, PolitenessSettings, RecordSettings, page_types_of
 from llmcrawler.errors import ConfigError

@@ -13,13 +13,14 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.core.storage.feeds import RIGHTS, RIGHTS_COLUMNS
 from llmcrawler.core.storage.feeds.feed_checks import RECORDS, WARC, check_feed, is_folder, page_types_of_feed
+from llmcrawler.core.storage.feeds.rights_table import RIGHTS, RIGHTS_COLUMNS
 from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.understanding import template_store
-from llmcrawler.core.understanding.classification import SiteVerdicts
-from llmcrawler.core.understanding.extraction import RecordValidator, read_learners
+from llmcrawler.core.understanding.classification.template_samples import SiteVerdicts
+from llmcrawler.core.understanding.extraction.learner import read_learners
+from llmcrawler.core.understanding.extraction.record_schema import RecordValidator
 from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, read_duplicates
 from llmcrawler.core.urls import Scope
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions

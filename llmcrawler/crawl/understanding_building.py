@@ -13,21 +13,20 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
 from llmcrawler.core.content import PageReader
-from llmcrawler.core.frontier import FocusedCrawl
-from llmcrawler.core.llm import Batcher, ModelRequest
+from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
+from llmcrawler.core.llm.batching import Batcher
 from llmcrawler.core.llm.client import LanguageModel
+from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
-from llmcrawler.core.reporting import ModelWait
-from llmcrawler.core.understanding.classification import LLM, Answer, Classifier, Question, Verdict, check_question
-from llmcrawler.core.understanding.classification.page_asker import PageView, page_batcher
-from llmcrawler.core.understanding.extraction import (
-    ColumnAnnotator,
-    ExtractionRunner,
-    LLMAnnotator,
-    Records,
-    RecordSerializer,
-    waiting_by_type,
-)
+from llmcrawler.core.reporting.progress import ModelWait
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_asker import PageView, check_question, page_batcher
+from llmcrawler.core.understanding.classification.question import LLM, Answer, Question, Verdict
+from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
+from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator
+from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner
+from llmcrawler.core.understanding.extraction.learner import waiting_by_type
+from llmcrawler.core.understanding.extraction.records import Records, RecordSerializer
 from llmcrawler.core.understanding.site_reader import SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.understanding.template_store import TemplateStore
@@ -45,7 +44,7 @@ logger = logging.getLogger(__name__)
 _RECORD_INLINE_CHARS: Final = 100_000
 _LEARN_PAGES_WITHOUT_MODEL: Final = 12
 # Loaded by the processes that make records of costly pages, and learn.
-_RECORD_MODULES: Final = ("llmcrawler.core.understanding.extraction",)
+_RECORD_MODULES: Final = ("llmcrawler.core.understanding.extraction.training_run",)
 # Parts that are not taken from the file of learned templates when stages run anew, by the first of the stages.
 _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
     "fetch": ("grouping",),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from llmcrawler.core.frontier import Lease
+    from llmcrawler.core.frontier.protocol import Lease
     from llmcrawler.items import FeedItem
 
 

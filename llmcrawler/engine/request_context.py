@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
-    from llmcrawler.core.frontier import Lease
+    from llmcrawler.core.frontier.protocol import Lease
     from llmcrawler.core.storage import StoredPage
     from llmcrawler.core.storage.archives.warc_writer import Exchange
 

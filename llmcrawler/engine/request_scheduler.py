@@ -33,7 +33,7 @@ from scrapy.utils.request import request_from_dict
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.storage import REQUEST_MARK, Outcome
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.crawl.job import open_request_job

@@ -26,9 +26,11 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
-from llmcrawler.core.frontier import Counts, Frontier, Lease, MemoryFrontier, SqliteFrontier, UrlTask
 from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
 from llmcrawler.core.frontier.list_patterns import ITEMS
+from llmcrawler.core.frontier.memory import MemoryFrontier
+from llmcrawler.core.frontier.protocol import Counts, Frontier, Lease, UrlTask
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.core.storage import REQUEUED_PRIORITY, JobConnection, Outcome
 from llmcrawler.core.urls import site_of

@@ -12,9 +12,9 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import CsvItemExporter
 from scrapy.extensions.feedexport import ItemFilter
 
-from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, rights_row
 from llmcrawler.core.storage.feeds.feed_checks import page_types_of_feed, record_form, require_format
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
+from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS, rights_row
 from llmcrawler.core.storage.feeds.tables import RECORD, Column, as_json, clean, columns_of, neutral
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.crawl.configuration import FeedSettings, RightsSettings, page_types_of

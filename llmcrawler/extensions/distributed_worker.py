@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
-from llmcrawler.core.frontier import Counts
+from llmcrawler.core.frontier.protocol import Counts
 from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.understanding_building import Understanding

@@ -19,7 +19,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, ItemFilter, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
-from llmcrawler.core.reporting import WrittenFeed
+from llmcrawler.core.reporting.summary import WrittenFeed
 from llmcrawler.crawl.arguments import DROP
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.compat import close_spider_soon

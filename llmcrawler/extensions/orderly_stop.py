@@ -10,7 +10,7 @@ from typing import Self
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
-from llmcrawler.core.reporting import many
+from llmcrawler.core.reporting.text import many
 from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import on_stop

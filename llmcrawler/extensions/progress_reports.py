@@ -22,19 +22,9 @@ from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.core.politeness.throttling import HostPolicy
-from llmcrawler.core.reporting import (
-    WIDTH,
-    CrawlAccount,
-    CrawlProgress,
-    DownloadFlow,
-    Ending,
-    HostThrottle,
-    ProgressReport,
-    lasting_stats,
-    plan_rows,
-    read_figures,
-    summary,
-)
+from llmcrawler.core.reporting.account import CrawlAccount, lasting_stats, plan_rows, read_figures
+from llmcrawler.core.reporting.progress import CrawlProgress, DownloadFlow, HostThrottle, ProgressReport
+from llmcrawler.core.reporting.summary import WIDTH, Ending, summary
 from llmcrawler.core.reporting.timeline import Timeline
 from llmcrawler.core.storage.job_file import Run
 from llmcrawler.crawl.arguments import NO_LIMIT, ExploreOptions

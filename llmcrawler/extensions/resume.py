@@ -16,7 +16,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.extensions.spiderstate import SpiderState
 
-from llmcrawler.core.reporting import count_item
+from llmcrawler.core.reporting.exit_status import count_item
 from llmcrawler.core.storage import replace_file
 from llmcrawler.core.understanding.site_reader import FetchedPage, SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry

@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
-from llmcrawler.core.llm import resolve_provider
+from llmcrawler.core.llm.providers import resolve_provider
 from llmcrawler.core.reporting.text import fold, plain
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import (

@@ -23,8 +23,8 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
-from llmcrawler.core.llm import CallReport
-from llmcrawler.core.reporting import metrics_of
+from llmcrawler.core.llm.usage import CallReport
+from llmcrawler.core.reporting.crawl_metrics import metrics_of
 from llmcrawler.crawl.configuration import JobSettings, LimitSettings, MonitoringSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import llm_called

@@ -15,7 +15,7 @@ from llmcrawler.errors import LLMFailed, StorageFailed
 from llmcrawler.fleet.connection import RedisConnection, check_redis
 
 if TYPE_CHECKING:
-    from llmcrawler.core.llm import AnswerStore
+    from llmcrawler.core.llm.cache import AnswerStore
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from llmcrawler.core.frontier import Lease
+from llmcrawler.core.frontier.protocol import Lease
 from llmcrawler.core.storage import SiteState
 from llmcrawler.core.storage.job_spec import JobSpec, SessionRules, check_same
 from llmcrawler.core.urls import origin_of, site_name, site_of

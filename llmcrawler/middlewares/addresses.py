@@ -23,7 +23,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
 from twisted.python.threadpool import ThreadPool
 
-from llmcrawler.core.frontier import Frontier
+from llmcrawler.core.frontier.protocol import Frontier
 from llmcrawler.core.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.context import ReachableHosts, crawl_of, find_crawl

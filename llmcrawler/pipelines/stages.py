@@ -20,19 +20,18 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.content import forget_kinds
 from llmcrawler.core.politeness.robots import NOINDEX
-from llmcrawler.core.reporting import count_item
+from llmcrawler.core.reporting.exit_status import count_item
 from llmcrawler.core.storage import Ledger, marks_of
-from llmcrawler.core.storage.feeds import clean, clean_text
-from llmcrawler.core.understanding.classification import TEMPLATE, Classifier, Question
-from llmcrawler.core.understanding.extraction import (
-    Records,
-    described_schema,
-    described_selectors,
-)
+from llmcrawler.core.storage.feeds.tables import clean, clean_text
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.question import TEMPLATE, Question
+from llmcrawler.core.understanding.extraction.learner import described_schema, described_selectors
+from llmcrawler.core.understanding.extraction.records import Records
 from llmcrawler.core.understanding.page_extractor import ask_for_record
 from llmcrawler.core.understanding.site_reader import CHANGED, UNCHANGED, SiteReader
 from llmcrawler.core.understanding.sites import Site, SiteRegistry
-from llmcrawler.core.understanding.templates import Assignment, words_of
+from llmcrawler.core.understanding.templates.grouping import Assignment
+from llmcrawler.core.understanding.templates.page_sample import words_of
 from llmcrawler.crawl.configuration import FeedSettings, JobSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import CrawlStop

@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.url import url_is_from_any_domain
 from twisted.python.failure import Failure
 
-from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_packed_sitemap, parse_sitemap
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of

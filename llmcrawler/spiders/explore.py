@@ -20,8 +20,8 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.core.content.render_features import THIN_WORDS, RenderFeatures, may_need_browser, read_render_features
-from llmcrawler.core.frontier import Lease
 from llmcrawler.core.frontier.list_patterns import block_facts
+from llmcrawler.core.frontier.protocol import Lease
 from llmcrawler.core.storage import STAGES, StoredPage, body_hash
 from llmcrawler.core.understanding.site_reader import (
     CHANGED,

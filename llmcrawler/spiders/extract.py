@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from scrapy import Request
 
-from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.crawl.arguments import ExtractOptions
 from llmcrawler.crawl.task_lists import ListedTask, place_of
 from llmcrawler.engine.compat import is_closing

@@ -24,7 +24,8 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.python.failure import Failure
 
 from llmcrawler.core.content import Outline, read_outline
-from llmcrawler.core.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, Lease, MapAdmission, UrlTask
+from llmcrawler.core.frontier.admission import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission
+from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.reporting.text import many
 from llmcrawler.core.storage import Outcome
 from llmcrawler.core.storage.archives.archived_pages import IndexEntry, entries_in, entries_of_file

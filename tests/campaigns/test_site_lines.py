@@ -13,7 +13,8 @@ from llmcrawler.campaigns.campaign_file import SiteOutcome
 from llmcrawler.campaigns.campaign_storage import storage_at
 from llmcrawler.campaigns.site_lines import file_of, take_lines
 from llmcrawler.campaigns.sites_file import Bundle, SiteRow
-from llmcrawler.core.frontier import SqliteFrontier, UrlTask
+from llmcrawler.core.frontier.protocol import UrlTask
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.storage import SPENT, Ledger, Outcome, open_job_file, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE
 from tests.crawl.jobs import JOB, with_frontier

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmcrawler.core.frontier import SqliteFrontier, UrlTask
+from llmcrawler.core.frontier.protocol import UrlTask
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.storage import Database, Ledger, Outcome, StoredBody, open_job_file
 from llmcrawler.core.storage.job_file import JOB_FILE, write_value
 from llmcrawler.items import StageRun

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.frontier import UrlTask
+from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.core.storage import Outcome, StoredBody, open_job_file, read_job_file
 from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec

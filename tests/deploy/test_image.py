@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.deploy.dockerfile_steps import Build, Image, requirements_in
 from tests.deploy.manifests import DEPLOY, EXPORTED, arguments, composed, jobs
 from tests.e2e.crawling import ROOT, free_port

@@ -19,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import llmcrawler
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment, rest_of_log
 from tests.servers.mock_site import MockSite

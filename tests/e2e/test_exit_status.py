@@ -1,6 +1,6 @@
 """What a schedule sees of a crawl."""
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.mock_site import MockSite
 

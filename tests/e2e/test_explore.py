@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore, rest_of_log
 from tests.e2e.extensions import WITH_DRAWN_GAPS

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import Outcome, crawl
 from tests.e2e.killing import JobCrawl, lines_of
 from tests.servers.listed_site import listed_routes, odd_lists, urlset

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import Outcome, crawl
 from tests.nightly import rest_by_night
 from tests.servers.cdx_server import CdxServer, Row, capture

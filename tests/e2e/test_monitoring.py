@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import ROOT, Outcome, environment, explore, free_port
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import MockSite

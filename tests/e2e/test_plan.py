@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite

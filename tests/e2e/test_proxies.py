@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore, rest_of_log
 from tests.nightly import rest_by_night

@@ -13,7 +13,7 @@ import pytest
 import llmcrawler
 from llmcrawler.api import public_api
 from llmcrawler.api import public_api as batch_extractor
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.errors import ConfigError
 from tests.e2e.crawling import FAST, ROOT, explore
 from tests.e2e.test_explore import LABELS, llm_settings

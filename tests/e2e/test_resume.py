@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages

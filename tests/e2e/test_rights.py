@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import crawl, explore, scrapy
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite

@@ -6,7 +6,7 @@ import json
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS
+from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, scrapy
 from tests.servers.mock_site import MockSite

@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import TIMEOUT_SECONDS
 from tests.e2e.scrapyd_server import scrapyd
 from tests.servers.fake_llm import FakeLLM, label_by_url

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.errors import STOPPED
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
 from tests.e2e.crawling import Outcome, scrapy
 from tests.e2e.killing import lines_of
 from tests.e2e.strangers_project import SPIDER, StrangersProject

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from llmcrawler.core.frontier import UrlTask
+from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.errors import ConfigError
 from llmcrawler.fleet.connection import RedisConnection, check_redis, redis_address, shown
 from llmcrawler.fleet.redis_frontier import RedisFrontier

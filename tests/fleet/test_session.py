@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from llmcrawler.core.frontier import UrlTask
+from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.errors import StorageFailed
 from llmcrawler.fleet.session import DistributedSession, OwnershipLog
 from tests.fleet.sessions import session_at

@@ -10,8 +10,9 @@ from dataclasses import asdict
 import pytest
 from redis.exceptions import ResponseError
 
-from llmcrawler.core.frontier import Counts
-from llmcrawler.core.llm import Budget, BudgetLimits, Tokens
+from llmcrawler.core.frontier.protocol import Counts
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.core.storage import Outcome, RightsCounts, SiteState
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed
 from llmcrawler.fleet.connection import FORMAT, RedisConnection, check_redis, check_server, shown

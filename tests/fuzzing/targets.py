@@ -23,11 +23,12 @@ from llmcrawler.core.politeness.robots import PageRobots, parse_robots
 from llmcrawler.core.politeness.throttling import retry_after_seconds
 from llmcrawler.core.storage import TemplatesFile
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Question
 from llmcrawler.core.understanding.classification.classify_prompt import answer_schema, describe_page, parse_answers
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
 from llmcrawler.core.understanding.classification.page_type_rules import score
-from llmcrawler.core.understanding.extraction import PageBlocks, shown_blocks
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.classification.question import Question
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks, shown_blocks
 from llmcrawler.core.understanding.extraction.candidates import candidates_for
 from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor, extractions
 from llmcrawler.core.understanding.extraction.queries import learn_pattern, texts_at
@@ -36,7 +37,7 @@ from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, structured_record
 from llmcrawler.core.understanding.extraction.tree import INLINE_STEPS, Work
 from llmcrawler.core.understanding.extraction.typed_values import typed
-from llmcrawler.core.understanding.templates import TemplateGrouper
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from llmcrawler.core.urls import (
     AddressGuard,
     Scope,

@@ -11,17 +11,13 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import Batcher, BatchRules, ModelRequest
+from llmcrawler.core.llm.batching import Batcher, BatchRules
 from llmcrawler.core.llm.call_limits import Clock
-from llmcrawler.core.understanding.classification import (
-    Classifier,
-    ClassifyWorker,
-    PageType,
-    PageTypes,
-    Question,
-    Verdict,
-    tokens_of,
-)
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_asker import ClassifyWorker, tokens_of
+from llmcrawler.core.understanding.classification.page_types import PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import Question, Verdict
 from llmcrawler.items import PageContent
 from tests.core.llm.clients import Watch
 from tests.virtual_time import VirtualTimeLoop

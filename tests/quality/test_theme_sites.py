@@ -12,7 +12,7 @@ from benchmarks.theme_builders import Bench
 from benchmarks.theme_data import KINDS, WORDS, make_records
 from benchmarks.theme_scoring import LEARN_PAGES, learned, lines_of_report, requested_of, scored
 from benchmarks.theme_sites import Template, build, fields_of, stored
-from llmcrawler.core.understanding.extraction import LLMAnnotator
+from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
 
 
 def shop(bench, name, language, records):

@@ -22,7 +22,7 @@ from llmcrawler.core.reporting.exit_status import reason_words
 from llmcrawler.core.reporting.progress import HostThrottle
 from llmcrawler.core.reporting.text import column, counts, duration, fold, many, money, percent, plain, ranked
 from llmcrawler.core.storage import RightsCounts
-from llmcrawler.core.understanding.extraction import LearningOutcome
+from llmcrawler.core.understanding.extraction.learner import LearningOutcome
 from llmcrawler.items import Template
 
 WIDTH = 100

@@ -16,37 +16,23 @@ from typing import Any, Final, NamedTuple, Self
 from llmcrawler.core.content import PageReader, main_text, read_names
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.storage import StoredSite, TemplatesFile
-from llmcrawler.core.understanding.classification import (
-    CLASSIFIER,
-    DEFAULT_PAGE_TYPES,
-    NO_CUE,
-    RULE,
-    TEMPLATE,
-    UNSURE,
-    Classifier,
-    PageTypes,
-    Question,
-    SiteVerdicts,
-    load_page_types,
-)
-from llmcrawler.core.understanding.extraction import (
-    ExtractionRunner,
-    Learner,
-    RecordAnswer,
-    RecordQuestion,
-    RecordRules,
-    Records,
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
+from llmcrawler.core.understanding.classification.question import CLASSIFIER, NO_CUE, RULE, TEMPLATE, UNSURE, Question
+from llmcrawler.core.understanding.classification.template_samples import SiteVerdicts
+from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner
+from llmcrawler.core.understanding.extraction.learner import Learner, described_selectors, extract_best, read_learners
+from llmcrawler.core.understanding.extraction.record_schema import (
     RecordTypes,
     RequestedSchema,
-    described_selectors,
-    extract_best,
     load_schema,
-    read_learners,
     requested_fields,
     tries_guesses,
 )
+from llmcrawler.core.understanding.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
 from llmcrawler.core.understanding.template_store import damaged, find_site, names_by_host
-from llmcrawler.core.understanding.templates import TemplateGrouper, words_of
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
+from llmcrawler.core.understanding.templates.page_sample import words_of
 from llmcrawler.core.urls import origin_of, site_name
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.items import Page, PageContent, PageError
@@ -139,7 +125,7 @@ class PageExtractor:
         self._by_host = names_by_host(self._stored)
         self._sites: OrderedDict[str, _SiteKnowledge] = OrderedDict()
         self._reader = PageReader(_INLINE_CHARS)
-        self._processes = BoundedProcesses(("llmcrawler.core.understanding.extraction",))
+        self._processes = BoundedProcesses(("llmcrawler.core.understanding.extraction.training_run",))
         self._runner = ExtractionRunner(_RECORD_INLINE_CHARS, self._processes.run, self._reader.is_cheap)
         self._unknown = self._knowledge("", TemplateGrouper())
 

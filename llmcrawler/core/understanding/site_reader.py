@@ -18,7 +18,7 @@ from llmcrawler.core.content.reader import PackedContent, pack_content, seconds_
 from llmcrawler.core.content.render_features import THIN_WORDS, RenderFeatures, may_need_browser, read_page_and_features
 from llmcrawler.core.frontier.list_patterns import BlockFacts, block_facts
 from llmcrawler.core.processes.state_processes import StateProcesses, WorkersGone
-from llmcrawler.core.understanding.templates import sketch_page
+from llmcrawler.core.understanding.templates.duplicates import sketch_page
 from llmcrawler.core.urls import url_pattern
 from llmcrawler.errors import ContentError, ReadingStopped
 from llmcrawler.items import MainText, PageContent

@@ -16,11 +16,12 @@ from typing import Any, Final, Generic, TypeVar
 
 from llmcrawler.core.content import Boilerplate, platform_of
 from llmcrawler.core.storage import SiteState
-from llmcrawler.core.understanding.classification import Classifier
-from llmcrawler.core.understanding.extraction import Records
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.extraction.records import Records
 from llmcrawler.core.understanding.template_store import TemplateStore
-from llmcrawler.core.understanding.templates import Changes, TemplateGrouper, recluster
+from llmcrawler.core.understanding.templates.clustering import recluster
 from llmcrawler.core.understanding.templates.duplicates import DuplicateFinder
+from llmcrawler.core.understanding.templates.grouping import Changes, TemplateGrouper
 from llmcrawler.core.urls import site_name
 
 MOST_AWAKE: Final = 500  # some 25 KB each, more of large sites

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from llmcrawler.core.storage import Ledger, SiteState, StoredSite, TemplatesFile
-from llmcrawler.core.understanding.templates import TemplateGrouper
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from llmcrawler.core.urls import origin_of, relative_url, site_name
 from llmcrawler.errors import ConfigError, StorageFailed
 

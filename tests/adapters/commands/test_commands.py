@@ -15,7 +15,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.utils.misc import walk_modules_iter
 from scrapy.utils.project import get_project_settings
 
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 
 LISTED = """
 import json, sys
@@ -31,7 +31,7 @@ print(json.dumps(sorted({*sys.modules} - before)))
 HANGING = """
 import threading
 from llmcrawler.commands.crawl import _end_soon
-from llmcrawler.core.reporting import ExitStatus
+from llmcrawler.core.reporting.exit_status import ExitStatus
 
 threading.Thread(target=threading.Event().wait).start()
 _end_soon(ExitStatus.INTERRUPTED)

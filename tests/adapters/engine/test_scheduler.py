@@ -17,7 +17,9 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.core.frontier import Admission, Counts, Frontier, Lease, MemoryFrontier, UrlTask
+from llmcrawler.core.frontier.admission import Admission
+from llmcrawler.core.frontier.memory import MemoryFrontier
+from llmcrawler.core.frontier.protocol import Counts, Frontier, Lease, UrlTask
 from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.core.storage import Outcome, StoredBody
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec

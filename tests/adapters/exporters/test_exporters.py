@@ -27,9 +27,10 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, parquet_file
+from llmcrawler.core.storage.feeds import parquet_file
 from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder
-from llmcrawler.core.understanding.extraction import requested_fields
+from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS
+from llmcrawler.core.understanding.extraction.record_schema import requested_fields
 from llmcrawler.core.understanding.extraction.record_table import RecordTable
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.start_checks import check

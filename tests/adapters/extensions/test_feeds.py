@@ -19,7 +19,8 @@ from scrapy.extensions.feedexport import BlockingFeedStorage
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.core.reporting import ExitStatus, WrittenFeed, exit_status_of
+from llmcrawler.core.reporting.exit_status import ExitStatus, exit_status_of
+from llmcrawler.core.reporting.summary import WrittenFeed
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.items import Page, Template

@@ -11,7 +11,7 @@ from scrapy.exceptions import CannotResolveHostError
 from twisted.internet.defer import Deferred
 from twisted.internet.error import DNSLookupError
 
-from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.failures import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext

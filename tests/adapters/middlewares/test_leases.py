@@ -6,7 +6,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import HtmlResponse
 
-from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.middlewares.leases import LeaseMiddleware
 from tests.adapters.stubs import stub

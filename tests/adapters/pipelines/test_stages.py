@@ -13,11 +13,11 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler.core.content import PageReader
 from llmcrawler.core.storage import StoredBody
-from llmcrawler.core.understanding.classification import LLM, TEMPLATE, Question, Verdict
-from llmcrawler.core.understanding.extraction import RecordAnswer, RecordQuestion, RecordRules, Records
+from llmcrawler.core.understanding.classification.question import LLM, TEMPLATE, Question, Verdict
+from llmcrawler.core.understanding.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
 from llmcrawler.core.understanding.site_reader import SiteReader
 from llmcrawler.core.understanding.sites import Site
-from llmcrawler.core.understanding.templates import TemplateGrouper
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from llmcrawler.crawl.engine_state import CrawlStop
 from llmcrawler.errors import STOPPED, WorkGivenBack
 from llmcrawler.extensions.resume import ResumeExtension

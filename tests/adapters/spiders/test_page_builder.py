@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from llmcrawler.core.frontier import Lease, UrlTask
+from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.politeness.robots import PageRobots
 from llmcrawler.core.storage import StoredBody, StoredPage
 from llmcrawler.core.storage.archives.warc_writer import Exchange

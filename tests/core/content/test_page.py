@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmcrawler.core.content import Boilerplate, content_hash, main_text, read_names, read_page
-from llmcrawler.core.understanding.templates import words_of
+from llmcrawler.core.understanding.templates.page_sample import words_of
 from llmcrawler.items import PageContent, TextBlock
 from tests.servers.mock_pages import shop_pages
 from tests.servers.record_sites import SITES, make_site

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from llmcrawler.core.content import main_text, read_page, with_streamed_parts
-from llmcrawler.core.understanding.extraction import PageBlocks
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 
 URL = "http://site.example/"
 RUNTIME = "$RS=function(a,b){a=document.getElementById(a)};$RC=function(a,b){b=document.getElementById(b)};"

@@ -7,8 +7,14 @@ from datetime import date
 import pytest
 
 from llmcrawler.core.content import read_outline
-from llmcrawler.core.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules, UrlTask
-from llmcrawler.core.frontier.admission import RecentStrings
+from llmcrawler.core.frontier.admission import (
+    LISTED_ONLY_PRIORITY,
+    TEST_PRIORITY,
+    MapAdmission,
+    MapRules,
+    RecentStrings,
+)
+from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.core.urls import Listed, Scope, TrapGuard, parse_llms_txt
 from llmcrawler.items import Page, Url, UrlSource, feed_item_of
 

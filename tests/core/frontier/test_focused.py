@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.frontier import FIRST, FocusedCrawl, LinkScorer, SqliteFrontier, UrlTask
-from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
-from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, branch_values, shape_of
+from llmcrawler.core.frontier.focused_crawl import FocusedCrawl, restore_link_scorer
+from llmcrawler.core.frontier.link_scorer import LEVELS, Branch, LinkScorer, branch_values, shape_of
+from llmcrawler.core.frontier.protocol import FIRST, UrlTask
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.storage import Database, Outcome, open_job_file
 from llmcrawler.items import Link
 

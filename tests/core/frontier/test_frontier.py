@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.core.frontier.memory import MemoryFrontier
+from llmcrawler.core.frontier.protocol import FIRST, Counts, Frontier, UrlTask
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.storage import Database, Ledger, Outcome, SiteState, open_job_file, url_key
 from llmcrawler.core.storage import job_file as keys
 from llmcrawler.fleet import redis_frontier as redis_module

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from llmcrawler.core.content import read_page
-from llmcrawler.core.frontier import UrlTask
 from llmcrawler.core.frontier.list_patterns import ITEMS, ListPatterns, block_facts
+from llmcrawler.core.frontier.protocol import UrlTask
 
 SITE = "http://blog.test"
 WORDS = "frost soil kale slug rain wind hedge shed leek bean pear plum jam soup seed leaf root bed gate path".split()

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llmcrawler.core.llm import CallLimits, Clock, LLMClient, ModelRequest
+from llmcrawler.core.llm.call_limits import CallLimits, Clock
+from llmcrawler.core.llm.client import LLMClient
+from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
 
 KEY = "sk-live-0123456789abcdef"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import LLMClient
+from llmcrawler.core.llm.client import LLMClient
 from tests.core.llm.clients import KEY, FakeTime, client_at
 from tests.servers.fake_llm import FakeLLM, label_by_url
 

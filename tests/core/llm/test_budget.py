@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.usage import Price, Tokens
 from llmcrawler.errors import BudgetSpent, LLMError
 from tests.core.llm.clients import ask

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
 from tests.core.llm.clients import FakeTime

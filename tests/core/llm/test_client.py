@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits, Clock, ModelRequest
+from llmcrawler.core.llm.call_limits import CallLimits, Clock
+from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.usage import Price, Usage
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
 from tests.core.llm.clients import KEY, SCHEMA, WALL_SECONDS, FakeTime, ask, client_at, document

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, without_control_tokens
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
+from llmcrawler.core.understanding.classification.page_asker import ClassifyWorker
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
 from llmcrawler.core.understanding.extraction.annotators import parse_answer
 from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage, induce_document

@@ -10,8 +10,8 @@ from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.providers import resolve_provider
 from llmcrawler.core.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, price_of
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
 from llmcrawler.core.understanding.classification.page_asker import check_question
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
 from llmcrawler.errors import BudgetSpent, ConfigError
 from tests.core.llm.clients import ask, ask_on
 from tests.core.llm.conftest import Connect

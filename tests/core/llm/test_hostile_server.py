@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits, Clock, LLMClient
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits, Clock
+from llmcrawler.core.llm.client import LLMClient
 from llmcrawler.core.llm.usage import Price
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 from tests.core.llm.clients import KEY, ask, client_at

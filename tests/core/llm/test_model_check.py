@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import BudgetLimits, CallLimits
-from llmcrawler.core.llm.budget import Budget
+from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, check_question
+from llmcrawler.core.understanding.classification.page_asker import check_question
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
 from llmcrawler.errors import BudgetSpent, LLMError
 from tests.core.llm.clients import KEY, FakeTime, ask, client_at
 from tests.core.llm.conftest import Connect

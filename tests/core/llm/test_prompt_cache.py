@@ -12,8 +12,8 @@ import pytest
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.client import LLMClient
 from llmcrawler.core.llm.usage import Price, Usage
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES
 from llmcrawler.core.understanding.classification.page_asker import ClassifyWorker, check_question
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
 from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
 from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from llmcrawler.core.llm import CallLimits, Clock, ModelRequest
 from llmcrawler.core.llm.batching import Batcher, BatchRules
+from llmcrawler.core.llm.call_limits import CallLimits, Clock
+from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.errors import BadAnswer, LLMError
 from tests.core.llm.clients import Watch, client_at
 from tests.servers.fake_llm import FakeLLM, label_by_url

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmcrawler.core.frontier import SqliteFrontier, UrlTask
+from llmcrawler.core.frontier.protocol import UrlTask
+from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.storage import Ledger, Outcome, SiteState, StoredBody, TemplatesFile, open_job_file, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE
-from llmcrawler.core.understanding.extraction import Field, FieldRule, Selector, TemplateExtractor
+from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
+from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from tests.crawl.jobs import JOB, with_frontier
 
 SITE = "shop.example"

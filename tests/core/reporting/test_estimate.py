@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from llmcrawler.core.llm import BatchRules, Price
+from llmcrawler.core.llm.batching import BatchRules
+from llmcrawler.core.llm.usage import Price
 from llmcrawler.core.reporting.planning.estimate import (
     CrawlTerms,
     ExpectedCalls,

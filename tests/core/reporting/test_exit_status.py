@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from llmcrawler.core.reporting import (
+from llmcrawler.core.reporting.exit_status import (
     BUDGET_REACHED,
     LLM_FAILURE,
     LLM_IS_OPTIONAL,

@@ -9,14 +9,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from llmcrawler.core.reporting import (
-    CrawlProgress,
-    DownloadFlow,
-    HostThrottle,
-    ModelWait,
-    binding_limit,
-)
 from llmcrawler.core.reporting.display import LiveDisplay, fitted, panel
+from llmcrawler.core.reporting.progress import CrawlProgress, DownloadFlow, HostThrottle, ModelWait, binding_limit
 from llmcrawler.core.reporting.text import duration
 from llmcrawler.core.reporting.timeline import Timeline
 

@@ -17,8 +17,11 @@ from llmcrawler.core.reporting.html.stored_pages import StoredPages, look_at, se
 from llmcrawler.core.reporting.html.view import build
 from llmcrawler.core.reporting.text import shown_value
 from llmcrawler.core.storage import SiteState
-from llmcrawler.core.understanding.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree
-from llmcrawler.core.understanding.templates import TemplateGrouper
+from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
+from llmcrawler.core.understanding.extraction.learner import Variant
+from llmcrawler.core.understanding.extraction.selectors import Selector
+from llmcrawler.core.understanding.extraction.tree import parse_tree
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from tests.core.reporting.stored_jobs import (
     PRODUCT,
     SITE,

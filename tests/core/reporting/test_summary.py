@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from llmcrawler.core.reporting import WIDTH, CrawlAccount, Ending, HostThrottle, WrittenFeed, read_figures, summary
-from llmcrawler.core.understanding.extraction import LearningOutcome
+from llmcrawler.core.reporting.account import CrawlAccount, read_figures
+from llmcrawler.core.reporting.progress import HostThrottle
+from llmcrawler.core.reporting.summary import WIDTH, Ending, WrittenFeed, summary
+from llmcrawler.core.understanding.extraction.learner import LearningOutcome
 from llmcrawler.items import Page, PageError, Template
 
 STATS = {

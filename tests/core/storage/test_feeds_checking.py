@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.core.storage.feeds import check_feed
+from llmcrawler.core.storage.feeds.feed_checks import check_feed
 from llmcrawler.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.storage.feeds import RIGHTS_COLUMNS, rights_row, write_rights
+from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS, rights_row, write_rights
 
 ROBOTS_TXT = "https://a.example/robots.txt"
 LINE: dict[str, Any] = {

@@ -13,7 +13,7 @@ import pytest
 from llmcrawler.core.content import Boilerplate, PageReader
 from llmcrawler.core.understanding.sites import SiteRegistry, SiteShelf
 from llmcrawler.core.understanding.template_store import TemplateStore
-from llmcrawler.core.understanding.templates import words_of
+from llmcrawler.core.understanding.templates.page_sample import words_of
 from tests.adapters.stubs import stub
 
 

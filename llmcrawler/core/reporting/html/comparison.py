@@ -11,7 +11,7 @@ from typing import Any
 from llmcrawler.core.reporting.html.sources import FeedItem, ReportSource, is_readable, site_of
 from llmcrawler.core.reporting.html.stored_pages import Key, SelectorCounts, selector_results
 from llmcrawler.core.reporting.text import percent, plain, shown_value
-from llmcrawler.core.understanding.extraction import parse_tree
+from llmcrawler.core.understanding.extraction.tree import parse_tree
 from llmcrawler.errors import TooCostly
 
 MAX_COMPARED = 50_000  # pages of each crawl, some 1 kB each in memory

@@ -20,15 +20,10 @@ from llmcrawler.core.storage import StoredSite, TemplatesFile
 from llmcrawler.core.storage.job_file import JobConnection, Run, read_runs
 from llmcrawler.core.storage.job_status import JobStatus, job_status, open_snapshot
 from llmcrawler.core.storage.ledger import read_lines, read_page
-from llmcrawler.core.understanding.extraction import (
-    BY_STRUCTURED_DATA,
-    Learner,
-    RecordTypes,
-    Variant,
-    extract_best,
-    read_learners,
-)
-from llmcrawler.core.understanding.templates import TemplateGrouper
+from llmcrawler.core.understanding.extraction.learner import Learner, Variant, extract_best, read_learners
+from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
+from llmcrawler.core.understanding.extraction.records import BY_STRUCTURED_DATA
+from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from llmcrawler.core.urls import origin_of, site_name
 from llmcrawler.errors import ConfigError, TooCostly
 

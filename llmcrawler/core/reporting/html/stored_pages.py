@@ -18,15 +18,10 @@ from lxml import etree
 from llmcrawler.core.reporting.html.sources import MAX_STEPS, FeedItem, ReportSource, is_readable, site_of
 from llmcrawler.core.reporting.terminal_tables import selector_text
 from llmcrawler.core.reporting.text import plain, shown_value
-from llmcrawler.core.understanding.extraction import (
-    PageSource,
-    SelectorResult,
-    Variant,
-    Work,
-    best_match,
-    compile_extractor,
-    parse_tree,
-)
+from llmcrawler.core.understanding.extraction.extractor import SelectorResult, compile_extractor
+from llmcrawler.core.understanding.extraction.learner import Variant, best_match
+from llmcrawler.core.understanding.extraction.queries import PageSource
+from llmcrawler.core.understanding.extraction.tree import Work, parse_tree
 from llmcrawler.errors import TooCostly
 
 _PAGES_A_PIECE = 16  # of one template: what they share is packed once

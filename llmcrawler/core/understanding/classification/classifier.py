@@ -35,7 +35,7 @@ from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
 if TYPE_CHECKING:
-    from llmcrawler.core.understanding.templates import Changes
+    from llmcrawler.core.understanding.templates.grouping import Changes
 
 logger = logging.getLogger(__name__)
 

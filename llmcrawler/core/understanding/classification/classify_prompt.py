@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from llmcrawler.core.llm import MAX_ID_CHARS
+from llmcrawler.core.llm.dialect import MAX_ID_CHARS
 from llmcrawler.core.understanding.classification.evidence import schema_types
 from llmcrawler.core.understanding.classification.page_types import MODEL_KINDS, PageTypes, labels_of_kinds
 from llmcrawler.core.understanding.classification.question import Answer, Question

@@ -9,19 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from llmcrawler.core.llm import (
-    AnswerStore,
-    AskLLM,
-    BatchCache,
-    Batcher,
-    BatchReport,
-    BatchRules,
-    BatchWatch,
-    ModelRequest,
-    cache_key,
-    estimate_tokens,
-)
-from llmcrawler.core.llm.client import LanguageModel
+from llmcrawler.core.llm.batching import BatchCache, Batcher, BatchReport, BatchRules, BatchWatch
+from llmcrawler.core.llm.cache import AnswerStore, cache_key
+from llmcrawler.core.llm.client import AskLLM, LanguageModel
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.usage import estimate_tokens
 from llmcrawler.core.understanding.classification.classify_prompt import (
     CONSTANT_KEYS,
     COUNTS,

@@ -11,7 +11,10 @@ from functools import cache
 from math import inf
 from typing import Any, Final, Protocol
 
-from llmcrawler.core.llm import AnswerStore, AskLLM, ModelRequest, cache_key, estimate_tokens
+from llmcrawler.core.llm.cache import AnswerStore, cache_key
+from llmcrawler.core.llm.client import AskLLM
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.usage import estimate_tokens
 from llmcrawler.core.understanding.extraction.blocks import Pointed
 from llmcrawler.core.understanding.extraction.field_names import singular, snake_case
 from llmcrawler.core.understanding.extraction.induce_prompt import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from llmcrawler.core.llm import MAX_ID_CHARS
+from llmcrawler.core.llm.dialect import MAX_ID_CHARS
 from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, Field, RequestedSchema
 

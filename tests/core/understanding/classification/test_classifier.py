@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.classification import Classifier, PageType, PageTypes, PageView, Question, Verdict
-from llmcrawler.core.understanding.classification.question import Answer
-from llmcrawler.core.understanding.templates import Changes
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_asker import PageView
+from llmcrawler.core.understanding.classification.page_types import PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import Answer, Question, Verdict
+from llmcrawler.core.understanding.templates.grouping import Changes
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
 from llmcrawler.items import Link, PageContent, PageError
 

@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import ModelRequest, estimate_tokens
-from llmcrawler.core.understanding.classification import (
-    DEFAULT_PAGE_TYPES,
-    ClassifyWorker,
-    PageType,
-    PageTypes,
-    Question,
-    tokens_of,
-)
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.usage import estimate_tokens
 from llmcrawler.core.understanding.classification.classify_prompt import (
     answer_schema,
     classify_document,
@@ -23,8 +16,15 @@ from llmcrawler.core.understanding.classification.classify_prompt import (
     parse_answers,
     prompt_of,
 )
-from llmcrawler.core.understanding.classification.page_asker import answer_from_json, answer_to_json, page_key
-from llmcrawler.core.understanding.classification.question import Answer
+from llmcrawler.core.understanding.classification.page_asker import (
+    ClassifyWorker,
+    answer_from_json,
+    answer_to_json,
+    page_key,
+    tokens_of,
+)
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import Answer, Question
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageType, PageTypes, Question
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules, confidence_of, score
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import Question
 from llmcrawler.items import PageContent
 
 SHOE = {"@type": "Product", "name": "Red shoe", "offers": {"price": "12"}}

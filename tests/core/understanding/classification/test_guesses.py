@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.classification import Answer, Classifier, PageType, PageTypes, Question, Verdict
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_types import PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import Answer, Question, Verdict
 from llmcrawler.core.understanding.classification.template_samples import (
     EXTRA_SAMPLES,
     QUORUM,

@@ -8,7 +8,9 @@ from collections import Counter
 
 import pytest
 
-from llmcrawler.core.understanding.classification import Classifier, PageType, PageTypes, Question, Verdict
+from llmcrawler.core.understanding.classification.classifier import Classifier
+from llmcrawler.core.understanding.classification.page_types import PageType, PageTypes
+from llmcrawler.core.understanding.classification.question import Question, Verdict
 from tests.core.understanding.classification.test_classifier import TYPES, Oracle, one_by_one, opened, page
 
 SITE, ORIGIN = "site.test", "http://site.test"

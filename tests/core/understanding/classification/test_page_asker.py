@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.llm import BatchRules, ModelRequest, Usage
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, Answer, PageTypeRules, PageView
-from llmcrawler.core.understanding.classification.page_asker import doubted_answers, page_batcher, page_key
+from llmcrawler.core.llm.batching import BatchRules
+from llmcrawler.core.llm.dialect import ModelRequest
+from llmcrawler.core.llm.usage import Usage
+from llmcrawler.core.understanding.classification.page_asker import PageView, doubted_answers, page_batcher, page_key
+from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.classification.question import Answer
 from llmcrawler.errors import BadAnswer, BudgetSpent
 from tests.adapters.stubs import stub
 from tests.core.llm.clients import Watch

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.understanding.classification import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
+from llmcrawler.core.understanding.classification.page_types import (
+    DEFAULT_PAGE_TYPES,
+    PageType,
+    PageTypes,
+    load_page_types,
+)
 from llmcrawler.errors import ConfigError
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmcrawler.core.llm import estimate_tokens
 from llmcrawler.core.llm.answers import read_answer
+from llmcrawler.core.llm.usage import estimate_tokens
 from llmcrawler.core.understanding.extraction.annotators import Induced, parse_answer
 from llmcrawler.core.understanding.extraction.blocks import Block, Pointed
 from llmcrawler.core.understanding.extraction.field_names import snake_case

@@ -2,9 +2,15 @@
 
 import pytest
 
-from llmcrawler.core.understanding.extraction import PageBlocks, main_scores, shown_blocks
 from llmcrawler.core.understanding.extraction.annotators import Annotator, Induced
-from llmcrawler.core.understanding.extraction.blocks import TrainingPage, is_crowded, repeated_texts
+from llmcrawler.core.understanding.extraction.blocks import (
+    PageBlocks,
+    TrainingPage,
+    is_crowded,
+    main_scores,
+    repeated_texts,
+    shown_blocks,
+)
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 
 URL = "http://shop.example/tea"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction import ColumnAnnotator, TrainingRules, compile_extractor, requested_fields
 from llmcrawler.core.understanding.extraction.annotators import Induced
 from llmcrawler.core.understanding.extraction.blocks import TrainingPage
-from llmcrawler.core.understanding.extraction.column_annotator import annotate
-from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, schema_of
-from llmcrawler.core.understanding.extraction.training_run import TrainingRun
+from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator, annotate
+from llmcrawler.core.understanding.extraction.extractor import compile_extractor
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, requested_fields, schema_of
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 
 NAMES = "Amber lamp,Broad kettle,Calm mirror,Deep drawer,Early basket,Faint candle,Gentle needle,Heavy anchor".split(
     ","

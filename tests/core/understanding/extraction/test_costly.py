@@ -11,23 +11,21 @@ import pytest
 
 from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
-from llmcrawler.core.understanding.extraction import (
-    ExtractionRunner,
-    Field,
-    FieldRule,
-    Learner,
-    LearnerKey,
-    Records,
-    Selector,
-    TemplateExtractor,
-)
 from llmcrawler.core.understanding.extraction.annotators import Induced
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed, TrainingPage
-from llmcrawler.core.understanding.extraction.extractor import compile_extractor, extractions
+from llmcrawler.core.understanding.extraction.extractor import (
+    ExtractionRunner,
+    FieldRule,
+    TemplateExtractor,
+    compile_extractor,
+    extractions,
+)
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.learner import Variant
+from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey, Variant
 from llmcrawler.core.understanding.extraction.queries import is_bounded, learn_pattern, take
-from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules
+from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules, Records
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.training_run import blocks_of, learn
 from llmcrawler.core.understanding.extraction.typed_values import read_date
 from llmcrawler.errors import ContentError, TooCostly
@@ -126,7 +124,7 @@ async def test_a_selector_without_end_is_ended(monkeypatch):
     monkeypatch.setattr("llmcrawler.core.understanding.extraction.extractor._PAGE_SECONDS", 0.5)
     endless = Selector("//*[count(.//*[count(.//*) > count(..//*)]) > 7]", "xpath")
     assert not is_bounded(endless)
-    processes = BoundedProcesses(["llmcrawler.core.understanding.extraction"], count=1)
+    processes = BoundedProcesses(["llmcrawler.core.understanding.extraction.training_run"], count=1)
     try:
         runner = ExtractionRunner(apart=processes.run)
         hostile = "<div>" * 200 + "<p>x</p>" * 5_000

@@ -9,24 +9,13 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction import (
-    Annotator,
-    Field,
-    FieldRule,
-    LearnerKey,
-    RecordQuestion,
-    RecordRules,
-    Records,
-    RecordSerializer,
-    RequestedSchema,
-    Selector,
-    TemplateExtractor,
-    read_learners,
-    requested_fields,
-)
-from llmcrawler.core.understanding.extraction.annotators import Induced
+from llmcrawler.core.understanding.extraction.annotators import Annotator, Induced
+from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.learner import Learner, Variant
+from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey, Variant, read_learners
+from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, requested_fields
+from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules, Records, RecordSerializer
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.items import PageError
 
 SITE, ORIGIN = "site.test", "http://site.test"

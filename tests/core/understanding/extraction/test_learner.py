@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction import LearningOutcome, Records, requested_fields
 from llmcrawler.core.understanding.extraction.annotators import Induced, parse_answer
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage, induce_document
-from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey
-from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey, LearningOutcome
+from llmcrawler.core.understanding.extraction.record_schema import Field, requested_fields
+from llmcrawler.core.understanding.extraction.records import Records
 from llmcrawler.errors import LLMUnavailable
 from tests.core.understanding.extraction.record_pages import SITE, TruthAnnotator, question
 from tests.core.understanding.extraction.test_records import Pressure, ask, make

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.storage.feeds.tables import Column
-from llmcrawler.core.understanding.extraction import Field, load_schema, requested_fields
+from llmcrawler.core.understanding.extraction.record_schema import Field, load_schema, requested_fields
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.core.understanding.extraction.typed_values import read_amount
 

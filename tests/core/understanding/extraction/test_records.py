@@ -10,14 +10,9 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction import (
-    RecordAnswer,
-    RecordQuestion,
-    RecordRules,
-    Records,
-    requested_fields,
-    waiting_by_type,
-)
+from llmcrawler.core.understanding.extraction.learner import waiting_by_type
+from llmcrawler.core.understanding.extraction.record_schema import requested_fields
+from llmcrawler.core.understanding.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules
 from llmcrawler.errors import (
     STOPPED,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction import requested_fields
-from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.record_schema import Field, requested_fields
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, may_have_record, structured_record
 from llmcrawler.core.understanding.extraction.structured_values import choice, currency_code, duration, gtin
 from llmcrawler.core.understanding.extraction.typed_values import read_decimal

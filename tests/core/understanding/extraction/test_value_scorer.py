@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmcrawler.core.understanding.extraction import PageBlocks
+from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 from llmcrawler.core.understanding.extraction.value_scorer import (
     FIELDS,
     NO_SCORE,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.content import main_blocks, read_page
-from llmcrawler.core.understanding.templates import DuplicateIndex, PageSketch, sketch_page
-from llmcrawler.core.understanding.templates.duplicates import DuplicateFinder
+from llmcrawler.core.understanding.templates.duplicates import DuplicateFinder, DuplicateIndex, PageSketch, sketch_page
 
 HOME = "https://shop.test"
 TOLD = (

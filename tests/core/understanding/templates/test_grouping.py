@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.understanding.templates import Assignment, Snapshot, TemplateGrouper, recluster
-from llmcrawler.core.understanding.templates.grouping import MAX_GROUPS, RESERVOIR_PAGES
+from llmcrawler.core.understanding.templates.clustering import Snapshot, recluster
+from llmcrawler.core.understanding.templates.grouping import MAX_GROUPS, RESERVOIR_PAGES, Assignment, TemplateGrouper
 from llmcrawler.core.understanding.templates.page_sample import PageSample
 
 Page = tuple[str, frozenset[str]]
