@@ -53,7 +53,8 @@ class SiteShelf(Generic[T]):
         self._names[name] = None
         self._awake[name] = value
         self._awake.move_to_end(name)
-        for _ in range(0 if self._is_full else len(self._awake) - self._most_awake):
+        # Two at most, as those that are held are tried in vain.
+        for _ in range(0 if self._is_full else min(2, len(self._awake) - self._most_awake)):
             self._put_away()
 
     def __getitem__(self, name: str) -> T:

@@ -104,6 +104,22 @@ def test_what_somebody_holds_is_not_put_away():
         shelf["d"]
 
 
+class Packed:
+    times = 0
+
+    def __getstate__(self) -> None:
+        Packed.times += 1
+
+
+def test_what_is_held_is_not_tried_again_with_each_site_that_comes():
+    shelf: SiteShelf[Packed] = SiteShelf(1)
+    held = [Packed() for _ in range(100)]
+    for number, value in enumerate(held):
+        shelf[str(number)] = value
+    assert Packed.times < 200
+    assert shelf["0"] is held[0]
+
+
 def test_sites_stay_in_memory_where_no_file_can_be_written(monkeypatch, caplog):
     def refuse(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
