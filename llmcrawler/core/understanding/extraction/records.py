@@ -564,7 +564,14 @@ class Records:
         rules = self.rules.training
         if mates:
             rules = replace(rules, max_samples=2 * rules.max_samples)
-        run = TrainingRun(learner.key.page_type, self._annotator, rules, known, train)
+        run = TrainingRun(
+            learner.key.page_type,
+            self._annotator,
+            rules,
+            known,
+            train=train,
+            is_last=lambda: self._pressure(self.waiting_count) is not None,
+        )
         try:
             result = await run.run(pages)
         finally:

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 # Selectors are learned from so many characters of all pages.
 _MAX_CHARS = 8_000_000
-# After the first pages, more are shown so many at a time.
+# After the first pages, more are shown so many at a time; twice as many when nothing but the answers keeps the crawl.
 _MORE_PAGES = 2
 # Useless answers after which the run is given up.
 _MAX_BAD_ANSWERS = 3
@@ -79,15 +79,17 @@ class TrainingResult:
 
 class TrainingRun:
     """Learns the extractor of one template. For one use; `calls` counts how often the annotator was asked. `train` runs
-    what may take long."""
+    what may take long, `is_last` tells whether the crawl has nothing else left to do."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - two by keyword
         self,
         page_type: str,
         annotator: Annotator | ColumnAnnotator,
         rules: TrainingRules,
         known_fields: Sequence[Field] = (),
+        *,
         train: Callable[..., Awaitable[Any]] = asyncio.to_thread,
+        is_last: Callable[[], bool] = lambda: False,
     ) -> None:
         self.calls = 0
         self._page_type = page_type
@@ -95,6 +97,7 @@ class TrainingRun:
         self._rules = rules
         self._known = tuple(known_fields)
         self._train = train
+        self._is_last = is_last
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
         self._dropped: Counter[str] = Counter()
@@ -188,7 +191,8 @@ class TrainingRun:
         """Return the pages to show next: those on which doubtful selectors differ, else those that vary most."""
         plain, groups = self._learned
         doubtful = [one for one in plain if one.doubt]
-        room = min(_MORE_PAGES, self._rules.max_samples - len(shown), len(features) - len(shown))
+        more = 2 * _MORE_PAGES if self._is_last() else _MORE_PAGES
+        room = min(more, self._rules.max_samples - len(shown), len(features) - len(shown))
         if room <= 0 or not (doubtful or any(group.doubt for group in groups)):
             return []
         for one in doubtful:

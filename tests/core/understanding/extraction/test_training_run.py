@@ -5,8 +5,11 @@ from __future__ import annotations
 import pickle
 from random import Random
 
+import pytest
+
 from llmcrawler.core.understanding.extraction.blocks import BlockList, PageBlocks, TrainingPage, labels_of
-from llmcrawler.core.understanding.extraction.training_run import spread, unseen
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun, spread, unseen
+from tests.core.understanding.extraction.record_pages import TruthAnnotator, question
 
 PAIRS = 12
 
@@ -67,3 +70,13 @@ def test_what_names_a_value_is_told_from_values_in_any_element():
     assert labels[0] == {"Company", "Department", "Reference"}
     assert labels[1] == {"Company", "Reference"}
     assert unseen(labels, [1, 2, 3], 1) == [0]
+
+
+@pytest.mark.parametrize(("is_last", "most"), [(False, 2), (True, 4)])
+async def test_at_the_end_of_a_crawl_a_doubt_is_settled_with_twice_as_many_pages_at_once(is_last, most):
+    annotator = TruthAnnotator(slip=0.6)
+    pages = [question(number).to_learn_from() for number in range(14)]
+    await TrainingRun("product", annotator, TrainingRules(), is_last=lambda: is_last).run(pages)
+    first, *later = map(len, annotator.asked)
+    assert first < TrainingRules().max_samples
+    assert max(later) == min(most, TrainingRules().max_samples - first)
