@@ -31,10 +31,11 @@ from llmcrawler.core.politeness.rights import (
     signals_of,
 )
 from llmcrawler.core.storage import Ledger
+from llmcrawler.core.urls import origin_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
-from llmcrawler.engine.request_context import CONTEXT, RequestContext, attempts_of, context_of
+from llmcrawler.engine.request_context import CONTEXT, RequestContext, attempts_of, context_of, lease_of
 from llmcrawler.items import Page, PageError
 
 _META: Final = {
@@ -79,13 +80,16 @@ class PageRights:
 
     async def settle(self, page: Page, response: Response) -> None:
         """Give a page its rights when all that its host says is known. One that forbids the purpose loses what was read
-        of it, where the crawl respects that.
+        of it, where the crawl respects that. Else a host is asked only when one of its pages leads to another: of many
+        hosts no more than a page is wanted.
         """
         if self.rights.policy.mode == OFF:
             return
-        purpose = self.rights.policy.refusing_purpose
+        purpose, root = self.rights.policy.refusing_purpose, f"{origin_of(response.url)}/"
+        assert response.request is not None
+        links = () if page.content is None or lease_of(response.request).is_stored else page.content.links
         with suppress(HostPaused):
-            if purpose is not None:  # of a stored page nobody has asked the host
+            if purpose is not None or any(one.url.startswith(root) and one.url != response.url for one in links):
                 self.rights.ask(response.url, self.files)
             await self.rights.answers(response.url)
         signals = await self._signals(page, response)
@@ -126,8 +130,8 @@ class PageRights:
 
 @dataclass(eq=False)
 class RightsMiddleware:
-    """Begins to ask with the first page of a host. With RIGHTS_POLICY=respect pages wait for the answers, as they do
-    for robots.txt; else only their lines do.
+    """With RIGHTS_POLICY=respect asks with the first page of a host, and pages wait for the answers, as they do for
+    robots.txt; else only their lines do.
     """
 
     rights: SiteRights
@@ -150,11 +154,9 @@ class RightsMiddleware:
 
     async def process_request(self, request: Request) -> None:
         lease = context_of(request).lease
-        if lease is None:
+        if lease is None or self.rights.policy.mode != RESPECT:
             return
         self.rights.ask(request.url, self.files)
-        if self.rights.policy.mode != RESPECT:
-            return
         await self.rights.answers(request.url)
         reason = self.rights.refusal_of(request.url)
         # A start page may lead to pages that are allowed. Its own text is not taken then.

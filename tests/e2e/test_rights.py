@@ -250,6 +250,12 @@ def test_off_asks_nothing_and_writes_nothing(tmp_path):
     assert {line["rights"] for line in outcome.pages} == {None}
 
 
+def test_a_host_of_which_no_more_than_a_page_is_wanted_is_asked_for_robots_txt_only(tmp_path):
+    with MockSite({"/robots.txt": "", "/": page("Home", ["/"])}).in_thread() as site:
+        explore(tmp_path, site.url(), RECORD)
+        assert site.measures.hits == {"/robots.txt": 1, "/": 1}
+
+
 @pytest.mark.nightly
 def test_a_file_that_hangs_or_is_huge_holds_nothing_up_for_long(tmp_path):
     async def endless(request):
