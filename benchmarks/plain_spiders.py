@@ -43,7 +43,7 @@ class PlainSpider(CrawlSpider):
 
 def _trafilatura() -> Callable[[str, str], str | None]:
     # Imported on demand: the spider without it must not pay for its import.
-    from trafilatura import extract  # noqa: PLC0415
+    from trafilatura import extract
 
     def to_markdown(html: str, url: str) -> str | None:
         text: str | None = extract(html, url=url, output_format="markdown")

@@ -34,7 +34,7 @@ from benchmarks import theme_builders as built
 from benchmarks.null_discipline import crawled, report
 from benchmarks.theme_data import Record, make_records
 from benchmarks.theme_scoring import learned, lines_of_report
-from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator
+from llmcrawler.core.understanding.extraction.training_run import ColumnAnnotator
 from tests.servers.record_sites import Shown, Site, SitePage
 
 PAGES = 40

@@ -206,7 +206,7 @@ class RayBatches:
     """Makes a table of lines of a table of pages, in an actor that has read the templates once."""
 
     def __init__(self, name: str, templates: bytes, rules: LineRules) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - in the actor
+        import pyarrow as pa  # in the actor
 
         with TemporaryDirectory() as folder:
             file = Path(folder) / name

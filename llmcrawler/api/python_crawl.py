@@ -66,7 +66,7 @@ def explore(  # noqa: PLR0913 - the arguments that most crawls have
 
     Raises llmcrawler.errors.ConfigError for a wrong argument, at once; all else is raised by the iteration.
     """
-    from llmcrawler.crawl.arguments import ExploreOptions  # noqa: PLC0415 - it loads Scrapy
+    from llmcrawler.crawl.arguments import ExploreOptions  # it loads Scrapy
 
     given = {"url": url, "fields": fields, "goal": goal, "max_pages": max_pages, **arguments}
     texts = {name: _text(value) for name, value in given.items() if value is not None}
@@ -120,7 +120,7 @@ class RunningCrawl:
         Raises ImportError without pandas, and what the iteration raises.
         """
         try:
-            import pandas as pd  # noqa: PLC0415 - it is optional, and slow to load
+            import pandas as pd  # it is optional, and slow to load
         except ImportError as error:
             self.stop()
             raise ImportError(f"to_pandas needs pandas: {install_command('pandas')}") from error

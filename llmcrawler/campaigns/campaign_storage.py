@@ -146,7 +146,7 @@ class BucketStorage:
             self.system.delete_file(self._key(path))
 
     def names(self, folder: str) -> list[str]:
-        from pyarrow import fs  # noqa: PLC0415 - only those who keep campaigns elsewhere have it
+        from pyarrow import fs  # only those who keep campaigns elsewhere have it
 
         found = self.system.get_file_info(fs.FileSelector(self._key(folder), recursive=True, allow_not_found=True))
         return sorted(one.path.removeprefix(f"{self.root}/") for one in found if one.type == fs.FileType.File)
@@ -196,7 +196,7 @@ def storage_at(place: str | Path) -> CampaignStorage:
     if parts.scheme not in _SCHEMES:
         raise ConfigError(f"{name}: a campaign is kept in a folder, or at s3://BUCKET/PATH or gs://BUCKET/PATH")
     require("pyarrow", "parquet", f"a campaign at {name}")
-    from pyarrow import fs  # noqa: PLC0415 - as above
+    from pyarrow import fs
 
     try:
         system, root = fs.FileSystem.from_uri(place)

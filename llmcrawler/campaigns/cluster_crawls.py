@@ -244,7 +244,7 @@ class RayCluster:
             )
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         require("ray", "ray", "--ray")
-        import ray  # noqa: PLC0415 - only those who have a cluster have it
+        import ray  # only those who have a cluster have it
 
         try:
             ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False)
@@ -261,7 +261,7 @@ class RayCluster:
 
     def open(self, machine: str, cores: int) -> Any:
         """Begin to make a pool on a machine; return what stands for it."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 - as above
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(node_id=machine, soft=False)
         # It is not restarted by itself: its crawls end with it, and what they were is known here.

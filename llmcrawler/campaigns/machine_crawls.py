@@ -43,7 +43,10 @@ _MODULES: Final = (
     *(("uvloop",) if find_spec("uvloop") else ()),
     *(f"scrapy.core.downloader.handlers.{name}" for name in ("datauri", "file", "ftp", "s3")),
     *(f"scrapy.extensions.{name}" for name in ("closespider", "corestats", "logcount", "memdebug", "memusage")),
+    *(f"llmcrawler.core.{name}.*" for name in ("frontier", "llm")),
+    *(f"llmcrawler.core.understanding.{name}.*" for name in ("classification", "extraction")),
     "llmcrawler.core.content.api_client",
+    "llmcrawler.crawl.job",
     "llmcrawler.crawl.start_checks",
     *(f"llmcrawler.engine.{name}" for name in ("http_downloads", "log_setup", "request_scheduler", "scheduler")),
 )

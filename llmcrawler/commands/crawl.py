@@ -51,6 +51,7 @@ class Command(WithLog, CrawlCommand):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        gc.disable()  # until the crawl begins: nothing of what is imported by then is garbage
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback for Ctrl-C before Scrapy's own handler is there
         from llmcrawler.core.storage.feeds.feed_checks import with_archive_format
 
@@ -58,7 +59,6 @@ class Command(WithLog, CrawlCommand):
             given = getattr(opts, name)
             setattr(opts, name, given and [with_archive_format(feed) for feed in given])
         super().process_options(args, opts)
-        _collect_less_often()  # before the spiders are imported, and all that a crawl needs with them
         if opts.force:
             assert self.settings is not None
             self.settings.set("JOBDIR_FORCE", True, priority="cmdline")
@@ -158,6 +158,7 @@ def _collect_less_often() -> None:
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:

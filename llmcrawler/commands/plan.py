@@ -70,9 +70,8 @@ class Command(Described, BaseRunSpiderCommand):
         sys.stderr.write(f"Looking at up to {opts.sample:,} pages of {args[0]}; no model is used\n")
         sys.stderr.flush()
         super().process_options(args, opts)
-        from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
         from llmcrawler.crawl.arguments import ExploreOptions
-        from llmcrawler.crawl.configuration import JobSettings
+        from llmcrawler.crawl.configuration import SAMPLE_PAGES, JobSettings
         from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms, with_measured_calls
         from llmcrawler.crawl.start_checks import check
 

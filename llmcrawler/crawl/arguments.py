@@ -115,7 +115,7 @@ class ExploreOptions(BaseModel):
     that cannot be fetched, and `list_fault` says so in words.
     """
 
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, populate_by_name=True, defer_build=True)
     is_list: ClassVar[bool] = False  # what is fetched is what the user listed, and that alone
     own: ClassVar[Set[str] | None] = None  # what a subclass of the spider declares; it may have others, but no slips
     refused: ClassVar[Mapping[str, str]] = {}  # arguments that the spider does not have: why not

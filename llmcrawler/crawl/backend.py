@@ -17,11 +17,11 @@ from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import JobSettings
 from llmcrawler.crawl.engine_state import SpiderSwitch
-from llmcrawler.crawl.job import Job
 from llmcrawler.errors import StorageFailed
 from llmcrawler.fleet.safe_lines import SafeLines
 
 if TYPE_CHECKING:
+    from llmcrawler.crawl.job import Job
     from llmcrawler.fleet.session import DistributedSession, KeptSite
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def build_backend(
     """
     kept = JobSettings.of(crawler.settings)
     if kept.redis_url and options.urls:
-        from llmcrawler.fleet.session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
+        from llmcrawler.fleet.session import DistributedSession  # redis takes 0.14 s to load
 
         lines = SafeLines(crawler)
         session = DistributedSession(
@@ -68,6 +68,8 @@ def build_backend(
         )
         return CrawlBackend(session.frontier, kept.redis_lease_seconds, session=session, lines=lines)
     if kept.jobdir is not None and options.urls:
+        from llmcrawler.crawl.job import Job
+
         job = Job(
             kept.jobdir,
             kept.spec(crawler.spidercls.name, options),

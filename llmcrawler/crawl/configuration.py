@@ -12,25 +12,19 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from llmcrawler.core.llm.batching import BatchRules
-from llmcrawler.core.llm.budget import BudgetLimits
-from llmcrawler.core.llm.call_limits import CallLimits
-from llmcrawler.core.llm.usage import Price
-from llmcrawler.core.politeness.bot_auth import RequestSigner, resolve_signer
-from llmcrawler.core.politeness.proxies import BanRules, PoolRules, ProxyPool
+from llmcrawler.core.politeness.bot_auth import resolve_signer
 from llmcrawler.core.politeness.proxy_sources import read_countries, resolve_proxies
 from llmcrawler.core.politeness.rights import MODES, RESPECT, USES, RightsPolicy, SiteRights
 from llmcrawler.core.politeness.rights import OFF as NO_RIGHTS
 from llmcrawler.core.politeness.robots import product_token
 from llmcrawler.core.processes.cores import usable_cores
-from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES
 from llmcrawler.core.storage import STAGES, TemplatesFile
 from llmcrawler.core.storage.job_spec import JobSpec, SessionRules
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
@@ -43,6 +37,15 @@ from llmcrawler.crawl.setting_checks import default_of, hint
 from llmcrawler.errors import ConfigError, require
 from llmcrawler.items import Page
 
+if TYPE_CHECKING:
+    from llmcrawler.core.llm.batching import BatchRules
+    from llmcrawler.core.llm.budget import BudgetLimits
+    from llmcrawler.core.llm.call_limits import CallLimits
+    from llmcrawler.core.llm.usage import Price
+    from llmcrawler.core.politeness.bot_auth import RequestSigner
+    from llmcrawler.core.politeness.proxies import BanRules, ProxyPool
+
+SAMPLE_PAGES: Final = "PLAN_SAMPLE_PAGES"  # set by `scrapy plan`
 OFF: Final = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
 _COMPLAINTS: Final = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), " is not a whole number"),
@@ -209,6 +212,8 @@ class ProxySettings(SettingsGroup):
 
     @property
     def bans(self) -> BanRules:
+        from llmcrawler.core.politeness.proxies import BanRules
+
         marks = tuple(str(mark) for mark in self.proxy_ban_marks if str(mark).strip())
         return BanRules(self.proxy_ban_statuses, marks)
 
@@ -477,6 +482,8 @@ class ModelSettings(SettingsGroup):
 
     @property
     def call_limits(self) -> CallLimits:
+        from llmcrawler.core.llm.call_limits import CallLimits
+
         return CallLimits(
             concurrency=self.llm_concurrency,
             timeout_seconds=self.llm_timeout_seconds,
@@ -487,6 +494,8 @@ class ModelSettings(SettingsGroup):
 
     @property
     def batch_rules(self) -> BatchRules:
+        from llmcrawler.core.llm.batching import BatchRules
+
         return BatchRules(
             max_questions=self.llm_batch_pages,
             max_tokens=self.llm_batch_tokens,
@@ -496,6 +505,8 @@ class ModelSettings(SettingsGroup):
         )
 
     def budget_limits(self, price: Price | None, model: str) -> BudgetLimits:
+        from llmcrawler.core.llm.budget import BudgetLimits
+
         if self.llm_max_cost_usd and price is None:
             raise ConfigError(
                 f"LLM_MAX_COST_USD={self.llm_max_cost_usd:g}: the price of "
@@ -537,6 +548,8 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
     provider = resolve_proxies(settings, os.environ)
     if provider is None:
         return None
+    from llmcrawler.core.politeness.proxies import PoolRules, ProxyPool
+
     proxies = ProxySettings.of(settings)
     rules = PoolRules(
         max_faults=proxies.proxy_max_faults,

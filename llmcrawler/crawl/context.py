@@ -16,17 +16,14 @@ from scrapy.robotstxt import RobotParser
 
 from llmcrawler.core.content.body_limiter import BodyLimiter
 from llmcrawler.core.frontier.admission import Admission, MapAdmission, MapRules
-from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
-from llmcrawler.core.frontier.link_scorer import LinkScorer
 from llmcrawler.core.politeness.bot_auth import authority_of
-from llmcrawler.core.politeness.proxies import ProxyPool
 from llmcrawler.core.politeness.robots import PageRobots, RobotsCache
-from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Sampler
 from llmcrawler.core.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.backend import build_backend
 from llmcrawler.crawl.configuration import (
+    SAMPLE_PAGES,
     BotAuthSettings,
     ItemSettings,
     LimitSettings,
@@ -42,6 +39,9 @@ from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.understanding_building import Understanding
 
 if TYPE_CHECKING:
+    from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
+    from llmcrawler.core.politeness.proxies import ProxyPool
+    from llmcrawler.core.reporting.planning.site_sample import Sampler
     from llmcrawler.fleet.session import KeptSite
 
 _MAX_REFUSED_NAMES: Final = 10_000
@@ -138,7 +138,6 @@ class CrawlContext:
         addresses = AddressGuard((*options.urls, *filter(None, (server,))))
         self.options = options
         self.proxies = proxies_of(settings)
-        self.bans = proxy_settings.bans
         self.signer = BotAuthSettings.of(settings).signer()
         self.admission = _admission(options, addresses)
         self.hosts = ReachableHosts(
@@ -151,6 +150,9 @@ class CrawlContext:
         self.record_types = RecordSettings.of(settings).types(options)
         self.focused_crawl: FocusedCrawl | None = None
         if options.goal:
+            from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
+            from llmcrawler.core.frontier.link_scorer import LinkScorer
+
             self.focused_crawl = FocusedCrawl(
                 LinkScorer(options.goal),
                 max_records=options.max_records,
@@ -165,7 +167,11 @@ class CrawlContext:
         max_bytes = LimitSettings.of(settings).scraper_slot_max_active_size
         self.intake = BodyLimiter(max_bytes, partial(active_bytes, crawler))
         self.arriving_pages = ArrivingPages()
-        self.sampler = Sampler() if settings.getint(SAMPLE_PAGES) else None
+        self.sampler: Sampler | None = None
+        if settings.getint(SAMPLE_PAGES):
+            from llmcrawler.core.reporting.planning.site_sample import Sampler
+
+            self.sampler = Sampler()
 
         def take_site(url: str, kept: KeptSite) -> None:
             self.understanding.sites.take_up(url, kept.learned, kept.number)

@@ -15,13 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.core.llm.budget import Budget
-from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
-from llmcrawler.core.llm.cache import AnswerCache, AnswerStore
-from llmcrawler.core.llm.call_limits import CallRate
-from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.llm.providers import Endpoint, own_prices, read_fallbacks, resolve_provider
-from llmcrawler.core.llm.usage import CallReport, Usage, price_of
 from llmcrawler.core.reporting.exit_status import LLM_FAILURE, LLM_IS_OPTIONAL
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
@@ -29,6 +23,11 @@ from llmcrawler.crawl.configuration import OFF, ModelSettings
 from llmcrawler.errors import ConfigError, require
 
 if TYPE_CHECKING:
+    from llmcrawler.core.llm.cache import AnswerCache, AnswerStore
+    from llmcrawler.core.llm.call_limits import CallRate
+    from llmcrawler.core.llm.client import LanguageModel
+    from llmcrawler.core.llm.usage import CallReport
+    from llmcrawler.core.storage.shared_file import SharedFile
     from llmcrawler.fleet.model_limits import CommonLimits
 
 
@@ -49,6 +48,11 @@ def model_of(
         )
     if choice.kind == "none":
         return None
+    # Most crawls have no model, and need none of this.
+    from llmcrawler.core.llm.budget import Budget
+    from llmcrawler.core.llm.client import LanguageModel
+    from llmcrawler.core.llm.usage import Usage, price_of
+
     price = price_of(choice.model, own_prices(settings, os.environ))
     first = Endpoint(choice, given.call_limits, price)
     fallbacks = read_fallbacks(settings, os.environ, first)
@@ -68,10 +72,12 @@ def model_of(
 def check_shared_budget(given: ModelSettings) -> None:
     """Raise ConfigError where the budget could not be shared by what the settings name."""
     if given.llm_budget_file is not None:
+        from llmcrawler.core.llm.budget_file import open_budget_file
+
         open_budget_file(given.llm_budget_file).check()
     if given.llm_budget_url:
         require("redis", "redis", "LLM_BUDGET_URL")
-        from llmcrawler.fleet.model_limits import check_budget_url  # noqa: PLC0415 - redis takes 0.14 s to load
+        from llmcrawler.fleet.model_limits import check_budget_url  # redis takes 0.14 s to load
 
         check_budget_url(given.llm_budget_url)
 
@@ -91,7 +97,7 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         crawler.signals.send_catch_log(signals.llm_called, call=call)
 
     if session is not None:
-        from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits  # noqa: PLC0415 - as above
+        from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits
 
         shared = SharedLimits(session.connection, *per_minute)
         model = model_of(settings, rate=shared, on_call=on_call)
@@ -100,10 +106,14 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         shared.limit(model.budget.limits.max_tokens, model.budget.limits.max_cost_usd)
         model.budget.share(shared)
         return model, SharedAnswers(session.connection, _answer_cache(given.llm_cache))
-    file = None if given.llm_budget_file is None else open_budget_file(given.llm_budget_file)
+    file: SharedFile | None = None
     common: CommonLimits | None = None
+    if given.llm_budget_file is not None:
+        from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
+
+        file = open_budget_file(given.llm_budget_file)
     if given.llm_budget_url:
-        from llmcrawler.fleet.model_limits import CommonLimits  # noqa: PLC0415 - as above
+        from llmcrawler.fleet.model_limits import CommonLimits
 
         common = CommonLimits(given.llm_budget_url, *per_minute)
     model = model_of(settings, rate=common if file is None else FileRate(file, given.call_limits), on_call=on_call)
@@ -125,6 +135,8 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
 def _answer_cache(where: str) -> AnswerCache | None:
     if where.lower() in OFF:
         return None
+    from llmcrawler.core.llm.cache import AnswerCache
+
     is_default = where.lower() in ("true", "1", "on")
     return AnswerCache(platformdirs.user_cache_path("llmcrawler") / "answers.sqlite" if is_default else Path(where))
 

@@ -13,8 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.core.storage.feeds.feed_checks import RECORDS, WARC, check_feed, is_folder, page_types_of_feed
-from llmcrawler.core.storage.feeds.rights_table import RIGHTS, RIGHTS_COLUMNS
+from llmcrawler.core.storage.feeds.feed_checks import RECORDS, RIGHTS, WARC, check_feed, is_folder, page_types_of_feed
 from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.understanding import template_store
@@ -36,7 +35,6 @@ from llmcrawler.crawl.configuration import (
     check_page_types,
     proxies_of,
 )
-from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.model_building import check_shared_budget, model_of
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values, hint
@@ -80,6 +78,8 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
         require("redis", "redis", "REDIS_URL")
         _check_distributed(kept, spec, options)
     elif kept.jobdir is not None:
+        from llmcrawler.crawl.job import check_job
+
         check_job(kept.jobdir, spec)
     elif spec.stages or options.refresh:
         given = f"force={','.join(options.force)}" if spec.stages else "refresh=1"
@@ -113,7 +113,7 @@ def _check_distributed(kept: JobSettings, spec: JobSpec, options: ExploreOptions
                 f"FEEDS {uri}: with REDIS_URL each worker writes its own feed: name it with %(worker)s, as in "
                 "-O pages-%(worker)s.jsonl"
             )
-    from llmcrawler.fleet.session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
+    from llmcrawler.fleet.session import check_session  # redis takes 0.14 s to load
 
     check_session(kept.session_rules, spec)
 
@@ -187,7 +187,11 @@ def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str,
     if format_ not in (*_FLAT, *_ALL_LINES, "parquet", RIGHTS):  # those of a form of the user's are its own
         return
     lines: dict[str, Any] = (Url if isinstance(options, MapOptions) else Page).__dataclass_fields__
-    known = [*RIGHTS_COLUMNS] if format_ == RIGHTS else [*lines]
+    known = [*lines]
+    if format_ == RIGHTS:
+        from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS
+
+        known = [*RIGHTS_COLUMNS]
     if format_ in _ALL_LINES:
         known = [*dict.fromkeys((*known, *Template.__dataclass_fields__))]
     for name in chosen:

@@ -7,26 +7,20 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
 from llmcrawler.core.content import PageReader
-from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
-from llmcrawler.core.llm.batching import Batcher
-from llmcrawler.core.llm.client import LanguageModel
-from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.reporting.progress import ModelWait
 from llmcrawler.core.understanding.classification.classifier import Classifier
-from llmcrawler.core.understanding.classification.page_asker import PageView, check_question, page_batcher
 from llmcrawler.core.understanding.classification.question import LLM, Answer, Question, Verdict
-from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
-from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator
 from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner
 from llmcrawler.core.understanding.extraction.learner import waiting_by_type
 from llmcrawler.core.understanding.extraction.records import Records, RecordSerializer
+from llmcrawler.core.understanding.extraction.training_run import ColumnAnnotator
 from llmcrawler.core.understanding.site_reader import SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.core.understanding.template_store import TemplateStore
@@ -38,13 +32,23 @@ from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, WorkGivenBack
 
+if TYPE_CHECKING:
+    from llmcrawler.core.frontier.focused_crawl import FocusedCrawl
+    from llmcrawler.core.llm.batching import Batcher
+    from llmcrawler.core.llm.client import LanguageModel
+    from llmcrawler.core.llm.dialect import ModelRequest
+    from llmcrawler.core.understanding.classification.page_asker import PageView
+    from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
+
 logger = logging.getLogger(__name__)
 
 # A tree of lxml takes longer than the text of the page.
 _RECORD_INLINE_CHARS: Final = 100_000
 _LEARN_PAGES_WITHOUT_MODEL: Final = 12
 # Loaded by the processes that make records of costly pages, and learn.
-_RECORD_MODULES: Final = ("llmcrawler.core.understanding.extraction.training_run",)
+_RECORD_MODULES: Final = tuple(
+    f"llmcrawler.core.understanding.extraction.{name}" for name in ("column_annotator", "selector_induction")
+)
 # Parts that are not taken from the file of learned templates when stages run anew, by the first of the stages.
 _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
     "fetch": ("grouping",),
@@ -79,6 +83,8 @@ class Understanding:
         self.page_types = page_types_of(options)
         self.asker: Batcher[PageView, Answer] | None = None
         if model is not None:
+            from llmcrawler.core.understanding.classification.page_asker import page_batcher
+
             self.asker = page_batcher(
                 model,
                 self.page_types,
@@ -120,6 +126,8 @@ class Understanding:
 
     def _make_records(self, options: ExploreOptions, rules: RecordSettings, runner: ExtractionRunner) -> Records:
         if (model := self.model) is not None:
+            from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
+
             self.annotator = LLMAnnotator(
                 model.ask,
                 model.name,
@@ -172,6 +180,8 @@ class Understanding:
         be enough. The crawl goes on meanwhile, and ends where the model cannot be used and is not optional.
         """
         if self.model is not None and not self.templates.knows(urls):
+            from llmcrawler.core.understanding.classification.page_asker import check_question
+
             question = check_question(self.page_types, next(iter(urls), "https://example.com/"))
             self.templates.is_on_hold = True  # a site that is known is a reason not to ask
             self._check = asyncio.ensure_future(self._ask_first(self.model, question))

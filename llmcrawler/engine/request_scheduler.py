@@ -36,7 +36,6 @@ from twisted.python.failure import Failure
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.storage import REQUEST_MARK, Outcome
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.crawl.job import open_request_job
 from llmcrawler.engine.compat import close_spider_soon, end_with_failure, observe_scraping, wake_engine
 from llmcrawler.engine.host_queues import DelayedRequests
 from llmcrawler.engine.request_context import CONTEXT, context_of, update_context
@@ -112,6 +111,8 @@ class RequestScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         self._spider = spider
+        from llmcrawler.crawl.job import open_request_job
+
         self.job = open_request_job(self._crawler, self._end_in_failure)
         crawl = find_crawl(self._crawler)
         if crawl is not None:

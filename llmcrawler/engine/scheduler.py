@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -26,16 +26,13 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
-from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
 from llmcrawler.core.frontier.list_patterns import ITEMS
 from llmcrawler.core.frontier.memory import MemoryFrontier
 from llmcrawler.core.frontier.protocol import Counts, Frontier, Lease, UrlTask
-from llmcrawler.core.frontier.sqlite import SqliteFrontier
 from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.core.storage import REQUEUED_PRIORITY, JobConnection, Outcome
 from llmcrawler.core.urls import site_of
 from llmcrawler.crawl.context import CrawlContext, crawl_of
-from llmcrawler.crawl.job import Job, ResumeState
 from llmcrawler.engine.compat import close_spider_soon, process_item, wake_engine
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.failures import error_page, spider_line, unasked_line
@@ -43,6 +40,10 @@ from llmcrawler.engine.host_queues import DelayedRequests, HostQueues
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import STOPPED, ConfigError, StorageFailed, WorkGivenBack
 from llmcrawler.items import FeedItem, Page, StageRun
+
+if TYPE_CHECKING:
+    from llmcrawler.core.frontier.sqlite import SqliteFrontier
+    from llmcrawler.crawl.job import Job, ResumeState
 
 _SOON_SECONDS = 0.1  # what was handed in and waits for no gap is under way by then, unless it waits for a robots.txt
 
@@ -191,8 +192,8 @@ class SiteBudgets:
         """Tell whether urls are queued that may be leased, now or later."""
         if not self.frontier.counts().queued or self.max_pages is None:
             return bool(self.frontier.counts().queued)
-        assert isinstance(self.frontier, (MemoryFrontier, SqliteFrontier))  # no other one is that of one process
-        budgets = map(self._budget, self.frontier.queued_hosts())
+        frontier = cast("MemoryFrontier | SqliteFrontier", self.frontier)  # no other one is that of one process
+        budgets = map(self._budget, frontier.queued_hosts())
         return any(budget.left() > 0 or budget.repeats for budget in budgets)
 
     def refund(self, lease: Lease) -> bool:
@@ -394,6 +395,8 @@ class FrontierScheduler(BaseScheduler):
 
     def _relearn(self, connection: JobConnection) -> None:
         if self.focused_crawl is not None:
+            from llmcrawler.core.frontier.focused_crawl import restore_link_scorer
+
             restore_link_scorer(connection, self.focused_crawl)
 
     def _resume_budget(self, job: Job) -> None:

@@ -9,7 +9,7 @@ from codecs import getincrementalencoder
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
@@ -24,12 +24,7 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.storage.feeds.feed_checks import require_format
 from llmcrawler.core.storage.feeds.langchain import document_of
-from llmcrawler.core.storage.feeds.markdown_files import (
-    MarkdownArchive,
-    MarkdownFolder,
-    MarkdownStore,
-    markdown_file_of,
-)
+from llmcrawler.core.storage.feeds.markdown_files import MarkdownArchive, MarkdownFolder, markdown_file_of
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import (
     RECORD,
@@ -47,6 +42,9 @@ from llmcrawler.crawl.configuration import FeedSettings
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import FeedItem, Page, Template
+
+if TYPE_CHECKING:
+    from llmcrawler.core.storage.feeds.markdown_files import MarkdownStore
 
 logger = logging.getLogger(__name__)
 
@@ -252,8 +250,8 @@ class ParquetExporter(LinesExporter):
     @classmethod
     def prepare(cls) -> None:
         """Load pyarrow, and with its first array pandas, before there are pages that wait for it."""
-        import pyarrow as pa  # noqa: PLC0415 - only those who want Parquet have it
-        import pyarrow.parquet  # noqa: PLC0415
+        import pyarrow as pa  # only those who want Parquet have it
+        import pyarrow.parquet
 
         pa.array([None, "text"], pa.string())
 

@@ -277,7 +277,7 @@ def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:
     if mode == "log" or (mode == "auto" and (not sys.stderr.isatty() or log_setup.is_wanted(settings))):
         return None
     # Imported where it is used: rich's console takes 50 ms to load.
-    from llmcrawler.core.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415
+    from llmcrawler.core.reporting.display import LiveDisplay, terminal_is_free
 
     feed_on_terminal = sys.stdout.isatty() and any(uri.startswith("stdout:") for uri in FeedSettings.of(settings).uris)
     if mode == "auto" and (feed_on_terminal or not terminal_is_free()):

@@ -8,7 +8,7 @@ import pickle
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
@@ -21,12 +21,14 @@ from llmcrawler.core.storage import replace_file
 from llmcrawler.core.understanding.site_reader import FetchedPage, SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.start_checks import wants_exchanges
 from llmcrawler.engine.responses import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions import connect_handlers
 from llmcrawler.items import Page, Url, feed_item_of
+
+if TYPE_CHECKING:
+    from llmcrawler.crawl.job import Job
 
 logger = logging.getLogger(__name__)
 

@@ -23,8 +23,6 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
-from llmcrawler.core.llm.usage import CallReport
-from llmcrawler.core.reporting.crawl_metrics import metrics_of
 from llmcrawler.crawl.configuration import JobSettings, LimitSettings, MonitoringSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import llm_called
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    from llmcrawler.core.llm.usage import CallReport
 
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class MetricsExtension:
         return cls(crawler, monitoring, monitoring.textfile_of(worker), labels, max_errors_share)
 
     def spider_opened(self) -> None:
-        from prometheus_client import CollectorRegistry, Histogram, start_http_server  # noqa: PLC0415 (an extra)
+        from prometheus_client import CollectorRegistry, Histogram, start_http_server
 
         def histogram(name: str, text: str, buckets: tuple[float, ...], *names: str) -> Histogram:
             labels = [*self.labels, *names]
@@ -124,7 +124,9 @@ class MetricsExtension:
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """Yield what the stats say, for the registry."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 (an extra)
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        from llmcrawler.core.reporting.crawl_metrics import metrics_of
 
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
@@ -136,7 +138,7 @@ class MetricsExtension:
             yield family
 
     def _write(self) -> None:
-        from prometheus_client import write_to_textfile  # noqa: PLC0415 (an extra)
+        from prometheus_client import write_to_textfile
 
         try:
             write_to_textfile(str(self.textfile), self._registry)
@@ -172,10 +174,10 @@ class TracingExtension:
         return cls(crawler, make_exporter, of_all)
 
     def spider_opened(self) -> None:
-        from opentelemetry import trace  # noqa: PLC0415 (an extra)
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
-        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+        from opentelemetry import trace
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
         # The SDK reads OTEL_* from the environment itself.
         service = os.environ.get("OTEL_SERVICE_NAME", "llmcrawler")
@@ -297,7 +299,7 @@ class TracingExtension:
 
 
 def _end(span: Span, error: str | None, message: str, end_time: int | None = None) -> None:
-    from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 (an extra)
+    from opentelemetry.trace import Status, StatusCode
 
     if error is not None:
         span.set_attribute("error.type", error)

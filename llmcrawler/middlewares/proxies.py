@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, exceptions, signals
 from scrapy.core.downloader.handlers.http11 import TunnelError
@@ -22,7 +22,6 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
-from llmcrawler.core.politeness.proxies import BanRules, PoolProxy, ProxyPool
 from llmcrawler.core.politeness.proxy_sources import parse_country
 from llmcrawler.crawl.configuration import ProxySettings
 from llmcrawler.crawl.context import crawl_of
@@ -31,6 +30,9 @@ from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.responses import page_text
 from llmcrawler.errors import ConfigError, NoProxy, NotThePage
+
+if TYPE_CHECKING:
+    from llmcrawler.core.politeness.proxies import BanRules, PoolProxy, ProxyPool
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +60,8 @@ class ProxyMiddleware:
         if crawl.proxies is None:
             raise NotConfigured
         switch = ProxySwitch(crawler, crawl.proxies)
-        middleware = cls(switch, crawl.bans, ProxySettings.of(crawler.settings).proxy_trial_seconds)
+        settings = ProxySettings.of(crawler.settings)
+        middleware = cls(switch, settings.bans, settings.proxy_trial_seconds)
         crawler.signals.connect(middleware.spider_closed, signals.spider_closed)
         return middleware
 
@@ -229,12 +232,13 @@ class ValidationMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
-        given = (getattr(crawler.spider, "validate_response", None), ProxySettings.of(crawler.settings).validator())
+        settings = ProxySettings.of(crawler.settings)
+        given = (getattr(crawler.spider, "validate_response", None), settings.validator())
         validators = [validator for validator in given if validator is not None]
         if not validators and crawl.proxies is None:
             raise NotConfigured
         switch = None if crawl.proxies is None else ProxySwitch(crawler, crawl.proxies)
-        return cls(crawler, validators, crawl.bans, switch)
+        return cls(crawler, validators, settings.bans, switch)
 
     async def process_response(self, request: Request, response: Response) -> Response | Request:
         label = None if "cached" in response.flags else context_of(request).proxy

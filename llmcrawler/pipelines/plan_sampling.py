@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.core.llm.usage import estimate_tokens
-from llmcrawler.core.reporting.planning.site_sample import SAMPLE_PAGES, Draw, SampledPage, Sampler
+from llmcrawler.core.reporting.planning.site_sample import Draw, SampledPage, Sampler
 from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.page_asker import tokens_of
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
@@ -23,7 +23,7 @@ from llmcrawler.core.understanding.classification.question import STRUCTURED_DAT
 from llmcrawler.core.understanding.extraction.blocks import listed_to_show, shown_blocks
 from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
 from llmcrawler.core.urls import url_pattern
-from llmcrawler.crawl.configuration import RecordSettings, page_types_of
+from llmcrawler.crawl.configuration import SAMPLE_PAGES, RecordSettings, page_types_of
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import Page, PageError

@@ -28,12 +28,11 @@ from llmcrawler.core.frontier.admission import LISTED_ONLY_PRIORITY, TEST_PRIORI
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.reporting.text import many
 from llmcrawler.core.storage import Outcome
-from llmcrawler.core.storage.archives.archived_pages import IndexEntry, entries_in, entries_of_file
+from llmcrawler.core.storage.archives.archived_pages import entries_in, entries_of_file
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.arguments import MapOptions
 from llmcrawler.crawl.configuration import LimitSettings
-from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.task_lists import CaptureIndex
 from llmcrawler.engine.compat import close_spider_soon, is_closing, settle_scraper, wake_engine
 from llmcrawler.engine.failures import OVERLOAD_STATUSES, RefusalKind, error_page, failure_kind, response_fault
@@ -45,6 +44,9 @@ from llmcrawler.spiders.base import FEED, LLMS_TXT, FrontierSpider, ListLimits, 
 
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
+
+    from llmcrawler.core.storage.archives.archived_pages import IndexEntry
+    from llmcrawler.crawl.job import Job
 
 
 logger = logging.getLogger(__name__)

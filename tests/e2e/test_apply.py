@@ -234,7 +234,7 @@ def test_what_is_no_page_has_a_line_and_another_site_what_it_says_of_itself(shop
 @pytest.mark.filterwarnings("ignore")  # its own
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 def test_ray_makes_the_same_lines(shop, monkeypatch):
-    import ray.data  # noqa: PLC0415 - see above
+    import ray.data  # see above
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     # "local": not a cluster that another test, or somebody else, has on this machine.

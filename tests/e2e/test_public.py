@@ -15,7 +15,7 @@ from llmcrawler.api import public_api
 from llmcrawler.api import public_api as batch_extractor
 from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.errors import ConfigError
-from tests.e2e.crawling import FAST, ROOT, explore
+from tests.e2e.crawling import FAST, ROOT, command, environment, explore
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.e2e.test_templates_file import answering
 from tests.servers import mock_pages
@@ -33,9 +33,32 @@ def test_the_package_is_light_to_import():
     assert not loaded_after("import llmcrawler") & {"scrapy", "twisted", "numpy", "pydantic", "lxml", "pandas"}
 
 
-def test_a_crawl_loads_no_tables_for_terminals_before_it_shows_some():
-    code = "import sys, llmcrawler.spiders.explore; sys.exit('rich.console' in sys.modules)"
-    assert not subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode
+# What a crawl of a page loads none of, the modules below these included: it has no model, job, goal or workers, learns
+# no template, and writes lines of JSON to a file.
+NOT_NEEDED = """
+aiohttp dateparser jinja2 openai pandas pyarrow redis regex rich.console twisted.conch
+llmcrawler.api llmcrawler.campaigns
+llmcrawler.core.frontier.focused_crawl llmcrawler.core.frontier.link_scorer llmcrawler.core.frontier.sqlite
+llmcrawler.core.llm.budget llmcrawler.core.llm.call_limits llmcrawler.core.llm.client llmcrawler.core.llm.usage
+llmcrawler.core.politeness.proxies
+llmcrawler.core.reporting.crawl_metrics llmcrawler.core.reporting.html llmcrawler.core.reporting.planning
+llmcrawler.core.storage.job_status llmcrawler.core.storage.recovery llmcrawler.core.storage.requeueing
+llmcrawler.core.understanding.classification.classify_prompt llmcrawler.core.understanding.classification.page_asker
+llmcrawler.core.understanding.extraction.annotators llmcrawler.core.understanding.extraction.column_annotator
+llmcrawler.core.understanding.extraction.induce_prompt llmcrawler.core.understanding.extraction.repeated_parts
+llmcrawler.core.understanding.extraction.selector_induction llmcrawler.core.understanding.extraction.value_scorer
+llmcrawler.crawl.job llmcrawler.fleet.session
+""".split()
+
+
+def test_a_crawl_loads_only_what_it_needs(tmp_path):
+    with MockSite().in_thread() as site:
+        parts = command({"url": site.url(), "max_pages": 1}, FAST, tmp_path / "page.jsonl")
+        env = {**environment(), "PYTHONPROFILEIMPORTTIME": "1"}
+        done = subprocess.run(parts, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "llmcrawler.core.understanding.site_reader" in loaded
+    assert not [name for name in loaded if any(f"{name}.".startswith(f"{one}.") for one in NOT_NEEDED)]
 
 
 def test_no_public_name_needs_scrapy():

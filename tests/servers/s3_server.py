@@ -47,7 +47,7 @@ class S3Server:
 
 def main() -> None:
     """Serve until the standard input ends."""
-    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - not where tests only look whether it is there
+    from moto.server import ThreadedMotoServer  # not where tests only look whether it is there
 
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()

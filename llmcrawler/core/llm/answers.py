@@ -51,7 +51,7 @@ def misfit(value: Any, schema: dict[str, Any]) -> str:
     """Return the first thing that does not fit, with its place, or "". Further keys fit, and so does a key left out
     where null is allowed: some servers are not strict.
     """
-    import jsonschema_rs  # noqa: PLC0415 - OpenAITransport has loaded it in a thread
+    import jsonschema_rs  # OpenAITransport has loaded it in a thread
 
     try:
         _validator(json.dumps(schema)).validate(value)
@@ -73,7 +73,7 @@ def _fits(value: Any, validator: jsonschema_rs.Draft202012Validator) -> bool:
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
     """Compile a schema. Patterns take time linear in the text, and no message repeats a value of the answer."""
-    import jsonschema_rs  # noqa: PLC0415 - OpenAITransport has loaded it in a thread
+    import jsonschema_rs  # OpenAITransport has loaded it in a thread
 
     return jsonschema_rs.Draft202012Validator(
         _lenient(json.loads(schema)), pattern_options=jsonschema_rs.RegexOptions(), mask="the value"

@@ -169,7 +169,7 @@ class OpenAITransport:
 
     async def _guarded(self, request: Awaitable[Any]) -> bytes | Fault:
         """Return the body of an answer with status 2xx, or what went wrong."""
-        import openai  # noqa: PLC0415 - imported in a thread by now, so this is only a name
+        import openai  # imported in a thread by now, so this is only a name
 
         try:
             # The package's timeout is for each read: a server that trickles would never reach it.

@@ -6,17 +6,18 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from llmcrawler.core.llm.call_limits import CallLimits
-from llmcrawler.core.llm.usage import FLEX, OwnPrices, Price, price_of
 from llmcrawler.errors import ConfigError
 
+if TYPE_CHECKING:
+    from llmcrawler.core.llm.call_limits import CallLimits
+    from llmcrawler.core.llm.usage import OwnPrices, Price
+
 PROVIDERS = ("auto", "openai", "none")
-SERVICE_TIERS = ("", "default", FLEX)
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 # The cheapest of OpenAI's models with structured outputs that has no announced end (November 2026).
@@ -65,6 +66,8 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
         return ProviderChoice("none", is_chosen=False)
     if provider == "none":
         return ProviderChoice("none")
+    from llmcrawler.core.llm.usage import FLEX
+
     model = _text("LLM_MODEL", settings, environ)
     if not base_url and not api_key:
         raise ConfigError(
@@ -72,15 +75,18 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
             "set a key, or the address of your own server"
         )
     tier = _text("LLM_SERVICE_TIER", settings, environ).lower()
-    if tier not in SERVICE_TIERS:
+    tiers = ("", "default", FLEX)
+    if tier not in tiers:
         # The faster tiers cost more than the prices that a budget reckons with.
-        raise ConfigError(f"LLM_SERVICE_TIER is {tier!r}; it can be {', '.join(filter(None, SERVICE_TIERS))}, or empty")
+        raise ConfigError(f"LLM_SERVICE_TIER is {tier!r}; it can be {', '.join(filter(None, tiers))}, or empty")
     effort = _text("LLM_REASONING_EFFORT", settings, environ)
     return replace(_openai_choice(base_url or OPENAI_BASE_URL, model, api_key, effort), service_tier=tier or None)
 
 
 def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPrices:
     """Return the LLM_PRICE_ settings, as far as they are set. Raises ConfigError for what is no price."""
+    from llmcrawler.core.llm.usage import OwnPrices
+
     prices: dict[str, float] = {}
     for key in ("input", "output", "cached_input", "cache_write"):
         name = f"LLM_PRICE_{key.upper()}"
@@ -149,7 +155,7 @@ class Endpoint:
     """A server with a model, the limits of calls to it, and what they cost (None: not known)."""
 
     choice: ProviderChoice
-    limits: CallLimits = field(default_factory=CallLimits)
+    limits: CallLimits
     price: Price | None = None
 
 
@@ -189,6 +195,8 @@ def read_fallbacks(settings: Mapping[Any, Any], environ: Mapping[str, str], firs
 
 
 def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoint) -> Endpoint:
+    from llmcrawler.core.llm.usage import OwnPrices, price_of
+
     where = f"LLM_FALLBACKS, entry {number}"
     if isinstance(entry, str):
         entry = {"model": entry}

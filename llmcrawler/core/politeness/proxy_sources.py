@@ -139,7 +139,7 @@ class _Service:
     ) -> bytes:
         """Return the body of an answer. Raises NoProxy."""
         httpx = await load_http_client()
-        from llmcrawler.core.content.api_client import (  # noqa: PLC0415 - imported in a thread by now
+        from llmcrawler.core.content.api_client import (  # imported in a thread by now
             APIClient,
             TooLargeError,
             takes_proxy,

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from llmcrawler.core.reporting.text import count, dollars, duration, many, plain, shown_value
 from llmcrawler.core.storage import RightsCounts
-from llmcrawler.core.storage.job_status import JobStatus
 from llmcrawler.core.urls import origin_of, site_name, url_pattern
 from llmcrawler.items import Template
+
+if TYPE_CHECKING:
+    from llmcrawler.core.storage.job_status import JobStatus
 
 Stats = Mapping[str, Any]
 

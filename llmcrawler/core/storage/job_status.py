@@ -281,7 +281,7 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
     Raises ImportError without pandas, and llmcrawler.errors.ConfigError where there is no job.
     """
     try:
-        import pandas as pd  # noqa: PLC0415 - it is optional, and slow to load
+        import pandas as pd  # it is optional, and slow to load
     except ImportError as error:
         raise ImportError(f"read_status needs pandas: {install_command('pandas')}") from error
     with open_snapshot(Path(jobdir)) as connection:

@@ -125,7 +125,7 @@ class PageExtractor:
         self._by_host = names_by_host(self._stored)
         self._sites: OrderedDict[str, _SiteKnowledge] = OrderedDict()
         self._reader = PageReader(_INLINE_CHARS)
-        self._processes = BoundedProcesses(("llmcrawler.core.understanding.extraction.training_run",))
+        self._processes = BoundedProcesses(("llmcrawler.core.understanding.extraction.extractor",))
         self._runner = ExtractionRunner(_RECORD_INLINE_CHARS, self._processes.run, self._reader.is_cheap)
         self._unknown = self._knowledge("", TemplateGrouper())
 

@@ -17,7 +17,7 @@ from llmcrawler.items import PageContent
 
 def test_trees_give_what_lightgbm_gives() -> None:
     lightgbm = pytest.importorskip("lightgbm")
-    from benchmarks.page_kind_fit import tree_arrays  # noqa: PLC0415 - needs lightgbm
+    from benchmarks.page_kind_fit import tree_arrays  # needs lightgbm
 
     random = np.random.default_rng(1)
     table = random.normal(size=(600, 20)).astype(np.float32)

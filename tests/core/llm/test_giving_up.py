@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.client import LanguageModel
 from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.providers import Endpoint, ProviderChoice
@@ -14,7 +15,7 @@ QUESTION = ModelRequest("classify", "Sort pages.", {"task": "classify", "pages":
 
 
 def model_at(base_url: str) -> LanguageModel:
-    return LanguageModel([Endpoint(ProviderChoice("openai", base_url, "fake-model", "key"))])
+    return LanguageModel([Endpoint(ProviderChoice("openai", base_url, "fake-model", "key"), CallLimits())])
 
 
 async def test_answers_that_are_waited_for_are_given_up_at_once_and_later_ones_are_not_asked_for():
@@ -49,7 +50,7 @@ async def test_a_server_that_does_not_name_its_models_is_not_waited_for_either()
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    model = LanguageModel([Endpoint(ProviderChoice("openai", f"http://127.0.0.1:{port}/v1", "", "key"))])
+    model = LanguageModel([Endpoint(ProviderChoice("openai", f"http://127.0.0.1:{port}/v1", "", "key"), CallLimits())])
     name = asyncio.ensure_future(model.name())
     await asked.wait()
     model.give_up()

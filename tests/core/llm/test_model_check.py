@@ -86,7 +86,7 @@ async def test_a_model_has_failed_when_no_question_but_the_check_was_answered() 
 
 async def test_a_budget_that_is_spent_is_no_failure() -> None:
     choice = ProviderChoice("openai", "http://127.0.0.1:9/v1", "tiny", KEY)
-    model = LanguageModel([Endpoint(choice)], budget=Budget(BudgetLimits(max_tokens=1)))
+    model = LanguageModel([Endpoint(choice, CallLimits())], budget=Budget(BudgetLimits(max_tokens=1)))
     with pytest.raises(BudgetSpent):
         await model.ask(QUESTION)
     assert model.failure == ""

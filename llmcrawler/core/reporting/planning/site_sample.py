@@ -8,12 +8,9 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from llmcrawler.core.frontier.protocol import FIRST, UrlTask
 from llmcrawler.core.urls import dedup_key, normalise, url_pattern
-
-SAMPLE_PAGES: Final = "PLAN_SAMPLE_PAGES"
 
 # Fewer urls than this say nothing of how many there are.
 _ENOUGH = 3

@@ -8,6 +8,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -16,7 +17,7 @@ from posixpath import dirname, join, normpath
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from llmcrawler.core.storage.archives.warc_reader import WarcFault, WarcRecord, read_record, read_records
-from llmcrawler.core.storage.job_status import open_snapshot
+from llmcrawler.core.storage.job_file import JobConnection
 from llmcrawler.core.storage.ledger import BODY_COLUMNS, StoredBody, body_of_row
 from llmcrawler.errors import ConfigError
 
@@ -36,7 +37,7 @@ def open_archive(file: str) -> BinaryIO:
 
 @lru_cache(maxsize=16)
 def _file_system(url: str) -> tuple[Any, str]:
-    from pyarrow import fs  # noqa: PLC0415 - only those who read archives elsewhere have it
+    from pyarrow import fs  # only those who read archives elsewhere have it
 
     return cast(tuple[Any, str], fs.FileSystem.from_uri(url))
 
@@ -176,7 +177,7 @@ def _decoded(body: bytes, coding: str) -> bytes:
         case "zstd":
             return zstd.ZstdDecompressor().decompress(body, most)
         case "br":
-            import brotli  # noqa: PLC0415 - not all have it
+            import brotli  # not all have it
 
             return bytes(brotli.Decompressor().process(body, output_buffer_limit=most))
     raise WarcFault(f"the body is encoded as {coding[:40]!r}, which is not known here")
@@ -331,9 +332,15 @@ def is_jobdir(archive: str) -> bool:
     return "://" not in archive and Path(archive).is_dir()
 
 
+def _opened(folder: str) -> AbstractContextManager[JobConnection]:
+    from llmcrawler.core.storage.job_status import open_snapshot
+
+    return open_snapshot(Path(folder))
+
+
 def size_of_job(folder: str) -> int:
     """Return a number that grows with each line of a job. Raises ConfigError where it has no pages to read."""
-    with open_snapshot(Path(folder)) as connection:
+    with _opened(folder) as connection:
         seqs = connection.execute(f"{_SEQS} DESC LIMIT 1").fetchone()
     if seqs is None:
         raise ConfigError(f"{folder}: the job keeps no pages: it has fetched none, or without STORE_BODIES")
@@ -342,7 +349,7 @@ def size_of_job(folder: str) -> int:
 
 def ranges_of_job(folder: str, pages: int) -> list[tuple[int, int]]:
     """Return the ranges of so many pages each that a job's lines fall into, for `pages_of_job`."""
-    with open_snapshot(Path(folder)) as connection:
+    with _opened(folder) as connection:
         seqs = [seq for (seq,) in connection.execute(_SEQS)]
     return list(pairwise([0, *seqs[pages - 1 : -1 : pages], seqs[-1]]))
 
@@ -350,7 +357,7 @@ def ranges_of_job(folder: str, pages: int) -> list[tuple[int, int]]:
 def pages_of_job(folder: str, after: int = 0, until: int | None = None) -> Iterator[ArchivedPage]:
     """Yield the pages whose lines are in (after, until]."""
     query = f"{_PAGES} AND p.seq > ? AND p.seq <= ? ORDER BY p.seq"
-    with open_snapshot(Path(folder)) as connection:
+    with _opened(folder) as connection:
         last = size_of_job(folder) if until is None else until
         for number, url, *row in connection.execute(query, (after, last)):
             body, place = body_of_row(connection, url, row), RecordPlace(folder, number, 0)
@@ -362,7 +369,7 @@ def pages_of_job(folder: str, after: int = 0, until: int | None = None) -> Itera
 
 def page_of_job(place: RecordPlace) -> StoredBody:
     """Read a page. Raises WarcFault where the job no longer keeps it."""
-    with open_snapshot(Path(place.file)) as connection:
+    with _opened(place.file) as connection:
         row = connection.execute(f"{_PAGES} AND b.url = ?", (place.offset,)).fetchone()
         body = None if row is None else body_of_row(connection, row[1], row[2:])
     if body is None:

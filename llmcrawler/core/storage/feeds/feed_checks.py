@@ -7,10 +7,10 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from llmcrawler.core.storage.feeds.markdown_files import check_folder
 from llmcrawler.errors import ConfigError, require
 
 RECORDS: Final = "records"
+RIGHTS: Final = "rights"
 WARC: Final = "warc"
 _WRITTEN_WHOLE: Final = ("parquet", "markdown")  # nothing can be added to these
 _RECORD_FORMS: Final = {"csv": "csv", "parquet": "parquet", "jsonl": "jsonl", "jl": "jsonl", "jsonlines": "jsonl"}
@@ -68,6 +68,8 @@ def check_feed(uri: str, format_: str, *, overwrite: bool, goes_on: bool, is_pro
             raise ConfigError(
                 f"postprocessing needs one file, and the markdown feed {uri} is a folder: {uri}.zip is one"
             )
+        from llmcrawler.core.storage.feeds.markdown_files import check_folder
+
         check_folder(path)
     elif not overwrite and not goes_on:
         check_addable(path, format_)

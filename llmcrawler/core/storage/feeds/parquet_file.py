@@ -20,8 +20,8 @@ class ParquetFile:
     """Writes rows of clean values, one row group at a time in memory. `columns` come with their headers."""
 
     def __init__(self, file: Any, columns: Sequence[tuple[str, Column]]) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - only those who want Parquet have it
-        import pyarrow.parquet as pq  # noqa: PLC0415
+        import pyarrow as pa  # only those who want Parquet have it
+        import pyarrow.parquet as pq
 
         self._columns = [column for _header, column in columns]
         self._schema = pa.schema([(header, arrow_type(column)) for header, column in columns])
@@ -62,7 +62,7 @@ class ParquetFile:
 
 def arrow_table(schema: Any, rows: Sequence[Sequence[Any]]) -> Any:
     """Return the pyarrow.Table of rows, whose values are fitted to their columns."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
+    import pyarrow as pa
 
     values = zip(*rows, strict=True) if rows else [[]] * len(schema)
     return pa.Table.from_arrays([pa.array(one, of.type) for one, of in zip(values, schema, strict=True)], schema=schema)
@@ -70,7 +70,7 @@ def arrow_table(schema: Any, rows: Sequence[Sequence[Any]]) -> Any:
 
 def arrow_type(column: Column) -> Any:
     """Return the pyarrow type of a column."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
+    import pyarrow as pa
 
     if column.many and column.kind != "json":
         return pa.list_(arrow_type(replace(column, many=False)))

@@ -13,7 +13,6 @@ from llmcrawler.core.politeness.rights import SIGNALS, USES
 from llmcrawler.core.storage.feeds.tables import clean_text, neutral
 from llmcrawler.core.storage.rights_marks import said_in, signals_of, uses_of
 
-RIGHTS: Final = "rights"
 _MAX_CHARS = 32_000  # of a cell: spreadsheets cut there, or go on in the next row
 RIGHTS_COLUMNS: Final = (
     *("host", "url", "final_url", "fetched_at", "status", "content_hash", "error.kind", "error.message"),

@@ -9,9 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
-from llmcrawler.core.understanding.classification.page_asker import PageView
 from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.page_types import PageTypes
 from llmcrawler.core.understanding.classification.question import (
@@ -35,6 +33,7 @@ from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
 if TYPE_CHECKING:
+    from llmcrawler.core.understanding.classification.page_asker import PageView
     from llmcrawler.core.understanding.templates.grouping import Changes
 
 logger = logging.getLogger(__name__)
@@ -263,6 +262,8 @@ class Classifier:
     async def _ask(
         self, asker: PageAsker, site: SiteVerdicts, question: Question, names: Callable[[], Names], *, patient: bool
     ) -> Verdict:
+        from llmcrawler.core.understanding.classification.classify_prompt import describe_page
+
         url, error = question.url, None
         try:
             answer = await asker.submit(describe_page(question), patient=patient)

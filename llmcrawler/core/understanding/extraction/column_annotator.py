@@ -150,13 +150,6 @@ class _Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnAnnotator:
-    """Stands in for a model in a training run. `requested` are the fields of a user."""
-
-    requested: RequestedSchema | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Bid:
     """Claim of a candidate to be a field. `worth`: by how much it is surer than the least that is believed; `wanted`:
     the key of the field that is looked for, which `field` may have another name for. `is_title`: it is the title, by

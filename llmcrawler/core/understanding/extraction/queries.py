@@ -93,7 +93,7 @@ def taken(texts: Iterable[str], pattern: str | None, work: Work | None = None) -
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Any:
     """Compile a pattern. Raises ValueError for what is no regular expression with one group."""
-    import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - re, with a limit of time; most crawls begin without
+    import regex  # type: ignore[import-untyped]  # re, with a limit of time; most crawls begin without
 
     try:
         compiled = regex.compile(pattern)

@@ -177,7 +177,7 @@ class RecordValidator:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         # Imported where it is needed: most crawls have no schema of the user's.
-        import jsonschema_rs  # noqa: PLC0415
+        import jsonschema_rs
 
         dialect = schema.get("$schema")
         if dialect is not None and not (isinstance(dialect, str) and _KNOWN_DIALECT.fullmatch(dialect)):

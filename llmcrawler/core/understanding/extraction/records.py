@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from llmcrawler.core.understanding.extraction.annotators import Annotator
 from llmcrawler.core.understanding.extraction.blocks import (
     PageBlocks,
     Pointed,
@@ -20,9 +19,7 @@ from llmcrawler.core.understanding.extraction.blocks import (
     listed_to_show,
     shown_blocks,
 )
-from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator, annotate
 from llmcrawler.core.understanding.extraction.extractor import Extraction, ExtractionRunner, TemplateExtractor
-from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import (
     Learner,
     LearnerKey,
@@ -48,12 +45,15 @@ from llmcrawler.core.understanding.extraction.record_schema import (
     completed,
     filled_up,
 )
-from llmcrawler.core.understanding.extraction.selector_induction import AnnotatedPage, Value, as_one
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead
-from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
+from llmcrawler.core.understanding.extraction.training_run import ColumnAnnotator, TrainingRules, TrainingRun
 from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
 from llmcrawler.errors import STOPPED, LLMError, LLMUnavailable, StorageFailed, TooCostly, WorkGivenBack
 from llmcrawler.items import PageError
+
+if TYPE_CHECKING:
+    from llmcrawler.core.understanding.extraction.annotators import Annotator
+    from llmcrawler.core.understanding.extraction.selector_induction import Value
 
 logger = logging.getLogger(__name__)
 
@@ -403,6 +403,8 @@ class Records:
         return replace(answer, record=record, by=BY_STRUCTURED_DATA)
 
     async def _by_model(self, annotator: Annotator, question: RecordQuestion) -> RecordAnswer:
+        from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
+
         page, budget = question.to_learn_from(), self.rules.training.budget_tokens
         train = partial(self._runner.train, site=question.site)
         blocks = shown_blocks(await train(listed_to_show, page.html, page.url, budget), (), budget)
@@ -613,12 +615,16 @@ def _why_fruitless(extractor: TemplateExtractor | None, requested: RequestedSche
 
 def record_by_columns(page: TrainingPage, page_type: str, requested: RequestedSchema | None) -> dict[str, Any] | None:
     """Return the record of what can be pointed at on a page that stands alone, without a model."""
+    from llmcrawler.core.understanding.extraction.column_annotator import annotate
+
     answer = annotate([page], page_type, requested)
     return record_of(page, answer.fields, answer.values["0"])
 
 
 def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Pointed]) -> dict[str, Any] | None:
     """Return the record of what was pointed at; None where nothing of it is a value."""
+    from llmcrawler.core.understanding.extraction.selector_induction import AnnotatedPage, as_one
+
     given = AnnotatedPage.of(PageBlocks(page.html, page.url), pointed).values
 
     def typed_values(one: Field, values: Sequence[Value]) -> list[Scalar]:

@@ -9,9 +9,8 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llmcrawler.core.understanding.extraction.annotators import Annotator
 from llmcrawler.core.understanding.extraction.blocks import (
     BlockList,
     Pointed,
@@ -22,20 +21,14 @@ from llmcrawler.core.understanding.extraction.blocks import (
     repeated_texts,
     shown_blocks,
 )
-from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator, annotate
 from llmcrawler.core.understanding.extraction.extractor import Extraction, FieldRule, TemplateExtractor
-from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import extract_all
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, reconcile
-from llmcrawler.core.understanding.extraction.selector_induction import (
-    AnnotatedPage,
-    LearnedField,
-    LearnedGroup,
-    TrainingSet,
-    learn_field,
-    learn_group,
-)
 from llmcrawler.errors import BadAnswer, BudgetSpent
+
+if TYPE_CHECKING:
+    from llmcrawler.core.understanding.extraction.annotators import Annotator
+    from llmcrawler.core.understanding.extraction.selector_induction import LearnedField, LearnedGroup
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +45,13 @@ _AGAIN = 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnAnnotator:
+    """Stands in for a model in a training run: `learn_by_columns`. `requested` are the fields of a user."""
+
+    requested: RequestedSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingRules:
     """The limits of a run: `samples` pages are shown first, never more than `max_samples`; `budget_tokens` is for the
     blocks of one page."""
@@ -61,7 +61,7 @@ class TrainingRules:
     budget_tokens: int = 3_000
 
 
-Learned = tuple[list[LearnedField], list[LearnedGroup]]
+Learned = tuple[list["LearnedField"], list["LearnedGroup"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +162,8 @@ class TrainingRun:
         repeated: frozenset[str],
         places: Sequence[int],
     ) -> list[int]:
+        from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
+
         budget = self._rules.budget_tokens
         blocks = {at: listed[at] for at in places}
         crowded = [at for at in places if is_crowded(listed[at], repeated, budget)]
@@ -239,6 +241,8 @@ def learn_by_columns(
     pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None
 ) -> TrainingResult:
     """Run the whole of a training without a model: in one piece, as pages are taken apart anew in each process."""
+    from llmcrawler.core.understanding.extraction.column_annotator import annotate
+
     answer = annotate(pages, page_type, requested)
     pointed = {place: answer.values[str(place)] for place in range(len(pages))}
     result = result_of(page_type, answer.fields, pointed, learn(pages, pointed, answer.fields))
@@ -251,6 +255,14 @@ def blocks_of(pages: Sequence[TrainingPage], with_scores: bool = False) -> list[
 
 def learn(pages: Sequence[TrainingPage], pointed: Mapping[int, Sequence[Pointed]], fields: Sequence[Field]) -> Learned:
     """Learn the rules of the fields and groups. `pointed` has what was pointed at, by the place of the page."""
+    # Loaded in the processes that learn alone.
+    from llmcrawler.core.understanding.extraction.selector_induction import (
+        AnnotatedPage,
+        TrainingSet,
+        learn_field,
+        learn_group,
+    )
+
     parsed = [page.blocks() for page in pages]
     annotated = [AnnotatedPage.of(parsed[place], given) for place, given in sorted(pointed.items())]
     training_set = TrainingSet(annotated, [page for place, page in enumerate(parsed) if place not in pointed])

@@ -212,8 +212,8 @@ def _looked_up(text: str, lang: str) -> datetime | None:
 @lru_cache(maxsize=16)
 def _date_parser(lang: str) -> Any:
     # Imported where it is needed: many sites write ISO or English dates only.
-    from dateparser.data.languages_info import language_locale_dict  # type: ignore[import-untyped]  # noqa: PLC0415
-    from dateparser.date import DateDataParser  # type: ignore[import-untyped]  # noqa: PLC0415
+    from dateparser.data.languages_info import language_locale_dict  # type: ignore[import-untyped]
+    from dateparser.date import DateDataParser  # type: ignore[import-untyped]
 
     settings = {"REQUIRE_PARTS": ["day", "month", "year"], "PARSERS": ["custom-formats", "absolute-time"]}
     language, _, region = lang.partition("-")

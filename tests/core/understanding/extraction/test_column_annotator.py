@@ -11,10 +11,10 @@ import pytest
 
 from llmcrawler.core.understanding.extraction.annotators import Induced
 from llmcrawler.core.understanding.extraction.blocks import TrainingPage
-from llmcrawler.core.understanding.extraction.column_annotator import ColumnAnnotator, annotate
+from llmcrawler.core.understanding.extraction.column_annotator import annotate
 from llmcrawler.core.understanding.extraction.extractor import compile_extractor
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, requested_fields, schema_of
-from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
+from llmcrawler.core.understanding.extraction.training_run import ColumnAnnotator, TrainingRules, TrainingRun
 
 NAMES = "Amber lamp,Broad kettle,Calm mirror,Deep drawer,Early basket,Faint candle,Gentle needle,Heavy anchor".split(
     ","
