@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from math import inf
 from typing import Any, Final, Protocol
@@ -15,7 +15,7 @@ from llmcrawler.core.llm.cache import AnswerStore, cache_key
 from llmcrawler.core.llm.client import AskLLM
 from llmcrawler.core.llm.dialect import ModelRequest
 from llmcrawler.core.llm.usage import estimate_tokens
-from llmcrawler.core.understanding.extraction.blocks import Pointed
+from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed
 from llmcrawler.core.understanding.extraction.field_names import singular, snake_case
 from llmcrawler.core.understanding.extraction.induce_prompt import (
     CONSTANT_KEYS,
@@ -122,18 +122,6 @@ _MAX_DESCRIPTION_CHARS: Final = 200
 _SLIPS: Final = 2
 
 Values = Mapping[str, tuple[Pointed, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Induced:
-    """A checked answer. `values` are by page id, `dropped` counts what was refused by reason, `missing` are the ids of
-    the pages that the answer leaves out. A field all of whose pointers on a page were refused is there without blocks:
-    the page may have it."""
-
-    fields: tuple[Field, ...]
-    values: Values
-    dropped: Counter[str] = field(default_factory=Counter)
-    missing: frozenset[str] = frozenset()
 
 
 def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedSchema | None) -> Induced:

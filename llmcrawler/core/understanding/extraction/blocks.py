@@ -7,12 +7,12 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice, pairwise, takewhile
 from statistics import fmean
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lxml import etree
 
@@ -31,6 +31,9 @@ from llmcrawler.core.understanding.extraction.tree import (
     text_of,
 )
 from llmcrawler.errors import TooCostly
+
+if TYPE_CHECKING:
+    from llmcrawler.core.understanding.extraction.record_schema import Field
 
 # Attributes that carry data of their own, by tag; "" stands for any tag.
 _DATA_ATTRIBUTES: Final = {
@@ -63,6 +66,18 @@ class Pointed:
     field: str
     blocks: tuple[int, ...]
     quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Induced:
+    """What an annotator points at, checked. `values` are by page id, `dropped` counts what was refused by reason,
+    `missing` are the ids of the pages that the answer leaves out. A field all of whose pointers on a page were refused
+    is there without blocks: the page may have it."""
+
+    fields: tuple[Field, ...]
+    values: Mapping[str, Sequence[Pointed]]
+    dropped: Counter[str] = field(default_factory=Counter)
+    missing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.annotators import Induced
-from llmcrawler.core.understanding.extraction.blocks import Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.field_names import (
     NAME_PART,
     affinity,

@@ -48,14 +48,21 @@ _FEWEST_CHARS: Final = 5
 
 def snake_case(name: Any) -> str:
     """Return a name in snake_case, without accents; "" for what has no letters in it."""
-    if not isinstance(name, str):
-        return ""
-    plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", name[:_MAX_NAME_CHARS]).casefold())
-    pairs = pairwise(f" {plain}")
-    plain = "".join(
-        one for before, one in pairs if not unicodedata.combining(one) or (one in _OF_LETTERS and not before.isascii())
-    )
-    snake = "_".join(_WORDS.findall(unicodedata.normalize("NFC", plain)))
+    return _in_snake_case(name[:_MAX_NAME_CHARS]) if isinstance(name, str) else ""
+
+
+@lru_cache(maxsize=4_096)
+def _in_snake_case(name: str) -> str:
+    plain = _CAMEL.sub(" ", name).casefold()
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKD", plain)
+        plain = "".join(
+            one
+            for before, one in pairwise(f" {plain}")
+            if not unicodedata.combining(one) or (one in _OF_LETTERS and not before.isascii())
+        )
+        plain = unicodedata.normalize("NFC", plain)
+    snake = "_".join(_WORDS.findall(plain))
     return snake if any(map(str.isalpha, snake)) else ""
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llmcrawler.core.content import read_page
-from llmcrawler.core.understanding.extraction.annotators import Induced, parse_answer
+from llmcrawler.core.understanding.extraction.annotators import parse_answer
+from llmcrawler.core.understanding.extraction.blocks import Induced
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage, induce_document
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema
 from llmcrawler.core.understanding.extraction.records import RecordQuestion

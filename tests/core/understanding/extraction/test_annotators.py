@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.llm.usage import estimate_tokens
-from llmcrawler.core.understanding.extraction.annotators import Induced, parse_answer
-from llmcrawler.core.understanding.extraction.blocks import Block, Pointed
+from llmcrawler.core.understanding.extraction.annotators import parse_answer
+from llmcrawler.core.understanding.extraction.blocks import Block, Induced, Pointed
 from llmcrawler.core.understanding.extraction.field_names import snake_case
 from llmcrawler.core.understanding.extraction.induce_prompt import SYSTEM, ShownPage, answer_schema, induce_document
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, requested_fields

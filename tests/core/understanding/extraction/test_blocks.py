@@ -2,8 +2,9 @@
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.annotators import Annotator, Induced
+from llmcrawler.core.understanding.extraction.annotators import Annotator
 from llmcrawler.core.understanding.extraction.blocks import (
+    Induced,
     PageBlocks,
     TrainingPage,
     is_crowded,

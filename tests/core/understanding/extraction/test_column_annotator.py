@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.annotators import Induced
-from llmcrawler.core.understanding.extraction.blocks import TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import Induced, TrainingPage
 from llmcrawler.core.understanding.extraction.column_annotator import annotate
 from llmcrawler.core.understanding.extraction.extractor import compile_extractor
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, requested_fields, schema_of

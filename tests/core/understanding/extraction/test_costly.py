@@ -11,8 +11,7 @@ import pytest
 
 from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
-from llmcrawler.core.understanding.extraction.annotators import Induced
-from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import Induced, PageBlocks, Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.extractor import (
     ExtractionRunner,
     FieldRule,

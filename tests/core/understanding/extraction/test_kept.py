@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.annotators import Annotator, Induced
+from llmcrawler.core.understanding.extraction.annotators import Annotator
+from llmcrawler.core.understanding.extraction.blocks import Induced
 from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
 from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey, Variant, read_learners

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.annotators import Induced, parse_answer
+from llmcrawler.core.understanding.extraction.annotators import parse_answer
+from llmcrawler.core.understanding.extraction.blocks import Induced
 from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage, induce_document
 from llmcrawler.core.understanding.extraction.learner import Learner, LearnerKey, LearningOutcome
 from llmcrawler.core.understanding.extraction.record_schema import Field, requested_fields
