@@ -25,10 +25,12 @@ class Politeness:
             settings.set(name, getattr(ours, name), "addon")
         _add(settings, "EXTENSIONS", "llmcrawler.extensions.throttle.AdaptiveThrottle")
         settings["EXTENSIONS"].set("scrapy.extensions.throttle.AutoThrottle", None, "addon")
+        settings["DOWNLOADER_MIDDLEWARES"].set(
+            "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware", None, "addon"
+        )
         _add(
             settings,
             "DOWNLOADER_MIDDLEWARES",
-            "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware",  # which is off
             "llmcrawler.middlewares.backoff.GivenUpMiddleware",
             "llmcrawler.middlewares.robots_txt.RobotsMiddleware",
             "llmcrawler.middlewares.backoff.BackoffMiddleware",
