@@ -1,12 +1,13 @@
 """Workers that share a crawl of many hosts, and what befalls them: what is lost, what comes twice, what it costs.
 
     python -m benchmarks.fleet_sites [--workers 4] [--hosts 16] [--pages 60] [--kills 1] [--stall 30] [--restart]
-                                           [--delay 0.05] [--llm] [--lease 20] [--seed 1]
+                                           [--delay 0.05] [--llm] [--lease 20] [--seed 1] [--scripts]
 
 --kills kills as many workers at random (kill -9), each time another one is started; --stall stops Redis (SIGSTOP) for
-so many seconds; --restart stops and starts it. Told are lines that are missing or doubled, commands and bytes a page of
-Redis, CPU a page of the workers (the start of each is taken off), the least gap at a host, and calls of the model
-(--llm). Exit status 1 where a page is lost.
+so many seconds; --restart stops and starts it. Told are lines that are missing or doubled, commands (those in scripts,
+too) and bytes a page of Redis, CPU a page of the workers, the least gap at a host, and calls of the model (--llm). What
+a worker costs that finds nothing to do is taken off the CPU. --scripts tells which scripts the commands are of: it
+reads all that Redis does, which costs bytes and CPU of its own. Exit status 1 where a page is lost.
 """
 
 from __future__ import annotations
@@ -14,20 +15,39 @@ from __future__ import annotations
 import argparse
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
+from contextlib import suppress
+from hashlib import sha1
+from importlib.resources import files
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from redis import Redis
+from redis.exceptions import ConnectionError as RedisGone
+
+from llmcrawler.fleet.connection import lua
+from tests.e2e.crawling import ROOT, environment
 from tests.e2e.test_fleet import LABELS, Fleet
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_hosts import ManyHosts
 from tests.servers.many_pages import ManyPages
 from tests.servers.redis_server import RedisServer
 
-_START_CPU_SECONDS = 1.6  # of a worker that finds nothing to do; see --start
+
+class ColdFleet(Fleet):
+    """Its workers import what they need themselves, and their CPU counts as that of this process's children."""
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with (self._folder / f"log{len(self.workers)}").open("wb") as log:
+            worker = subprocess.Popen(self._command, cwd=ROOT, env=environment(), stdout=log, stderr=log)
+        self.workers.append(worker)
+        return worker
 
 
 def cpu_seconds() -> float:
@@ -62,6 +82,23 @@ def trouble(fleet: Fleet, hosts: ManyHosts, redis: RedisServer, options: argpars
             redis.start()
 
 
+def watch(redis: RedisServer, by_script: Counter[tuple[str, str]]) -> None:
+    """Count what Redis does until it ends, by script and command."""
+    names = [file.name.removesuffix(".lua") for file in files("llmcrawler.fleet").joinpath("lua").iterdir()]
+    known = {sha1((lua("guard") + lua(name)).encode()).hexdigest(): name for name in names}
+    with suppress(RedisGone), Redis(port=redis.port, socket_timeout=None).monitor() as monitor:
+        script = "none"
+        for said in monitor.listen():
+            name, _, rest = said["command"].partition(" ")
+            if said["client_type"] != "lua":
+                script = known.get(rest[:40], "none")
+            by_script[script, name.lower()] += 1
+
+
+def listed(calls: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:.2f}" for name, count in calls.most_common())
+
+
 def main(options: argparse.Namespace) -> int:
     size = (options.body, options.body) if options.body else None
     hosts = ManyHosts(options.hosts, ManyPages(options.pages, latency_seconds=options.latency, body_bytes=size))
@@ -84,8 +121,11 @@ def main(options: argparse.Namespace) -> int:
             }
             if options.llm:
                 settings |= {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+            by_script: Counter[tuple[str, str]] = Counter()
+            if options.scripts:
+                threading.Thread(target=watch, args=(redis, by_script), daemon=True).start()
             before, began = cpu_seconds(), time.monotonic()
-            with Fleet(folder, ",".join(hosts.urls), settings) as fleet:
+            with ColdFleet(folder, ",".join(hosts.urls), settings) as fleet:
                 for _ in range(options.workers):
                     fleet.start()
                 trouble(fleet, hosts, redis, options)
@@ -96,6 +136,8 @@ def main(options: argparse.Namespace) -> int:
                 logs = [fleet.log(number) for number in range(len(fleet.workers))]
                 with redis.client() as client:
                     said: Any = client.info("stats") | {"by": client.info("commandstats")}
+                fleet.start().wait()
+                start_cpu = cpu_seconds() - before - cpu
             if options.logs:
                 Path(options.logs).mkdir(exist_ok=True)
                 for number, log in enumerate(logs):
@@ -103,7 +145,7 @@ def main(options: argparse.Namespace) -> int:
     wanted = hosts.all_pages
     missing, doubled = wanted - lines.keys(), {url: count for url, count in lines.items() if count > 1}
     pages = len(wanted)
-    own_cpu = cpu - _START_CPU_SECONDS * len(statuses)
+    own_cpu = cpu - start_cpu * len(statuses)
     gaps = sorted(hosts.least_gaps().values())
     moved = (
         sum(log.count("This worker took over") for log in logs),
@@ -114,13 +156,14 @@ def main(options: argparse.Namespace) -> int:
         f"missing {len(missing)}, doubled {sum(doubled.values()) - len(doubled)}, unknown {len(lines.keys() - wanted)}"
     )
     bytes_a_page = (said["total_net_input_bytes"] + said["total_net_output_bytes"]) / pages
-    # What scripts call counts too; beside them workers only read and write answers and lines, one by one.
-    commands = sum(said["by"].get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("evalsha", "eval")) / pages
-    print(f"Redis: {commands:.2f} scripts and {bytes_a_page:.0f} bytes a page")
+    calls = Counter({name.removeprefix("cmdstat_"): row["calls"] / pages for name, row in said["by"].items()})
+    print(f"Redis: {calls.total():.1f} commands and {bytes_a_page:.0f} bytes a page: {listed(calls)}")
+    for script in sorted({script for script, _ in by_script}):
+        own = Counter({name: count / pages for (one, name), count in by_script.items() if one == script})
+        print(f"  {script:14} {own.total():5.2f}: {listed(own)}")
     print(f"CPU: {cpu:.1f} s, {1000 * own_cpu / pages:.1f} ms a page without the starts; requests {hosts.requested}")
     print(f"least gap {gaps[0]:.4f} s, median {gaps[len(gaps) // 2]:.4f} s; taken over {moved[0]}, given up {moved[1]}")
-    calls = len(llm.documents)
-    print(f"calls of the model {calls}; tracebacks {sum(log.count('Traceback') for log in logs)}")
+    print(f"calls of the model {len(llm.documents)}; tracebacks {sum(log.count('Traceback') for log in logs)}")
     return bool(missing)
 
 
@@ -139,4 +182,5 @@ if __name__ == "__main__":
     parser.add_argument("--llm", action="store_true")
     parser.add_argument("--logs", default="", help="a folder for the workers' logs")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scripts", action="store_true")
     sys.exit(main(parser.parse_args()))
