@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 from redis import exceptions as faults
@@ -16,7 +15,6 @@ from llmcrawler.core.storage import RightsCounts
 from llmcrawler.core.urls import site_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.fleet.connection import (
-    BUCKETS,
     CRAWLS,
     FORMAT,
     check_format,
@@ -34,10 +32,6 @@ SILENT_SECONDS: Final = 10.0  # workers say each second that they are there
 _TIMEOUT_SECONDS: Final = 30.0  # a script of another crawl may take a while
 _REFUSALS: Final = (faults.ConnectionError, faults.TimeoutError, faults.NoPermissionError, faults.ReadOnlyError)
 _AT_ONCE: Final = 500  # keys in one command, so that none holds up the other crawls in the same Redis
-_NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners draining owned_by hungry leases replies
-    attempts added errors dead_letters learned throttle heartbeats left lost ended beat_at grace_until answers llm:spent
-    llm:starts llm:tokens llm:paused_until split busy_sites workers check widened
-    guests""".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ def delete(url: str, crawl_id: str, *, is_forced: bool) -> DeletedCrawl:
             raise ConfigError(f"{crawl_id}: it has workers ({named}): stop them first, or add --force to end them")
         done, queued = (int(count or 0) for count in client.hmget(f"{prefix}:counts", "done", "queued"))
         sites = client.hlen(f"{prefix}:learned")
-        keys = _delete_keys(client, prefix, is_ours=found == str(FORMAT))
+        keys = _delete_keys(client, prefix)
         client.srem(CRAWLS, crawl_id)
         return DeletedCrawl(tuple(workers), done, queued, sites, keys)
 
@@ -109,46 +103,13 @@ def _switch(url: str, crawl_id: str, before: str, after: str) -> bool:
     return bool(state == before)
 
 
-def _delete_keys(client: Any, prefix: str, *, is_ours: bool) -> int:
-    meta, names = f"{prefix}:meta", _keys(client, f"{prefix}:")
-    if not is_ours:
-        names = (name for name in client.scan_iter(match=f"{prefix}:*", count=_AT_ONCE) if name != meta)
-    keys = sum(client.unlink(*some) for some in _chunks(names))
-    return int(keys + client.unlink(meta))  # the last one: until then it can be gone on with
-
-
-def _keys(client: Any, prefix: str) -> Iterator[str]:
-    """Yield the names of a crawl's keys but `meta`, each before that of the key by which it was found."""
-    for sites in _chunks(client.sscan_iter(f"{prefix}busy_sites", count=_AT_ONCE)):
-        queues_of_sites = _of_each(client, "smembers", [f"{prefix}s:{site}" for site in sites])
-        for site, queues in zip(sites, queues_of_sites, strict=True):
-            for some in _chunks(queues):
-                priorities = _of_each(client, "zrange", [f"{prefix}p:{queue}" for queue in some], 0, -1)
-                for queue, found in zip(some, priorities, strict=True):
-                    yield from (f"{prefix}q:{queue}:{priority}" for priority in found)
-                    group = queue.partition("\n")[2]
-                    yield from (f"{prefix}p:{queue}", f"{prefix}b:{queue}", f"{prefix}g:{group}")
-            yield from (f"{prefix}s:{site}", f"{prefix}out:{site}")
-    for names in ("heartbeats", "left", "lost", "added"):
-        for worker, _ in client.hscan_iter(prefix + names, count=_AT_ONCE):
-            yield from (f"{prefix}{kind}:{worker}" for kind in ("own", "turns", "lines"))
-    yield from (f"{prefix}seen:{bucket}" for bucket in range(BUCKETS))
-    for bucket in client.sscan_iter(f"{prefix}split", count=_AT_ONCE):
-        yield from (f"{prefix}seen:{bucket}/{part}" for part in range(16))
-    yield from (prefix + name for name in _NAMES)
-
-
-def _of_each(client: Any, command: str, names: Iterable[str], *arguments: int) -> list[Any]:
-    together = client.pipeline(transaction=False)
-    for name in names:
-        getattr(together, command)(name, *arguments)
-    return list(together.execute())
-
-
-def _chunks(items: Iterable[str]) -> Iterator[list[str]]:
-    waiting = iter(items)
-    while some := list(islice(waiting, _AT_ONCE)):
-        yield some
+def _delete_keys(client: Any, prefix: str) -> int:
+    meta, keys, cursor = f"{prefix}:meta", 0, None
+    while cursor != 0:
+        cursor, found = client.scan(cursor or 0, f"{prefix}:*", _AT_ONCE)
+        names = [name for name in found if name != meta]
+        keys += client.unlink(*names) if names else 0
+    return keys + int(client.unlink(meta))  # the last one: until then it can be gone on with
 
 
 _MAX_HOSTS: Final = 100

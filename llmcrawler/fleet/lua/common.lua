@@ -37,8 +37,6 @@
 -- guest:HOST        when that began; turn:HOST is there until the host may be asked again: both expire
 -- answers, llm:...  hashes: answers of the model, its budget and its limits of all workers
 --
--- fleet/crawl_control.py deletes all of them: a new key is to be named there, too.
---
 -- A place is one number: the priority of the group, the priority, the arrival. A double holds 53 bits exactly; priorities
 -- are cut to 6.
 local P = KEYS[1] .. ':'
