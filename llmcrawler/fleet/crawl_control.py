@@ -252,7 +252,7 @@ class _CrawlReader:
 
     def urls(self) -> dict[str, int]:
         counts = self.numbers("counts")
-        leased = self._client.hlen(self.key("leases"))
+        leased = counts.get("arrival", 0) - sum(counts.get(name, 0) for name in ("queued", "done", "dead"))
         return {"leased": leased, **{name: counts.get(name, 0) for name in _COUNTED}}
 
     def workers(self) -> list[WorkerStatus]:

@@ -8,7 +8,7 @@ import logging
 import time
 import zlib
 from asyncio import Future
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 _BLOOM_ERROR: Final = 0.0001
 _FILTERS: Final = {"bloom": f"a Bloom filter ({_BLOOM_ERROR:.2%} taken for known)", "set": "sets of 64-bit hashes"}
-_ADDED_AT_ONCE: Final = 500
+_AT_ONCE: Final = 500  # urls in a script: Lua passes some thousand values to a command
 _FIELDS: Final = 5  # of a url in what the scripts return
 _KEPT_SECONDS: Final = 60.0  # of additions; replicas are behind by less than one
 _MAX_PARTS: Final = 100_000  # five of a url: some 6 MB
@@ -124,6 +124,12 @@ class RedisFrontier:
         self._leased = 0  # the number of the last request for urls
         self._losses = 0  # times that all leases were lost
         self._held: dict[str, str] = {}  # by url: its arrival, and the number of the request that it was leased by
+        self._reading: dict[str, str] = {}  # those of `_held` that may take this process down just now
+        self._marked: set[str] = set()  # those of which Redis knows that
+        self._marking = asyncio.Lock()  # one after the other, so that Redis keeps the last
+        self.is_hungry = False  # more could be done here, as the last request for urls says
+        # The hosts that had no room when no other one had urls, by `per_host` and `worst` of the request.
+        self._full: dict[tuple[int, int | None], set[str]] = {}
         self._counts = Counts()
         # Redis keeps the number of the last addition beside it: what a failover loses is known by that.
         self._last_added = 0
@@ -132,29 +138,23 @@ class RedisFrontier:
         self._adding = asyncio.Lock()  # one after the other, so that their number tells which of them Redis has
         self._ended: list[_EndedLease] = []  # not yet acknowledged in Redis
         self._acking: asyncio.Task[None] | None = None
-        self._posted: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
         capacity = max(1_000_000, 20 * (self.max_pages or 0))
         chosen, is_new = await self.connection.run("choose_filter", _BLOOM_ERROR, capacity)
         logger.info("Duplicate URLs are filtered by %s%s", _FILTERS[chosen.decode()], "" if is_new else ", as before")
-        await self.refresh()
-
-    async def refresh(self) -> Counts:
-        """Ask Redis for the counts of this moment, and add again what it has lost of this worker's additions."""
-        await self.take_counts(*await self.connection.run("counts", self.connection.worker))
-        return self._counts
 
     async def take_counts(self, counts: Sequence[int], last_added: int) -> None:
-        """Note the counts, and add again what Redis has lost of this worker's additions."""
+        """Note the counts, tell Redis what was read, and add again what it has lost of this worker's additions."""
         self._counts = Counts(*counts)
+        await self._mark()
         if last_added < self._last_added:
             await self._add_again()
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         new = 0
         async with self._adding:
-            for some in _chunks(list(tasks), _ADDED_AT_ONCE):
+            for some in _chunks(list(tasks), _AT_ONCE):
                 parts: list[str | int] = []
                 for task in some:
                     parts += (*_bucket_and_key(task.url), f"{task.host}\n{task.group}", task.priority, pack(task))
@@ -170,6 +170,7 @@ class RedisFrontier:
     async def _add(self, number: int, parts: Iterable[str | int]) -> int:
         counts, added = await self.connection.run("add", self.connection.worker, number, *parts)
         self._counts = Counts(*counts)
+        self.look_again()
         return int(added)
 
     async def _add_again(self) -> None:
@@ -184,31 +185,38 @@ class RedisFrontier:
 
     async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         if priorities:
+            self.look_again()
             await self.connection.run("set_priorities", *(part for pair in priorities.items() for part in pair))
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
+        full = self._full.get((per_host, worst))
+        if full is not None and all(held.get(host, 0) >= per_host for host in full):
+            return []
         self._asking += 1
         self._leased += 1
-        number, losses = self._leased, self._losses
-        given = (limit, per_host, "" if worst is None else worst, json.dumps(dict(held)))
+        number, losses, last_added = self._leased, self._losses, self._last_added
+        given = (min(limit, _AT_ONCE), per_host, "" if worst is None else worst, json.dumps(dict(held)))
         most = "" if self.max_pages is None else self.max_pages
         try:
-            counts, rows = await self.connection.run("lease", self.connection.worker, number, *given, most)
-            self._counts = Counts(*counts)
+            counts, rows, is_hungry = await self.connection.run("lease", self.connection.worker, number, *given, most)
+            self._counts, self.is_hungry = Counts(*counts), bool(is_hungry)
             leases: dict[str, Lease] = {}  # by their names in Redis
             for arrival, attempts, queue, priority, packed in _chunks(rows, _FIELDS):
                 host, _, group = queue.decode().partition("\n")
                 task = unpack(packed.decode(), host, group, int(priority))
                 is_lost = int(attempts) >= self.max_leases
                 leases[f"{arrival} {number}"] = Lease(task, int(attempts) + 1, is_lost=is_lost)
+            if is_hungry and last_added == self._last_added:
+                now_held = Counter(held) + Counter(lease.task.host for lease in leases.values())
+                self._full[per_host, worst] = {host for host, count in now_held.items() if count >= per_host}
             for lease in leases.values():
                 site = site_of(lease.task.host)
                 if losses == self._losses and site not in self.sites:
                     if self.on_site is not None and not lease.task.fault:
                         await self.on_site(lease.url)
                     self.sites.add(site)
-            if losses != self._losses:  # they may have been leased since
-                await self.connection.run("release", self.connection.worker, *leases)
+            if leases and losses != self._losses:  # they may have been leased since
+                await self._release(leases)
                 return []
             self._held |= {lease.url: name for name, lease in leases.items()}
             return [*leases.values()]
@@ -227,15 +235,29 @@ class RedisFrontier:
         """Forget all leases and sites: they are other workers' now."""
         self._losses += 1
         self._held.clear()
+        self._reading.clear()
         self.sites.clear()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Ask Redis at the next request for urls, as there may be others now."""
+        self._full.clear()
 
     async def start(self, url: str) -> None:
         if url in self._held:
-            await self.connection.run("start", self.connection.worker, self._held[url], 1)
+            self._reading[url] = self._held[url]
+            await self._mark()
 
     def mark_survived(self, url: str) -> None:
-        if url in self._held:
-            self.connection.post(self.connection.run("start", self.connection.worker, self._held[url], 0), self._posted)
+        self._reading.pop(url, None)
+
+    async def _mark(self) -> None:
+        """Tell Redis what is being read, unless it knows; what was read and is acknowledged soon does not matter."""
+        async with self._marking:
+            reading = {*self._reading.values()}
+            if not reading <= self._marked or (self._marked - reading) & {*self._held.values()}:
+                await self.connection.put("reading", {self.connection.worker: ",".join(reading)})
+                self._marked = reading
 
     async def renew(self, urls: Iterable[str]) -> None:
         """Do nothing: the leases of a worker last as long as its heartbeats come."""
@@ -251,18 +273,15 @@ class RedisFrontier:
         return await asyncio.shield(ended.was_held)
 
     async def release(self, url: str) -> bool:
-        return bool(await self.release_all([url]))
+        lease = self._held.pop(url, None)
+        return lease is not None and await self._release([lease])
 
-    async def release_all(self, urls: Iterable[str]) -> int:
-        """Release urls, and return how many of them were leased."""
-        await asyncio.gather(*self._posted)
-        leases = [lease for url in urls if (lease := self._held.pop(url, None)) is not None]
-        released = 0
-        for some in _chunks(leases, _ADDED_AT_ONCE):
-            counts, were_held = await self.connection.run("release", self.connection.worker, *some)
-            self._counts = Counts(*counts)
-            released += sum(were_held)
-        return released
+    async def _release(self, leases: Iterable[str]) -> bool:
+        parts = [part for lease in leases for part in (lease, int(lease in self._reading.values()))]
+        counts, were_held = await self.connection.run("release", self.connection.worker, *parts)
+        self._counts = Counts(*counts)
+        self.look_again()
+        return any(were_held)
 
     async def reserve_target(self, url: str, by: str) -> bool:
         return bool(await self.connection.run("reserve_target", *_bucket_and_key(url), url_key(by)))
@@ -273,14 +292,13 @@ class RedisFrontier:
     async def close(self) -> None:
         if self._acking is not None:
             await self._acking
-        await asyncio.gather(*self._posted, return_exceptions=True)
         await self.connection.close()
 
     async def _ack_all(self) -> None:
         try:
             while self._ended:
                 await asyncio.sleep(self.ack_seconds)
-                ended = list(self._ended)
+                ended = self._ended[:_AT_ONCE]
                 try:
                     await self._ack_together(ended)
                 except BaseException as error:

@@ -199,20 +199,22 @@ class DistributedSession:
         report, seconds = json.dumps(asdict(self.report)), self.rules.lease_seconds
         try:
             is_member, *said = await self.connection.run(
-                "beat", self.worker, report, seconds, int(joins), self._widened
+                "beat", self.worker, report, seconds, int(joins), self._widened, int(self.frontier.is_hungry)
             )
         finally:
             self._beaten.set()  # who waits is to see a failure, too
         if not is_member:
             self.membership = Membership(is_member=False)
             return self.membership
-        gone, leaving, silent, widening, guests, counts, last_added, is_paused = said
+        gone, leaving, silent, widening, guests, has_more, is_paused, counts, last_added = said
         gone, leaving, widening, guests = (tuple(map(bytes.decode, some)) for some in (gone, leaving, widening, guests))
         self.membership = Membership(True, gone, leaving, silent, frozenset(guests), bool(is_paused))
         self._widened += len(widening)
         for url in widening:
             self.widen_here(url)
         self._sure_until = started + seconds
+        if has_more:
+            self.frontier.look_again()
         await self.frontier.take_counts(counts, last_added)
         return self.membership
 

@@ -19,7 +19,7 @@ from llmcrawler.fleet.connection import FORMAT, RedisConnection, check_redis, ch
 from llmcrawler.fleet.crawl_control import distributed_status
 from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits
 from llmcrawler.fleet.session import DistributedSession
-from tests.core.frontier.test_frontier import MANY, redis, task
+from tests.core.frontier.test_frontier import MANY, counts_in_redis, redis, task
 from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer
 
@@ -111,8 +111,7 @@ async def be_silent(session: DistributedSession) -> None:
     """Have the worker's last heartbeat long ago, and another worker's just now."""
     client, prefix = session.connection.client, session.connection.prefix
     await client.zadd(f"{prefix}:workers", {session.worker: 1.0})
-    await client.set(f"{prefix}:beat_at", 1e12)
-    await client.delete(f"{prefix}:grace_until")
+    await client.hdel(f"{prefix}:meta", "grace_until")
 
 
 async def test_a_worker_that_was_taken_for_gone_hears_so_and_may_join_again(sessions):
@@ -134,9 +133,8 @@ async def test_nobody_is_gone_where_the_server_itself_stood_still(sessions):
     await join(*sessions)
     client, name = one.connection.client, f"{one.connection.prefix}:workers"
     await client.zadd(name, {"w1": 1.0, "w2": 1.0})
-    await client.set(f"{one.connection.prefix}:beat_at", 1.0)
-    await other.inherit(["w1"])
     assert (await other.beat()).gone == ()
+    await other.inherit(["w1"])
     assert (await one.beat()).is_member
     assert await client.zcount(name, 2, "+inf") == 2
 
@@ -149,13 +147,15 @@ async def test_a_worker_with_less_to_do_gets_a_site_that_another_one_has_not_beg
     begun = [lease.task.host for lease in await one.frontier.lease(2, {}, 1)]
     assert await leased_hosts(one, dict.fromkeys(hosts, MANY)) == set()  # it claims the third one, too
     await join(other)
-    assert await other.frontier.lease(MANY, {}, MANY) == []  # so it is known that it could do more
+    assert await other.frontier.lease(MANY, {}, MANY) == []
+    await other.beat()  # so it is known that it could do more
     leaving = (await one.beat()).leaving
     assert {*begun, *leaving} == {*hosts}
     assert (await one.beat()).leaving == leaving  # until it is given up, and no other one
     assert await leased_hosts(one) == set(begun)
     assert await other.frontier.lease(MANY, {}, MANY) == []
     await one.give_up(leaving[0])
+    await other.beat()
     assert await leased_hosts(other) == set(leaving)
     assert (await one.beat()).leaving == () == (await other.beat()).leaving
 
@@ -299,7 +299,7 @@ async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page
         await client.restore(name, 0, value)
     assert await frontier.ack("https://a.example/page")
     assert frontier.counts() == Counts(queued=2, done=1)
-    assert await frontier.refresh() == Counts(queued=2, done=1)
+    assert await counts_in_redis(frontier) == Counts(queued=2, done=1)
 
 
 async def test_a_budget_is_one_for_all_workers(connections):

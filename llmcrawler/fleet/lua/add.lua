@@ -1,17 +1,23 @@
 -- worker, the number of this addition, then for each url: bucket, key, queue, priority, task
 -- include common
-local arrival, added = tonumber(redis.call('HGET', P .. 'counts', 'arrival') or '0'), 0
+counts()
+local added, lists = 0, {}
 for i = 3, #ARGV, 5 do
   if is_new(ARGV[i], ARGV[i + 1]) then
-    local queue, priority = ARGV[i + 2], tonumber(ARGV[i + 3])
-    arrival, added = arrival + 1, added + 1
-    redis.call('RPUSH', P .. 'q:' .. queue .. ':' .. priority, arrival .. ' ' .. ARGV[i + 4])
-    redis.call('ZADD', P .. 'p:' .. queue, priority, priority)
-    has_head(queue, priority, arrival)
-    count('queued', queue, 1)
+    local queue, priority = ARGV[i + 2], ARGV[i + 3]
+    local name = queue .. ':' .. priority
+    known.arrival, added = known.arrival + 1, added + 1
+    lists[name] = lists[name] or {queue = queue, priority = tonumber(priority), first = known.arrival}
+    append(lists[name], {string.format('%.0f ', known.arrival) .. ARGV[i + 4]})
+    count('queued', queue, 1, 1)
   end
 end
+for name, list in pairs(lists) do
+  if redis.call('RPUSH', P .. 'q:' .. name, unpack(list)) == #list then
+    redis.call('ZADD', P .. 'p:' .. list.queue, list.priority, list.priority)
+    place_anew(list.queue, worker_of(site_of(list.queue)), {list.priority, list.first}, true)
+  end
+end
+known[ADDED] = tonumber(ARGV[2])
 tally()
-redis.call('HSET', P .. 'counts', 'arrival', arrival)
-redis.call('HSET', P .. 'added', ARGV[1], ARGV[2])
 return {counts(), added}

@@ -1,5 +1,3 @@
 -- worker, site
 -- include common
-if redis.call('HGET', P .. 'owners', ARGV[2]) ~= ARGV[1] then return end
-free(ARGV[2], ARGV[1])
-tally()
+if redis.call('HGET', P .. 'owners', ARGV[2]) == ARGV[1] then free(ARGV[1], ARGV[2]) end

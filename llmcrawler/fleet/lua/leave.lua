@@ -1,7 +1,6 @@
 -- worker, its last heartbeat
 -- include common
--- include silence
-free_all(ARGV[1])
+free(ARGV[1])
 redis.call('ZREM', P .. 'workers', ARGV[1])
 redis.call('HDEL', P .. 'heartbeats', ARGV[1])
 -- Lines that it could not store go to another worker's feed, as if it had died.

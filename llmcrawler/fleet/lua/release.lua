@@ -1,12 +1,11 @@
--- worker, leases
+-- worker, then for each url: lease, 1 where it may have taken the worker down
 -- include common
 local released = {}
-for i = 2, #ARGV do
-  local arrival, priority, queue, task = held_by(ARGV[1], ARGV[i])
-  released[#released + 1] = arrival and 1 or 0
-  if arrival then
-    drop(arrival, queue)
-    bring_back(queue, priority, tonumber(arrival), task)
+for n, lease in ipairs(end_leases(ARGV[1], 2, 2)) do
+  released[n] = lease and 1 or 0
+  if lease then
+    local arrival, attempts, priority, queue, task = unpack(lease)
+    bring_back(queue, priority, arrival, attempts + ARGV[2 * n + 1], task)
   end
 end
 tally()

@@ -7,6 +7,7 @@ if ARGV[3] == '1' then
   local since, heard = string.match(redis.call('GET', key) or '', '^(%S+) (%S*)$')
   since, heard = tonumber(since) or at, tonumber(heard)
   redis.call('ZADD', P .. 'guests', at, host)
+  redis.call('ZREMRANGEBYSCORE', P .. 'guests', '-inf', at - GUEST_SECONDS)
   if not heard and redis.call('ZCOUNT', P .. 'workers', '-inf', since) == 0 then heard = at end
   redis.call('SET', key, since .. ' ' .. (heard or ''), 'EX', GUEST_SECONDS)
   if not heard then return tostring(lag) end

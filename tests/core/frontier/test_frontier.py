@@ -306,11 +306,16 @@ def noted(frontier: RedisFrontier) -> tuple[Any, list[Any]]:
     return run, requests
 
 
+async def counts_in_redis(frontier: RedisFrontier) -> Counts:
+    """Return the counts of this moment, by whoever they were changed."""
+    counts, _last_added = await frontier.connection.run("counts", frontier.connection.worker)
+    return Counts(*counts)
+
+
 async def lose(frontier: RedisFrontier, by: RedisFrontier) -> None:
     """Have the worker of a frontier taken for gone."""
     connection = frontier.connection
     await connection.client.zadd(f"{connection.prefix}:workers", {connection.worker: 1})
-    await connection.client.set(f"{connection.prefix}:beat_at", 1e12)
     assert await by.connection.run("inherit", by.connection.worker, connection.worker, 10) is not None
 
 
@@ -328,7 +333,7 @@ async def test_workers_share_one_queue_and_each_site_is_one_workers(workers):
     assert await first.ack("https://a.example/1")
     assert await second.release("https://b.example/5")
     assert await leased_paths(first) == ["/3", "/4"]
-    assert await first.refresh() == Counts(queued=1, leased=4, done=1)
+    assert await counts_in_redis(first) == Counts(queued=1, leased=4, done=1)
     assert (first.sites, second.sites) == ({"a.example"}, {"b.example"})
 
 
@@ -339,6 +344,7 @@ async def test_a_worker_takes_its_share_of_the_sites_that_wait_and_more_when_it_
     assert len(await first.lease(MANY, {}, MANY)) == 4
     assert len(await second.lease(MANY, {}, MANY)) == 4
     await first.add(task("/1", host=f"{n}.example") for n in range(8, 11))
+    second.look_again()  # as a heartbeat says
     assert len(await second.lease(MANY, {}, MANY)) == 2
     assert len(await second.lease(MANY, {}, MANY)) == 1
 
@@ -379,7 +385,7 @@ async def test_what_a_worker_that_is_gone_held_is_not_its_any_more(workers):
     assert await leased_paths(second, limit=1) == ["/1"]
     assert not await first.ack("https://a.example/1")
     assert await second.ack("https://a.example/1")
-    assert await second.refresh() == Counts(queued=1, done=1)
+    assert await counts_in_redis(second) == Counts(queued=1, done=1)
 
 
 @pytest.mark.server
@@ -392,7 +398,7 @@ async def test_a_reply_that_was_lost_comes_again_and_a_request_that_was_overtake
     again = (await run(*late))[1]
     assert [f"{row} 2" for row in again[::5]] == [first._held[lease.url] for lease in leases[1]]
     assert (await run(*early))[1] == []
-    assert await first.refresh() == Counts(queued=1, leased=4)
+    assert await counts_in_redis(first) == Counts(queued=1, leased=4)
 
 
 @pytest.mark.server
@@ -406,7 +412,7 @@ async def test_a_release_that_was_long_on_its_way_does_not_bring_back_what_was_l
     release = next(one for one in requests if one[0] == "release")
     assert (await run(*release))[1] == [0]
     assert await first.ack("https://a.example/1")
-    assert await first.refresh() == Counts(done=1)
+    assert await counts_in_redis(first) == Counts(done=1)
 
 
 @pytest.mark.server
@@ -440,7 +446,7 @@ async def test_what_was_leased_as_its_worker_lost_all_does_not_stay_leased(worke
 
     first.on_site = lose_meanwhile
     assert await first.lease(1, {}, MANY) == []
-    assert await first.refresh() == Counts(queued=1)
+    assert await counts_in_redis(first) == Counts(queued=1)
 
 
 @pytest.mark.server
@@ -469,6 +475,59 @@ async def test_who_leases_next_is_told_of_a_url_that_took_down_its_holders(worke
         await holder.open()
     (lost,) = await second.lease(MANY, {}, MANY)
     assert (lost.task.depth, lost.task.referer, lost.attempts, lost.is_lost) == (2, "https://a.example/", 4, True)
+
+
+@pytest.mark.server
+async def test_what_was_read_when_its_worker_died_does_not_count_as_what_took_it_down(workers):
+    first, second = workers
+    await first.add([task(f"/{n}") for n in range(3)])
+    read, reading, waiting = [lease.url for lease in await first.lease(MANY, {}, MANY)]
+    await asyncio.gather(first.start(read), first.start(reading))
+    first.mark_survived(read)
+    await first.take_counts(*await first.connection.run("counts", "w1"))  # as with each heartbeat
+    await lose(first, second)
+    attempts = {lease.url: lease.attempts for lease in await second.lease(MANY, {}, MANY)}
+    assert attempts == {read: 1, reading: 2, waiting: 1}
+
+
+@pytest.mark.server
+async def test_redis_is_asked_for_urls_only_where_there_may_be_some(workers):
+    first, second = workers
+    await first.add(task(f"/{n}") for n in range(4))
+    _, requests = noted(first)
+
+    async def asks(count: int, held: int = 0) -> bool:
+        requests.clear()
+        assert len(await first.lease(MANY, {"a.example": held}, 2)) == count
+        return "lease" in [name for name, *_ in requests]
+
+    assert await asks(2)
+    assert not await asks(0, held=2)
+    assert await asks(2, held=0)
+    assert await asks(0)  # this host had room, and no urls
+    assert not await asks(0)
+    await first.add([task("/5")])
+    assert await asks(1)
+    await asks(0)
+    await second.add([task("/6")])
+    assert not await asks(0)
+    first.look_again()  # as a heartbeat says
+    assert await asks(1)
+
+
+@pytest.mark.server
+async def test_a_page_costs_redis_few_commands_those_of_scripts_included(workers):
+    first, _ = workers
+    await first.add(task(f"/{n}") for n in range(200))
+    client = first.connection.client
+    await client.config_resetstat()
+    for _ in range(40):
+        urls = [lease.url for lease in await first.lease(5, {}, MANY)]
+        await asyncio.gather(*map(first.start, urls))
+        await asyncio.gather(*map(first.ack, urls))
+    calls = sum(row["calls"] for row in (await client.info("commandstats")).values())
+    assert first.counts().done == 200
+    assert calls / 200 < 8
 
 
 @pytest.mark.server
