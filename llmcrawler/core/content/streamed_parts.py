@@ -131,7 +131,7 @@ def with_streamed_parts(html: str) -> str:
     Takes time linear in the page: one pass to find places and parts, one to put the text together. A part goes to the
     first place that is named for it. Parts that wait for each other are left out: no browser shows them.
     """
-    if "<template id=" not in html or _CONTAINER.search(html) is None:
+    if "<template" not in html or _CONTAINER.search(html) is None:
         return html
     scan = _Scan()
     scan.read(html)

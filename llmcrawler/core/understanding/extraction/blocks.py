@@ -18,7 +18,6 @@ from lxml import etree
 
 from llmcrawler.core.content import block_key, read_page
 from llmcrawler.core.understanding.extraction.queries import PageSource, json_leaves
-from llmcrawler.core.understanding.extraction.selectors import SelectorMemory
 from llmcrawler.core.understanding.extraction.tree import (
     BLOCK_STEPS,
     INLINE_TAGS,
@@ -123,7 +122,7 @@ class PageBlocks:
 
     def __init__(self, html: str, url: str = "") -> None:
         self.url = url
-        self.source = PageSource(parse_tree(html), Work(TRAINING_STEPS), SelectorMemory())
+        self.source = PageSource(parse_tree(html), Work(TRAINING_STEPS))
         blocks: list[Block] = []
         spots: dict[int, Spot] = {}
         with suppress(TooCostly):  # what was found by then is shown

@@ -24,7 +24,6 @@ from llmcrawler.core.understanding.extraction.queries import (
     is_bounded,
     nodes_at,
     texts_at,
-    texts_within,
 )
 from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, Field, assemble
 from llmcrawler.core.understanding.extraction.selectors import LANGUAGES, Selector, outermost
@@ -171,7 +170,7 @@ class CompiledExtractor:
 
         def add(field: str, giving: Sequence[Selector], within: Sequence[etree._Element], most: int | None) -> None:
             for number, selector in enumerate(giving):
-                elements = [one for part in within for one in elements_at(part, selector, source.work)]
+                elements = [one for part in within for one in elements_at(source, selector, part)]
                 found.append(SelectorResult(field, selector, tuple(elements[:most]), number == 0))
 
         for rule in self._rules:
@@ -209,11 +208,9 @@ def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> S
 
 
 def _values(selector: Selector, rule: FieldRule, page: _Page, row: etree._Element | None = None) -> list[Scalar]:
-    if row is not None:
-        texts = texts_within(row, selector, page.source.work)
-    else:
-        texts = texts_at(page.source, selector)
-        texts = ["\n".join(texts)] if rule.joined and texts else texts
+    texts = texts_at(page.source, selector, row)
+    if rule.joined and texts and row is None:
+        texts = ["\n".join(texts)]
     # Values for machines are written alike in all languages.
     lang = "" if selector.language == "json-ld" and row is None else page.lang
     given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
@@ -233,7 +230,7 @@ def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) 
 
 def _rows(selector: Selector, rules: Sequence[FieldRule], page: _Page) -> list[etree._Element]:
     work = page.source.work
-    rows = [one for one in nodes_at(page.source.root, selector, work) if isinstance(one, etree._Element)]
+    rows = [one for one in nodes_at(page.source, selector) if isinstance(one, etree._Element)]
     if len(outermost(rows, work)) < len(rows):
         for row in rows:  # each looks through all that are within it, too
             work.charge(len(rules) * sum(1 for _ in row.iter()))

@@ -23,7 +23,7 @@ from llmcrawler.core.understanding.extraction.selectors import (
     evaluate,
     path_of,
 )
-from llmcrawler.core.understanding.extraction.tree import Work, fold, text_of
+from llmcrawler.core.understanding.extraction.tree import Work, fold
 from llmcrawler.core.understanding.extraction.typed_values import is_cut
 from llmcrawler.errors import TooCostly
 
@@ -188,13 +188,13 @@ _FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationEleme
 
 
 class PageSource:
-    """A page that selectors run on: its tree and, read on demand, its JSON-LD. `work` counts what they take; `memory`
-    is for a page that many of them are tried on, and whose tree does not change."""
+    """A page that selectors run on: its tree, which does not change, and, read on demand, its JSON-LD. `work` counts
+    what they take, `memory` has what several of them need."""
 
     def __init__(self, root: etree._Element, work: Work | None = None, memory: SelectorMemory | None = None) -> None:
         self.root = root
         self.work = work or Work()
-        self.memory = memory
+        self.memory = memory or SelectorMemory(root)
 
     @cached_property
     def json_ld(self) -> list[dict[str, Any]]:
@@ -222,59 +222,51 @@ def is_bounded(selector: Selector) -> bool:
     return selector.language == "json-ld" or path_of(selector.query, selector.language) is not None
 
 
-def nodes_at(
-    element: etree._Element, selector: Selector, work: Work, memory: SelectorMemory | None = None
-) -> list[Any]:
-    """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives in an element.
-
-    Raises TooCostly where they take more work than is left."""
+def nodes_at(source: PageSource, selector: Selector, within: etree._Element | None = None) -> list[Any]:
+    """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives on a page, or
+    within one of its elements. Raises TooCostly where they take more work than is left."""
     path = path_of(selector.query, selector.language)
     if path is not None:
-        return [str(node) if isinstance(node, TextNode) else node for node in evaluate(path, element, work, memory)]
+        nodes = evaluate(path, source.work, source.memory, within)
+        return [str(node) if isinstance(node, TextNode) else node for node in nodes]
     try:
-        found = compile_query(selector.query, selector.language)(element)
+        found = compile_query(selector.query, selector.language)(source.root if within is None else within)
     except etree.XPathError:
         return []  # well-formed, but with a prefix or a function that is not known
-    work.charge(len(found) if isinstance(found, list) else 1)
+    source.work.charge(len(found) if isinstance(found, list) else 1)
     return found if isinstance(found, list) else [found]
 
 
-def elements_at(element: etree._Element, selector: Selector, work: Work) -> list[etree._Element]:
-    """Return the elements that hold the texts that a selector gives within an element; none where these are in JSON-LD,
-    or only libxml2 understands the selector. Raises TooCostly."""
+def elements_at(source: PageSource, selector: Selector, within: etree._Element | None = None) -> list[etree._Element]:
+    """Return the elements that hold the texts that a selector gives; none where these are in JSON-LD, or only libxml2
+    understands the selector. Raises TooCostly."""
     path = None if selector.language == "json-ld" else path_of(selector.query, selector.language)
     held: dict[etree._Element, None] = {}
-    for node in evaluate(path, element, work)[:_MAX_NODES] if path is not None else ():
-        text = _text(str(node) if isinstance(node, TextNode) else node, selector.attribute, work)
-        if text and taken([text], selector.pattern, work):
+    for node in evaluate(path, source.work, source.memory, within)[:_MAX_NODES] if path is not None else ():
+        text = _text(str(node) if isinstance(node, TextNode) else node, selector.attribute, source)
+        if text and taken([text], selector.pattern, source.work):
             held[node.parent if isinstance(node, TextNode) else node] = None
     return list(held)
 
 
-def texts_at(source: PageSource, selector: Selector) -> list[str]:
-    """Return the texts that a selector gives on a page, white space folded, none of them empty. Raises TooCostly."""
-    if selector.language == "json-ld":
-        return taken(json_texts(source.json_ld, selector.query), selector.pattern, source.work)
-    return texts_within(source.root, selector, source.work, source.memory)
+def texts_at(source: PageSource, selector: Selector, within: etree._Element | None = None) -> list[str]:
+    """Return the texts that a selector gives on a page, or a CSS or XPath selector within one of its elements, white
+    space folded, none of them empty. Raises TooCostly."""
+    if selector.language == "json-ld" and within is None:
+        texts = json_texts(source.json_ld, selector.query)
+    else:
+        texts = [_text(node, selector.attribute, source) for node in nodes_at(source, selector, within)[:_MAX_NODES]]
+    return taken([text for text in texts if text], selector.pattern, source.work)
 
 
-def texts_within(
-    element: etree._Element, selector: Selector, work: Work, memory: SelectorMemory | None = None
-) -> list[str]:
-    """Return the texts that a CSS or XPath selector gives within an element. Raises TooCostly."""
-    nodes = nodes_at(element, selector, work, memory)[:_MAX_NODES]
-    texts = (_text(node, selector.attribute, work, memory) for node in nodes)
-    return taken([text for text in texts if text], selector.pattern, work)
-
-
-def _text(node: Any, attribute: str | None, work: Work, memory: SelectorMemory | None = None) -> str:
+def _text(node: Any, attribute: str | None, source: PageSource) -> str:
     if not isinstance(node, etree._Element):
         text = str(node)
     elif attribute is None:
-        return text_of(node, work) if memory is None else memory.text_of(node, work)
+        return source.memory.text_of(node, source.work)
     else:
         text = node.get(attribute) or ""
-    work.charge_text(len(text))
+    source.work.charge_text(len(text))
     return fold(text)
 
 

@@ -25,16 +25,16 @@ from llmcrawler.core.understanding.extraction.candidates import (
 )
 from llmcrawler.core.understanding.extraction.extractor import FieldRule
 from llmcrawler.core.understanding.extraction.queries import (
+    PageSource,
     elements_at,
     learn_pattern,
     nodes_at,
     taken,
     texts_at,
-    texts_within,
 )
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
 from llmcrawler.core.understanding.extraction.selectors import TEXT, Selector, path_of
-from llmcrawler.core.understanding.extraction.tree import Work, fold, line_up, text_of
+from llmcrawler.core.understanding.extraction.tree import fold, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import fits
 
 _NUMBER: Final = re.compile(r"\d[\d.,]*")
@@ -428,10 +428,9 @@ def _names_it(selector: Selector, pages: TrainingSet) -> bool:
     if path is None or _has_words(selector):
         return True
     steps = [step for step in path.steps if step.tag != TEXT]
-    labels = [(step, step.equal or step.prefix or "") for step in path.steps if step.reads_text]
-    labels = [(step, text) for step, text in labels if text]
+    labels = [step for step in path.steps if step.text]
     if labels:
-        step, text = labels[-1]
+        step, text = labels[-1], labels[-1].text
         texts = [{block.text for block in page.blocks} for page in pages.all]
         is_link = steps[-1] is step and pages.value_type == "url"
         return is_link or step.tag in _LABEL_TAGS or text.endswith(":") or sum(text in one for one in texts) > 1
@@ -440,7 +439,7 @@ def _names_it(selector: Selector, pages: TrainingSet) -> bool:
 
 def _firsts(one: CandidateScore, pages: Iterable[PageBlocks]) -> list[etree._Element]:
     """Return the element that holds the first text on each page; none where it is not in an element."""
-    found = (elements_at(page.root, one.selector, page.source.work)[:1] for page in pages)
+    found = (elements_at(page.source, one.selector)[:1] for page in pages)
     return [element for some in found for element in some]
 
 
@@ -639,7 +638,7 @@ class LearnedGroup:
 class _Row:
     element: etree._Element
     values: Mapping[str, Value]
-    work: Work
+    source: PageSource
 
 
 def learn_group(name: str, fields: Sequence[Field], pages: TrainingSet) -> LearnedGroup:
@@ -675,9 +674,8 @@ def _rows(page: AnnotatedPage, keys: Sequence[str]) -> list[_Row]:
             rows.setdefault(child, {}).setdefault(key, []).append(value)
     if len(rows) < 2 or (len(keys) > 1 and all(len(values) == 1 for values in rows.values())):
         return []
-    work = page.page.source.work
     return [
-        _Row(element, {key: as_one(pieces)[0] for key, pieces in values.items()}, work)
+        _Row(element, {key: as_one(pieces)[0] for key, pieces in values.items()}, page.page.source)
         for element, values in rows.items()
     ]
 
@@ -705,7 +703,7 @@ def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Select
         shares = []
         for rows in found:
             parent = rows[0].element.getparent()
-            given = nodes_at(rows[0].element.getroottree().getroot(), one.selector, rows[0].work)
+            given = nodes_at(rows[0].source, one.selector)
             are_all_there = {row.element for row in rows} <= set(given)
             shares.append(sum(node.getparent() is parent for node in given) / len(given) if are_all_there else 0.0)
         if (score := sum(shares) / len(shares)) >= _MIN_SUPPORT:
@@ -713,7 +711,7 @@ def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Select
     if not scored:
         return None
     best = max(scored, key=lambda pair: 4 * pair[0] + pair[1].prior)[1].selector
-    coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in pages.all) / len(pages.all)
+    coverage = sum(bool(nodes_at(page.source, best)) for page in pages.all) / len(pages.all)
     return replace(best, coverage=round(coverage, 3))
 
 
@@ -728,7 +726,7 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
     holders = {row.element.getparent() for row in rows if field.key in row.values}
     best: tuple[float, Selector] | None = None
     for one in candidates.values():
-        given = [texts_within(row.element, one.selector, row.work)[:1] for row in rows]
+        given = [texts_at(row.source, one.selector, row.element)[:1] for row in rows]
         both = zip(given, expected, strict=True)
         pattern = learn_pattern([(texts[0], want) for texts, want in both if texts and want and want in texts[0]])
         outputs = [next(iter(taken(texts, pattern)), None) for texts in given]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final, Literal, get_args
@@ -25,7 +25,11 @@ from llmcrawler.core.understanding.extraction.tree import Work, text_of
 # Of one page, before all is forgotten: an ordinary one has two thousand elements.
 _MAX_NODES: Final = 20_000
 _MAX_TEXT_CHARS: Final = 300
-
+# So much of an element's text is remembered: most labels are shorter.
+_LABEL_CHARS: Final = 20
+# XPath's white space. Python's has more of it, such as the no-break space.
+_SPACE: Final = " \t\r\n"
+_SPACES: Final = re.compile(r"[ \t\r\n]+")
 
 Language = Literal["css", "xpath", "json-ld"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
@@ -53,33 +57,30 @@ class Selector:
     samples: int | None = None
 
 
-@dataclass(slots=True)
-class StepsTaken:
-    nodes: Sequence[Any]
-    then: dict[PathStep, StepsTaken] = field(default_factory=dict)
-
-
 class SelectorMemory:
-    """The memory of one page. It only ever saves work: what it has forgotten is looked for anew."""
+    """What is known of a page, whose tree does not change. It only ever saves work: what it has forgotten is looked for
+    anew."""
 
-    def __init__(self) -> None:
-        self._begun: dict[str, StepsTaken] = {}
-        self._texts: dict[etree._Element, str] = {}
+    def __init__(self, root: etree._Element) -> None:
+        self.root = root
         self.held = 0  # nodes and texts
+        self.starts: dict[int, dict[etree._Element, str]] = {}  # of texts, by their length
+        self._texts: dict[etree._Element, str] = {}
+        self._taken: dict[tuple[object, ...], Sequence[Any]] = {}
 
-    def begun(self, start: str, top: etree._Element) -> StepsTaken:
-        """Return what is known of selectors that start so ("document", "within") at the page's root."""
-        if self.held > _MAX_NODES:
-            self._begun.clear()
-            self._texts.clear()
+    def taken_from(self, top: etree._Element) -> dict[tuple[object, ...], Sequence[Any]]:
+        """Return the nodes that are known, by the start and the steps that lead to them: of the page's root only."""
+        if top is self.root and self.held > _MAX_NODES:
             self.held = 0
-        return self._begun.setdefault(start, StepsTaken([top]))
+            for known in (self._taken, self._texts, self.starts):
+                known.clear()
+        return self._taken if top is self.root else {}
 
     def text_of(self, element: etree._Element, work: Work) -> str:
         text = self._texts.get(element)
         if text is None:
             text = text_of(element, work)
-            if len(text) <= _MAX_TEXT_CHARS:
+            if len(text) <= _MAX_TEXT_CHARS and self.held < _MAX_NODES:
                 self._texts[element] = text
                 self.held += 1
         return text
@@ -90,7 +91,7 @@ TEXT: Final = "text()"
 ANY: Final = "*"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
     """The way from an element to others: those on an axis with a tag (or "*", or text nodes) that pass all tests.
 
@@ -108,8 +109,20 @@ class PathStep:
     nth: int | None = None
 
     @property
+    def text(self) -> str:
+        return self.equal or self.prefix or ""
+
+    @property
     def reads_text(self) -> bool:
-        return self.equal is not None or self.prefix is not None or self.is_not_blank
+        return bool(self.text) or self.is_not_blank
+
+    def fits(self, text: str) -> bool:
+        """Tell whether a text, or the beginning of a long one, passes the tests: no blank one passes any."""
+        return text != "" and self.equal in (None, text) and text.startswith(self.prefix or "")
+
+
+# Equal ones are the same one: they are looked up by it.
+_step: Final = lru_cache(maxsize=4096)(PathStep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +186,7 @@ def _css_step(axis: Axis, compound: re.Match[str]) -> PathStep | None:
             return None
         else:
             nth = int(simple["nth"])
-    return PathStep(axis, tag, tuple(attributes), tuple(classes), nth)
+    return _step(axis, tag, tuple(attributes), tuple(classes), nth)
 
 
 _CLASS: Final = r'contains\(concat\(" ", normalize-space\(@class\), " "\), " [^" \t\r\n]+ "\)'
@@ -227,10 +240,12 @@ def _xpath_step(match: re.Match[str], *, is_first: bool) -> PathStep | None:
         if name in found:
             return None
         found[name] = _TEST_VALUES[name](test[name] if name != "is_not_blank" else "")
+    if "" in (found.get("equal"), found.get("prefix")):
+        return None  # asks for a blank one
     # `//p[2]` counts among the children of each parent, which no learned selector asks for.
     if ("nth" in found and axis == "descendant") or (match["tag"] == TEXT and (attributes or "classes" in found)):
         return None
-    return PathStep(axis, match["tag"], tuple(attributes), **found)
+    return _step(axis, match["tag"], tuple(attributes), **found)
 
 
 def _text(literal: str) -> str:
@@ -244,10 +259,6 @@ _TEST_VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
     "equal": _text,
     "is_not_blank": lambda _: True,
 }
-
-# XPath's white space. Python's has more of it, such as the no-break space.
-_SPACE: Final = " \t\r\n"
-_SPACES: Final = re.compile(r"[ \t\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,27 +275,27 @@ class TextNode:
 Node = etree._Element | TextNode
 
 
-def evaluate(path: Path, element: etree._Element, work: Work, memory: SelectorMemory | None = None) -> Sequence[Node]:
-    """Return the nodes that a selector gives, each once and in document order, as libxml2 gives them.
-
-    `memory` is that of the page whose root the element is. Raises TooCostly where they take more work than is left."""
-    top = element if path.start != "document" else element.getroottree().getroot()
+def evaluate(path: Path, work: Work, memory: SelectorMemory, within: etree._Element | None) -> Sequence[Node]:
+    """Return the nodes that a selector gives on the page of `memory`, or within one of its elements, each once and in
+    document order, as libxml2 gives them. Raises TooCostly where they take more work than is left."""
+    top = memory.root if within is None or path.start == "document" else within
     nodes: Sequence[Node] = [top]
-    taken = None if memory is None else memory.begun(path.start, top)
-    for at, step in enumerate(path.steps):
-        known = None if taken is None else taken.then.get(step)
-        if known is not None:
-            nodes, taken = known.nodes, known
-        else:
-            run = _Run(step, top, work)
-            nodes = run.first(path.start) if at == 0 else run.after(nodes)
-            if memory is not None and taken is not None:
-                further = taken.then[step] = StepsTaken(nodes)
-                taken = further
-                memory.held += 1 + len(nodes)
+    taken = memory.taken_from(top)
+    for at, step in enumerate(path.steps, 1):
+        key = (path.start, *path.steps[:at])
+        if key not in taken:
+            run = _Run(step, top, work, memory)
+            taken[key] = run.first(path.start) if at == 1 else run.after(nodes)
+            memory.held += 1 + len(taken[key])
+        nodes = taken[key]
         if not nodes:
             break
     return nodes
+
+
+@lru_cache(maxsize=4096)
+def _attributes(axis: str, tag: str, name: str) -> Callable[[etree._Element], Any]:
+    return etree.XPath(f"{axis}::{tag}/@{name}")
 
 
 def outermost(elements: Sequence[etree._Element], work: Work) -> list[etree._Element]:
@@ -306,10 +317,11 @@ def outermost(elements: Sequence[etree._Element], work: Work) -> list[etree._Ele
 class _Run:
     """Runs one step of a selector on the elements within `top`."""
 
-    def __init__(self, step: PathStep, top: etree._Element, work: Work) -> None:
+    def __init__(self, step: PathStep, top: etree._Element, work: Work, memory: SelectorMemory) -> None:
         self._step = step
         self._top = top
         self._work = work
+        self._memory = memory
 
     def first(self, start: str) -> list[Node]:
         if self._step.axis == "descendant":
@@ -342,6 +354,10 @@ class _Run:
             texts = ((text for node in top.iter("*") for text in _texts_in(node, self._work)) for top in tops)
             found = self._chosen(texts)
             return self._in_order(found) if len(found) > 1 else found
+        if self._step.attributes:  # few elements have them, and libxml2 is quick to find those
+            axis = "descendant-or-self" if with_self else "descendant"
+            holding = _attributes(axis, tag, self._step.attributes[0][0])
+            return self._chosen((one.getparent() for one in holding(top)) for top in tops)
         return self._chosen(top.iter(tag) if with_self else top.iterdescendants(tag) for top in tops)
 
     def _siblings(self, nodes: Sequence[Node]) -> list[Node]:
@@ -405,8 +421,8 @@ class _Run:
         kept = [self._marked(group) for group in groups]
         if not self._step.reads_text:
             return kept
+        texts = _Texts(self._step, self._work, self._memory)
         # The last ones first: so the texts of inner elements are known when those around them are read.
-        texts = _Texts(self._step, self._work)
         return [[node for node in group[::-1] if texts.fit(node)][::-1] for group in kept[::-1]][::-1]
 
     def _marked(self, nodes: list[Node]) -> list[Node]:
@@ -441,23 +457,21 @@ class _Run:
 class _Texts:
     """The texts of elements as far as one step's tests need them."""
 
-    def __init__(self, step: PathStep, work: Work) -> None:
+    def __init__(self, step: PathStep, work: Work, memory: SelectorMemory) -> None:
         self._step = step
         self._work = work
+        self._memory = memory
         # One more character than is asked for tells a longer text from an equal one; two may be blanks at the ends.
-        self._chars = max(len(step.equal or ""), len(step.prefix or "")) + 3
-        self._known: dict[etree._Element, str] = {}
+        self._chars = max(_LABEL_CHARS, len(step.text)) + 3
+        self._known = memory.starts.setdefault(self._chars, {})
 
     def fit(self, node: Node) -> bool:
         if isinstance(node, TextNode):
-            text = self._joined("", str(node))
-        else:
-            text = self._known[node] = self._start_of(node)
-        step, is_whole = self._step, len(text) < self._chars
-        text = text.strip(" ")
-        if step.equal is not None and not (is_whole and text == step.equal):
-            return False
-        return (not step.is_not_blank or bool(text)) and (step.prefix is None or text.startswith(step.prefix))
+            return self._step.fits(self._joined("", str(node)).strip(" "))
+        if node not in self._known:
+            self._known[node] = self._start_of(node)
+            self._memory.held += 1
+        return self._step.fits(self._known[node].strip(" "))
 
     def _start_of(self, element: etree._Element) -> str:
         text = self._joined("", element.text)
@@ -485,9 +499,9 @@ class _Texts:
     def _joined(self, text: str, more: str | None) -> str:
         if not more or len(text) >= self._chars:
             return text
-        self._work.charge_text(len(more))
         if not more.strip(_SPACE):  # most texts of a tree are its indentation
             return text if text[-1:] == " " else f"{text} "
+        self._work.charge_text(len(more))
         return _SPACES.sub(" ", text + more)[: self._chars]
 
 

@@ -57,8 +57,8 @@ class Work:
 def parse_tree(html: str) -> etree._Element:
     """Return the root element. Never raises on malformed HTML; an empty page is an empty html element."""
     parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=True)
-    page = with_streamed_parts(html[:MAX_HTML_CHARS]).strip().replace("\x00", "")
-    root = etree.fromstring(page.encode("utf-8", "replace") or b"<html/>", parser=parser)
+    page = with_streamed_parts(html[:MAX_HTML_CHARS]).strip().encode("utf-8", "replace").replace(b"\x00", b"")
+    root = etree.fromstring(page or b"<html/>", parser=parser)
     return etree.fromstring(b"<html/>", parser=parser) if root is None else root
 
 

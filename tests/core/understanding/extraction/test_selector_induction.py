@@ -15,7 +15,7 @@ from parsel import Selector as ParselSelector
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed, repeated_texts, shown_blocks
 from llmcrawler.core.understanding.extraction.candidates import candidates_for
 from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor, compile_extractor
-from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, take, texts_within
+from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, take, texts_at
 from llmcrawler.core.understanding.extraction.record_schema import Field, RecordTypes
 from llmcrawler.core.understanding.extraction.selector_induction import (
     AnnotatedPage,
@@ -26,7 +26,6 @@ from llmcrawler.core.understanding.extraction.selector_induction import (
 )
 from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.training_run import spread, unseen
-from llmcrawler.core.understanding.extraction.tree import Work
 
 
 def texts(html: str) -> list[str]:
@@ -99,7 +98,7 @@ def test_every_candidate_gives_the_value_on_its_own_page(text):
     block = next(block for block in page.blocks if block.text == text)
     candidates = candidates_for([page.spots[block.n]])
     assert candidates
-    exact = [one for one in candidates if text in texts_within(page.root, one.selector, Work())]
+    exact = [one for one in candidates if text in texts_at(page.source, one.selector)]
     assert len(exact) == len(candidates) or text == "978"  # the paragraph around it is a candidate too
     assert len(exact) >= 3
 
@@ -126,7 +125,7 @@ def test_selectors_can_be_pasted_into_a_shell():
         for one in candidates_for([page.spots[block.n]]):
             run = parsel.css if one.selector.language == "css" else parsel.xpath
             found = run(one.selector.query)
-            assert len(found) == len(nodes_at(page.root, one.selector, Work())), one.selector
+            assert len(found) == len(nodes_at(page.source, one.selector)), one.selector
 
 
 @pytest.mark.parametrize(
