@@ -6,6 +6,7 @@ import asyncio
 import logging
 import pickle
 import sqlite3
+import sys
 import weakref
 import zlib
 from collections import Counter, OrderedDict
@@ -53,8 +54,7 @@ class SiteShelf(Generic[T]):
         self._names[name] = None
         self._awake[name] = value
         self._awake.move_to_end(name)
-        # Two at most, as those that are held are tried in vain.
-        for _ in range(0 if self._is_full else min(2, len(self._awake) - self._most_awake)):
+        for _ in range(0 if self._is_full else min(2, len(self._awake) - self._most_awake)):  # others may all be held
             self._put_away()
 
     def __getitem__(self, name: str) -> T:
@@ -72,7 +72,10 @@ class SiteShelf(Generic[T]):
         self._awake.pop(name, None)
 
     def _put_away(self) -> None:
-        name, value = self._awake.popitem(last=False)
+        name = next(iter(self._awake))
+        self._awake.move_to_end(name)
+        if sys.getrefcount(self._awake[name]) > 2:  # held by more than the shelf and the call of this function
+            return
         try:
             if self._file is None:
                 # The name "" gives a database of this connection alone. What does not fit its cache is in a file that
@@ -80,17 +83,12 @@ class SiteShelf(Generic[T]):
                 self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
                 weakref.finalize(self, self._file.close)
                 self._file.execute("CREATE TABLE sites (name TEXT PRIMARY KEY, packed BLOB) WITHOUT ROWID")
-            packed = zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
+            packed = zlib.compress(pickle.dumps(self._awake[name], pickle.HIGHEST_PROTOCOL), 1)
             self._file.execute("INSERT OR REPLACE INTO sites VALUES (?, ?)", (name, packed))
+            del self._awake[name]
         except sqlite3.Error as error:
             logger.warning("Sites are kept in memory because no temporary file can be written: %s", error)
             self._is_full = True
-            self._awake[name] = value
-            return
-        alive = weakref.ref(value)
-        del value
-        if (held := alive()) is not None:
-            self._awake[name] = held
 
 
 _PLATFORM_PAGES: Final = 5

@@ -111,12 +111,12 @@ class Packed:
         Packed.times += 1
 
 
-def test_what_is_held_is_not_tried_again_with_each_site_that_comes():
+def test_what_is_held_is_not_packed_in_vain():
     shelf: SiteShelf[Packed] = SiteShelf(1)
     held = [Packed() for _ in range(100)]
     for number, value in enumerate(held):
         shelf[str(number)] = value
-    assert Packed.times < 200
+    assert not Packed.times
     assert shelf["0"] is held[0]
 
 
