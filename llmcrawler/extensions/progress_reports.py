@@ -208,13 +208,10 @@ def read_flow(crawler: Crawler) -> DownloadFlow:
     engine = crawler.engine
     assert engine is not None  # from before spider_opened until after spider_closed
     policies, slots = _policies(crawler), engine.downloader.slots
-    hosts = [_throttle_of(key, slot, policies.get(key)) for key, slot in slots.items()]
-    # A slot that was idle for a minute is gone; its host may rest for longer.
-    hosts += [
-        _throttle_of(key, None, policy)
-        for key, policy in policies.items()
-        if key not in slots and policy.cooldown_seconds > 0
-    ]
+    # Of a broad crawl's hosts most have nothing to do.
+    busy = {key: slot for key, slot in slots.items() if slot.transferring or slot.queue}
+    resting = [key for key, policy in policies.items() if key not in busy and policy.cooldown_seconds > 0]
+    hosts = [_throttle_of(key, busy.get(key), policies.get(key)) for key in [*busy, *resting]]
     scraper = engine.scraper.slot
     return DownloadFlow(hosts, engine.downloader.total_concurrency, scraper is not None and scraper.needs_backout())
 
