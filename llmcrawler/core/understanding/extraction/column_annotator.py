@@ -379,13 +379,15 @@ class _TemplatePages:
                     continue
                 is_group = _means(one.group, group) or self._is_group(one.group, part)
                 offered = [other.key for other in part.fields if is_group and _means(one.name, other.name)]
-                typed = replace(one, type=one.type or usual_type(one.name), many=not one.group)
+                # The path to a page ends with the one category that it is of.
+                is_one = part.name == "categories" and not one.many and singular(one.name) == one.name
+                typed = replace(one, type=one.type or usual_type(one.name), many=not one.group and not is_one)
                 names |= {key: typed for key in offered[:1] if key not in names}
         for key, one in names.items():
             spots: Spots = {}
             for place, values in enumerate(part.values):
                 if given := [(value.blocks, value.quote) for value in values if value.field == key]:
-                    spots[place] = given
+                    spots[place] = given if one.many or one.group else [(given[0][0][-1:], None)]
             if spots and one.key not in self.chosen:
                 self.chosen[one.key] = (one, spots)
                 taken.append(spots)

@@ -354,8 +354,10 @@ class _Template:
 
     def _are_values(self, name: str, texts: Mapping[int, tuple[str, ...]]) -> bool:
         """Tell whether lists differ from page to page, and have such values rather than titles of other pages."""
-        usual = max(Counter(texts.values()).values(), default=0)
-        if not texts or (len(texts) > 2 and usual > _MOSTLY * len(texts)):
+        counts = Counter(texts.values())
+        # Crawls come along categories: nearly all pages of a template may be of one.
+        most = len(texts) - 1 if name == "categories" else _MOSTLY * len(texts)
+        if not texts or (len(texts) > 2 and max(counts.values()) > most):
             return False
         each = [text for one in texts.values() for text in one]
         if name == "authors" and sum(map(_may_be_name, each)) < _MOSTLY * len(each):

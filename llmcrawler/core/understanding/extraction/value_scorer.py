@@ -56,7 +56,7 @@ _MONTH: Final = (
     r"[^\W\d_]{0,9}\.?"
 )
 _DATE: Final = re.compile(
-    r"\b\d{4}-\d\d?-\d\d?(?!\d)|\b\d{4}[./]\d\d?[./]\d\d?\b|\b\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d\b"
+    r"\b\d{4}-\d\d?-\d\d?(?:T\d\d:\d\d[\d:.Z+-]*|(?!\d))|\b\d{4}[./]\d\d?[./]\d\d?\b|\b\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d\b"
     r"|\b\d{4} ?[年년] ?\d{1,2} ?[月월] ?\d{1,2} ?[日일]"
     rf"|\b\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?,? (?:de |of )?{_MONTH},? (?:de )?\d{{4}}\b"
     rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b{_MONTH},? (?:19|20)\d\d\b",
@@ -85,6 +85,7 @@ _BY: Final = re.compile(
     re.IGNORECASE,
 )
 _BEHIND_NAME: Final = re.compile(r"\s[|•·–—-]\s|,? (?:on |updated|published|posted)", re.IGNORECASE)
+_FULL_STOP: Final = re.compile(r"(?<=[^\W\d_]{4})\.$")  # not that of "Jr." or "M. D."
 _LABEL_CHARS: Final = 40
 _OWN_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s?(?=\S)")
 _CODE_LABEL: Final = re.compile(r"[^:#\d]{2,20}[:#]\s{0,3}#?\s{0,3}")
@@ -527,7 +528,8 @@ def _name(text: str) -> str | None:
 
 def _author(text: str) -> str | None:
     start = _BY.match(text)
-    return _name(_BEHIND_NAME.split(text[start.end() :] if start else text, maxsplit=1)[0])
+    name = _name(_BEHIND_NAME.split(text[start.end() :] if start else text, maxsplit=1)[0])
+    return _FULL_STOP.sub("", name) if name else None
 
 
 def _duration(text: str) -> str | None:

@@ -255,3 +255,25 @@ def test_what_is_said_of_related_things_is_no_field_of_the_page() -> None:
         return f"<title>{NAMES[n]}</title><body><h1>{NAMES[n]}</h1><p class=price>£{n}.50</p>{other}"
 
     assert all(one.get("old_price") is None for one in records(pages_of(page), "title,price:number,old_price:number"))
+
+
+def test_of_a_path_that_is_asked_for_in_the_singular_the_last_category_is_given() -> None:
+    kinds = ["Lamps"] + ["Tools"] * 7  # crawls come along categories
+
+    def page(n: int) -> str:
+        links = "".join(f'<li><a href="/{one}/">{one}</a></li>' for one in ("Home", "Shop", kinds[n]))
+        return product(n, f'<ul class="breadcrumb">{links}<li>{NAMES[n]}</li></ul>')
+
+    pages = pages_of(page)
+    assert [one["category"] for one in records(pages, "title,category")] == kinds
+    assert [one["categories"] for one in records(pages)] == [["Shop", one] for one in kinds]
+
+
+def test_a_date_keeps_its_time_and_a_writer_no_full_stop() -> None:
+    def page(n: int) -> str:
+        return f"""<title>{NAMES[n]}</title><body><h1>{NAMES[n]}</h1><p class="author">Written by {MAKERS[n]} Holt.</p>
+        <time class="published" datetime="2024-05-{n + 10}T08:{n + 10}:00+00:00">{n + 10} May 2024</time>"""
+
+    found = records(pages_of(page), "title,author,published:date", "article")
+    assert [one["author"] for one in found] == [f"{one} Holt" for one in MAKERS]
+    assert [one["published"] for one in found] == [f"2024-05-{n + 10}T08:{n + 10}:00+00:00" for n in range(8)]

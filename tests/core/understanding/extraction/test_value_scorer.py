@@ -131,7 +131,7 @@ def test_an_empty_page_has_no_blocks():
         ("author", "Byron Smith", "Byron Smith"),
         ("date_published", "Veröffentlicht am 3. März 2024 um 12 Uhr", "3. März 2024"),
         ("date_published", "2024年3月14日", "2024年3月14日"),
-        ("date_published", "2024-03-14T08:00:00Z", "2024-03-14"),
+        ("date_published", "2024-03-14T08:00:00Z", "2024-03-14T08:00:00Z"),
         ("rating", "Rated 4.5 out of 5", "4.5"),
         ("description", "Short.", None),
         ("prep_time", "Prep: 1 hr 15 mins", "1 hr 15 mins"),
