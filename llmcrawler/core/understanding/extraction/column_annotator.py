@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, takewhile
 from math import inf
 from statistics import fmean
 from typing import Any, Final
@@ -105,6 +105,21 @@ _SHAPES: Final = (
         ),
     ),
 )
+_ADDRESS: Final = Field("address")
+_ZIP: Final = r"(?P<postal_code>(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3})"
+_TOWN: Final = r"(?P<city>[^\W\d_][^\d_,;:|()]{1,40}?)"
+_TOWNS: Final = (
+    re.compile(rf"(?:^|[\s,;]){_ZIP},?\s{_TOWN}\s?(?:$|[,;|()])"),
+    re.compile(rf"(?:^|,\s?){_TOWN},?\s(?:[A-Z]{{2}},?\s)?(?P<postal_code>\d{{5}}(?:-\d{{4}})?)\s?(?:$|[,;|()])"),
+)
+_STREETS: Final = (
+    re.compile(r"(?:^|,\s?)(?P<street>[^\W\d_][^\d,;:|()]{2,40}\s\d{1,4}\s?[a-zA-Z]?)(?=\s?(?:$|,))"),
+    re.compile(r"(?:^|,\s?)(?P<street>\d{1,4}[a-zA-Z]?,?\s[^\W\d_][^\d,;:|()]{2,40}?)(?=\s?(?:$|,))"),
+)
+_PARTS_OF_ADDRESS: Final = (
+    *((name, form) for form in _TOWNS for name in ("postal_code", "city")),
+    *(("street", form) for form in _STREETS),
+)
 _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
 _ITEM_TAGS: Final = frozenset("p li a span td".split())
 _LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
@@ -195,6 +210,7 @@ class _TemplatePages:
         texts = [{block.text for block in page.page.blocks} for page in self.pages]
         self.text_counts = Counter(chain.from_iterable(texts))
         self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._shapes(), *self._asked()]
+        self.candidates += list(self._parts_of_addresses())
         self.repeated = repeated_parts([page.page for page in self.pages], page_type) if self.total > 1 else ()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
 
@@ -212,6 +228,8 @@ class _TemplatePages:
                     columns[column.key] = column
         for key, one in found.items():
             element = elements[key]
+            if element is not None and _is_of_others(element):
+                continue
             one.names = _element_names(element)
             if columns[key].frame & _STRUCK_OUT:
                 one.names["list_price"] = _SHAPE_WEIGHT
@@ -299,6 +317,21 @@ class _TemplatePages:
                             one.names[name] = _LABEL_WEIGHT
                         one.spots.setdefault(place, []).append(((number,), match[1]))
         yield from found.values()
+
+    def _parts_of_addresses(self) -> Iterator[_Candidate]:
+        """Yield the street, town and postal code within what is called an address or a place."""
+        for one in [one for one in self.candidates if not one.is_list] if self.requested is not None else ():
+            if max((weight * affinity(_ADDRESS, name) for name, weight in one.names.items()), default=0.0) < _HALF / 2:
+                continue
+            for name, form in _PARTS_OF_ADDRESS:
+                first = {place: spots[0] for place, spots in one.spots.items() if len(spots[0][0]) == 1}
+                found = {at: match for at, where in first.items() if (match := form.search(self.text(at, where)))}
+                if len(found) > _HALF * len(one.spots):
+                    is_whole = all(match[0] == match.string for match in found.values())
+                    yield _Candidate(
+                        {at: [(first[at][0], match[name])] for at, match in found.items()},
+                        {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT},
+                    )
 
     def _asked(self) -> Iterator[_Candidate]:
         """Yield what is a field only where somebody asks for it: what the structured data alone says, and where links
@@ -569,6 +602,18 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
     return names
 
 
+def _is_of_others(element: etree._Element) -> bool:
+    """Tell whether the heading over what an element stands in says that it is of other pages: "You might also like"."""
+    own = next(element.getroottree().iter("h1"), None)
+    around = set(line_up(own)) if own is not None else {element}
+    for node in takewhile(lambda one: one not in around, line_up(element)):
+        heading = next(node.itersiblings("h2", "h3", "h4", "h5", "h6", preceding=True), None)
+        text = text_of(heading)[:_MAX_LABEL_CHARS] if heading is not None else ""
+        if _LETTERS.search(text) and is_furniture(text):
+            return True
+    return False
+
+
 def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
     """Yield the values of a page that stand behind a label, or behind one in the same block."""
     blocks = {
@@ -647,7 +692,7 @@ def _value_behind(
         or any(one.tag in _LABEL_TAGS for one in holders[:3])
         or (label.element.tag in ("b", "strong") and run.element is label.element.getparent())
         or _MARKED_CLASS.search(label.element.get("class") or "") is not None
-        or (run.element.tag == "td" and label.element.tag == "td")
+        or (run.element.tag == "td" and any(one.tag == "td" for one in holders[:2] if one is not run.element))
     )
     is_heading = label.element.tag in _HEADING_TAGS
     in_link = any(one.tag == "a" for one in line[:2])

@@ -45,13 +45,13 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
 
     Tried in this order, the first of those that fit most pairs wins: the text is the value; what stands before and
     after is constant but for its numbers; a piece between separators; the words next to the value are constant; a
-    number behind the same word; the first number. Most give nothing on a page where what they stand on is missing, and
-    none a piece of a number or a date."""
+    number behind the same word; the first number; the last one, or what is behind it. Most give nothing on a page where
+    what they stand on is missing, and none a piece of a number or a date."""
     pairs = [pair for pair in pairs if len(pair[0]) <= _MAX_TEXT_CHARS][:_MAX_JUDGES]
     within = [(text, value) for text, value in pairs if text != value and value in text]
     if not within:
         return None
-    builders = (_constant_around, *_PIECES, _words_beside, _word_and_number, _number)
+    builders = (_constant_around, *_PIECES, _words_beside, _word_and_number, _number, _last_number)
     options = dict.fromkeys(build(text, value) for build in builders for text, value in within[:_MAX_BUILDERS])
     best, most = None, sum(text == value for text, value in pairs)
     for pattern in options:
@@ -166,6 +166,13 @@ def _word_and_number(text: str, value: str) -> str | None:
 
 def _number(_text: str, value: str) -> str | None:
     return f"({_NUMBER})" if re.fullmatch(_NUMBER, value) else None
+
+
+def _last_number(text: str, value: str) -> str | None:
+    before, after = _cut(text, value)
+    if re.fullmatch(_NUMBER, value):
+        return None if re.search(r"\d", after) else rf"^.*(?<![\d.,])({_NUMBER})\D*$"
+    return r"^.*\d\s+(\D+)$" if not after and re.search(r"\d\s+$", before) else None
 
 
 def _escape(text: str) -> str:

@@ -277,3 +277,35 @@ def test_a_date_keeps_its_time_and_a_writer_no_full_stop() -> None:
     found = records(pages_of(page), "title,author,published:date", "article")
     assert [one["author"] for one in found] == [f"{one} Holt" for one in MAKERS]
     assert [one["published"] for one in found] == [f"2024-05-{n + 10}T08:{n + 10}:00+00:00" for n in range(8)]
+
+
+def test_a_heading_says_that_what_is_below_it_is_of_other_pages() -> None:
+    def page(n: int) -> str:
+        other = f'<article><h3>{NAMES[n - 1]}</h3><s class="old-price">£{n + 50}.10</s></article>' * (n % 2)
+        head = f"<title>{NAMES[n]}</title><body><h1>{NAMES[n]}</h1><p class=price>£{n}.50</p>"
+        return f"{head}<section><h2>You might also like</h2>{other}</section>"
+
+    assert all(one.get("old_price") is None for one in records(pages_of(page), "title,price:number,old_price:number"))
+
+
+def test_a_cell_that_holds_a_label_need_not_be_a_heading_cell() -> None:
+    def page(n: int) -> str:
+        row = "<tr class='a'><td><b>Colour</b></td><td>ivory</td></tr>" * (n < 3)
+        return product(n, f"<table>{row}<tr class='b'><td><b>Code</b></td><td>K{n}</td></tr></table>")
+
+    answer = annotate(pages_of(page), "product", requested_fields("title,colour"))
+    assert pointed_texts(answer, pages_of(page), "colour") == ["ivory"] * 3 + [None] * 5
+
+
+@pytest.mark.parametrize("between", ["<br>", ", "])
+def test_street_town_and_postal_code_are_found_within_an_address(between: str) -> None:
+    streets, towns = ["Am Anger", "Lange Gasse"] * 4, ["Jena", "Bad Aibling", "Halle"] * 3
+
+    def page(n: int) -> str:
+        lines = f"{streets[n]} {n + 20}{between}{37500 + n} {towns[n]}"
+        return f"<title>{NAMES[n]}</title><body><h1>{NAMES[n]}</h1><div class=adresse>{lines}</div>"
+
+    found = records(pages_of(page), "titel,strasse,plz,stadt", "event")
+    assert [(one["strasse"], one["plz"], one["stadt"]) for one in found] == [
+        (f"{streets[n]} {n + 20}", f"{37500 + n}", towns[n]) for n in range(8)
+    ]
