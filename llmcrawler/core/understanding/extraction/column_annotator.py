@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed, Spot, TrainingPage
 from llmcrawler.core.understanding.extraction.field_names import (
     NAME_PART,
     affinity,
@@ -67,6 +67,9 @@ _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
 _VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
 _HALF: Final = 0.5
+_CLEAR_MARGIN: Final = 0.7  # of logarithms of odds: twice as likely
+_FEW_PAGES: Final = 3
+_NO_RECORD: Final = frozenset("nav footer aside form button".split())
 _SEVERAL_LOSS: Final = 2.0
 _SEVERAL: Final = 1.3  # blocks a page
 _PARAGRAPH_CHARS: Final = 80
@@ -375,7 +378,8 @@ class _TemplatePages:
         known |= set() if self.requested else {singular(key) for key in self.chosen}
         bids = [bid for one in self.wanted if one.key not in known for bid in self._bids(one)]
         titles: Spots = {}
-        for bid in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
+        for offered in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
+            bid = self._core_of(offered, bids)
             is_taken = bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken)
             if is_taken or (not bid.is_title and self._are_titles(bid.spots, titles)):
                 continue
@@ -388,6 +392,7 @@ class _TemplatePages:
             else:  # the same field on pages of another layout
                 first.spots.update({place: spots for place, spots in bid.spots.items() if spots})
             taken.append(bid.spots)
+        self._add_left(taken)
         for candidate in self.candidates if self.requested is None else ():
             if candidate.is_label or not _COUNTED.isdisjoint(candidate.names):
                 self._add_labelled(candidate, taken)
@@ -455,9 +460,95 @@ class _TemplatePages:
         self.chosen[key] = (Field(key, _type_of(key, texts), many), dict(candidate.spots))
         taken.append(candidate.spots)
 
-    def _bids(self, one: Field) -> Iterator[_Bid]:
+    def _add_left(self, taken: list[Spots]) -> None:
+        """Give requested fields that nothing on the pages is named for what is left, where that is clear: a field the
+        only candidate that can be its value, or the one that is scored far more surely than the next."""
+        asked = [one for one in self.wanted if one.key not in self.chosen] if self.requested is not None else []
+        left = [one for one in self.candidates if self._is_own(one)] if asked and self.total >= _SOME_PAGES else []
+        while asked:
+            left = [one for one in left if not any(self._shares(one.spots, other) for other in taken)]
+            clear: list[tuple[bool, float, Field, Spots]] = []
+            for one in asked:
+                offers = sorted(self._offers(one, left), key=lambda offer: -offer[0])
+                others = [worth for worth, spots in offers if self.overlap(spots, offers[0][1]) <= _ALIKE]
+                margin = offers[0][0] - max(others, default=-inf) if offers else 0.0
+                if margin > _CLEAR_MARGIN:
+                    clear.append((offers[0][0] != _UNTRAINED_SCORE, margin, one, offers[0][1]))
+            clear.sort(key=lambda offer: offer[:2])
+            if not clear:
+                break
+            is_known, _, one, spots = clear.pop()
+            asked.remove(one)
+            if is_known or all(self.overlap(spots, other) <= _ALIKE for *_, other in clear):
+                self.chosen[one.key] = (one, spots)
+                taken.append(spots)
+
+    def _offers(self, one: Field, left: Sequence[_Candidate]) -> Iterator[tuple[float, Spots]]:
+        """Yield where the value of a field may stand that nothing is named for, and how much speaks for each."""
+        trained = self._trained(one)
+        is_long = trained in _TEXTS or affinity(one, "description") >= _HALF
+        for candidate in left:
+            label = next(iter(candidate.names), "") if candidate.is_label else ""
+            weight = max((weight * affinity(one, name) for name, weight in candidate.names.items()), default=0.0)
+            if weight < _LEAST_WEIGHT and usual_type(label) is not None:  # of another field
+                continue
+            firsts = [(place, *spots[0]) for place, spots in candidate.spots.items()]
+            texts = [self.text(place, (blocks[:1], quote)) for place, blocks, quote in firsts]
+            if candidate.is_list != one.many or (fmean(map(len, texts)) > _PARAGRAPH_CHARS) != is_long:
+                continue
+            is_text = one.type in (None, "string")
+            if is_text and fmean(fits(text, "date") or text.startswith(("/", "http")) for text in texts) > _HALF:
+                continue
+            score, spots = self._scored(one, trained, candidate, weight, [None] * self.total)
+            if len(_pages_of(spots)) > _HALF * self.total:
+                yield score + _NAME_WORTH * weight, spots
+
+    def _is_own(self, candidate: _Candidate) -> bool:
+        """Tell whether a candidate is a value of most pages, that varies and is no part of the frame."""
+        firsts = {place: spots[0] for place, spots in candidate.spots.items()}
+        column = next(self.pages[place].columns[blocks[0] - 1] for place, (blocks, _) in firsts.items())
+        if column is None or column.frame & _NO_RECORD or column.above & _FURNITURE:
+            return False
+        if len(firsts) < _HALF * self.total or fmean(map(len, candidate.spots.values())) > _SEVERAL:
+            return False
+        texts = {place: self.text(place, where) for place, where in firsts.items()}
+        in_title = fmean(text in self.titles[place] for place, text in texts.items())
+        return in_title <= _HALF and max(Counter(texts.values()).values()) <= _ALIKE * len(texts)
+
+    def _shares(self, one: Spots, other: Spots) -> bool:
+        """Tell whether two candidates stand within each other, or say the same on most pages."""
+        both = [(place, one[place][0], other[place][0]) for place in _pages_of(one) & _pages_of(other)]
+        alike = [self.text(place, mine) == self.text(place, its) for place, mine, its in both]
+        return bool(both) and (
+            fmean(alike) > _HALF or any(map(self._are_nested, *zip(*both[:_FEW_PAGES], strict=True)))
+        )
+
+    def _core_of(self, bid: _Bid, bids: Sequence[_Bid]) -> _Bid:
+        """Return the bid for the block within that varies, where all around it is the same: the name behind "by"."""
+        if bid.is_title or bid.candidate.is_text or bid.field.type not in (None, "string"):
+            return bid
+        texts = {place: self.text(place, spots[0]) for place, spots in bid.spots.items() if spots}
+        for other in bids:
+            if other.wanted == bid.wanted and texts.keys() <= _pages_of(other.spots):
+                around = {tuple(text.split(self.text(place, other.spots[place][0]))) for place, text in texts.items()}
+                is_block = not any(other.spots[place][0][1] for place in texts)
+                if is_block and len(around) == 1 and len(min(around)) == 2 and any(min(around)):
+                    return other
+        return bid
+
+    def _are_nested(self, place: int, one: Where, other: Where) -> bool:
+        spots = self.pages[place].page.spots
+        pairs = [(spots[mine], spots[its]) for mine in one[0] for its in other[0]]
+        return any(_is_within(mine, its) or _is_within(its, mine) for mine, its in pairs)
+
+    @staticmethod
+    def _trained(one: Field) -> str | None:
+        """Return the field that the scorer knows which a field means."""
         known = {name: weight for name in FIELDS if (weight := affinity(one, name)) >= _TRAINED}
-        trained = max(known, key=lambda name: known[name], default=None)
+        return max(known, key=lambda name: known[name], default=None)
+
+    def _bids(self, one: Field) -> Iterator[_Bid]:
+        trained = self._trained(one)
         is_requested = self.requested is not None
         least = _UNTRAINED_LEAST if trained is None else THRESHOLDS[trained] - 0.5 * (self.total >= _SOME_PAGES)
         stated = [page.get(one.name) for page in self.stated]
@@ -572,6 +663,14 @@ def _plain(text: str) -> str:
 
 def _means(requested: str, name: str) -> bool:
     return requested == name or affinity(Field(requested), name) >= _KNOWN
+
+
+def _is_within(one: Spot, other: Spot) -> bool:
+    if one.element is None or other.element is None:
+        return False
+    if one.element is other.element:
+        return None in (one.text_index, other.text_index) or one.text_index == other.text_index
+    return other.text_index is None and other.element in line_up(one.element)
 
 
 def _pages_of(spots: Spots) -> set[int]:

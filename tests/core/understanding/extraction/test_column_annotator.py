@@ -309,3 +309,20 @@ def test_street_town_and_postal_code_are_found_within_an_address(between: str) -
     assert [(one["strasse"], one["plz"], one["stadt"]) for one in found] == [
         (f"{streets[n]} {n + 20}", f"{37500 + n}", towns[n]) for n in range(8)
     ]
+
+
+def test_what_is_asked_for_and_named_nowhere_is_what_is_left_where_that_is_clear() -> None:
+    def page(n: int, more: str = "") -> str:
+        head = f"<title>{NAMES[n]}</title><body><h1>{NAMES[n]} {more}</h1><b class=price>£{n}.50</b>"
+        return f"{head}<p>{MAKERS[n]} works</p><div>All sizes</div>"
+
+    found = records(pages_of(page), "title,price:number,maintainer")
+    assert [one["maintainer"] for one in found] == [f"{one} works" for one in MAKERS]
+    found = records(pages_of(lambda n: page(n, f"<small>1.{n}.4</small>")), "title,price:number,maintainer")
+    assert all(one.get("maintainer") is None for one in found)
+
+
+def test_of_a_text_that_is_else_the_same_on_all_pages_the_part_that_varies_is_pointed_at() -> None:
+    sold = '<p class="seller">Sold by our friends of <a href="/{}">{}</a></p>'
+    pages = pages_of(lambda n: product(n, sold.format(n, MAKERS[n])))
+    assert pointed_texts(annotate(pages, "product", requested_fields("seller")), pages, "seller") == MAKERS
