@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Final
 
@@ -83,6 +84,7 @@ def features_of(element: etree._Element) -> Iterator[Feature]:
         yield Feature(f"{tag}.{name}", f"{tag}[{_has_class(name)}]", CLASS, prior)
 
 
+@lru_cache(maxsize=32)  # those of the ancestors are asked for again and again
 def best_features(element: etree._Element) -> list[Feature]:
     return list(features_of(element))[:3]
 

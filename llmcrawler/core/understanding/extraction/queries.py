@@ -47,7 +47,11 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     after is constant but for its numbers; a piece between separators; the words next to the value are constant; a
     number behind the same word; the first number; the last one, or what is behind it. Most give nothing on a page where
     what they stand on is missing, and none a piece of a number or a date."""
-    pairs = [pair for pair in pairs if len(pair[0]) <= _MAX_TEXT_CHARS][:_MAX_JUDGES]
+    return _best_pattern(tuple(pair for pair in pairs if len(pair[0]) <= _MAX_TEXT_CHARS)[:_MAX_JUDGES])
+
+
+@lru_cache(maxsize=64)  # most candidates for a field lead to the same few texts
+def _best_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     within = [(text, value) for text, value in pairs if text != value and value in text]
     if not within:
         return None

@@ -86,25 +86,18 @@ class AnnotatedPage:
         return cls(page, {name: tuple(found[n] for n in sorted(found)) for name, found in values.items()})
 
 
+@dataclass(frozen=True, slots=True)
 class TrainingSet:
     """The annotated pages and the others of a template. Remembers what each selector gives on each of them.
 
     `value_type` is that of the values that are looked for, `taken` are the texts on each annotated page that are values
-    of other fields, `texts` what is remembered."""
+    of other fields, `known` what is remembered."""
 
-    def __init__(
-        self,
-        annotated: Sequence[AnnotatedPage],
-        others: Sequence[PageBlocks],
-        value_type: FieldType | None = None,
-        taken: Sequence[frozenset[str]] = (),
-        texts: dict[tuple[int, str, str | None], list[str]] | None = None,
-    ) -> None:
-        self.annotated = annotated
-        self.others = others
-        self.value_type = value_type
-        self.taken = taken
-        self._texts = {} if texts is None else texts
+    annotated: Sequence[AnnotatedPage]
+    others: Sequence[PageBlocks]
+    value_type: FieldType | None = None
+    taken: Sequence[frozenset[str]] = ()
+    known: dict[tuple[int, str, str | None], list[str]] = field(default_factory=dict)
 
     def of_field(self, field: Field) -> TrainingSet:
         """Return the pages as they are for one field: the annotated ones are those of which the annotator has said
@@ -114,7 +107,7 @@ class TrainingSet:
         texts = [{key: {value.text for value in values} for key, values in one.values.items()} for one in known]
         shared = {key for one in texts for key in one if one[key] & one.get(field.key, set())}
         taken = [frozenset().union(*(one[key] for key in one.keys() - shared - {field.key})) for one in texts]
-        return TrainingSet(known, self.others, field.type, taken, self._texts)
+        return TrainingSet(known, self.others, field.type, taken, self.known)
 
     @property
     def all(self) -> list[PageBlocks]:
@@ -122,10 +115,10 @@ class TrainingSet:
 
     def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
         key = (id(page), selector.query, selector.attribute)
-        if key not in self._texts:
+        if key not in self.known:
             plain = selector if selector.pattern is None else replace(selector, pattern=None)
-            self._texts[key] = texts_at(page.source, plain)
-        return self._texts[key]
+            self.known[key] = texts_at(page.source, plain)
+        return self.known[key]
 
 
 def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
