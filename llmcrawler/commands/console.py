@@ -6,6 +6,7 @@ Inside of a Scrapy project that project's settings hold, elsewhere those of llmc
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -80,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(name: str, rest: list[str]) -> None:
     if name in _SPIDERS:
+        gc.disable()  # as `scrapy crawl` does when it has been loaded, which goes on then
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback for Ctrl-C before Scrapy's own handler is there
     # Loaded here: Scrapy takes half a second, and imports this module for a list of its commands.
     from scrapy.cmdline import execute
