@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from functools import partial
 from http.cookiejar import Cookie, DefaultCookiePolicy
@@ -29,19 +28,18 @@ class CookieJars(scrapy_cookies.CookiesMiddleware):
     """Scrapy's middleware with the list of public suffixes that ships with tldextract.
 
     Scrapy asks publicsuffix.org for that list when the first cookie comes, and waits for the answer in the event loop.
-    Here it is read in a thread, when a site sets the first cookie: it has 10,000 suffixes.
+    Here it is read in the thread that makes this: it has 10,000 suffixes.
     """
 
-    _suffixes: TLDExtract
-    _has_suffixes = False
     _credentials: Credentials | None  # the user's own cookies
     _filled: set[tuple[Any, str]]  # jars, and hosts whose cookies of the user they have
 
     @classmethod
     def of(cls, crawler: Crawler, credentials: Credentials | None) -> Self:
         middleware = cls.from_crawler(crawler)
-        middleware._suffixes = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
-        scrapy_cookies._split_domain = middleware._suffixes
+        suffixes = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+        suffixes("example.com")
+        scrapy_cookies._split_domain = suffixes
         # As browsers do, and Scrapy does not: a cookie without a Domain does not go to subdomains.
         policy = DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainStrictNonDomain)
         middleware.jars.default_factory = partial(CookieJar, policy)
@@ -49,14 +47,12 @@ class CookieJars(scrapy_cookies.CookiesMiddleware):
         middleware._filled = set()
         return middleware
 
-    async def process_request(self, request: Request, spider: Any = None) -> Request | Response | None:  # type: ignore[override]  # noqa: ARG002 (Scrapy's, which awaits what is awaitable)
+    def process_request(self, request: Request, spider: Any = None) -> Request | Response | None:  # noqa: ARG002 (Scrapy's)
         key = request.meta.get("cookiejar"), urlparse_cached(request).netloc
         own: Any = ()
         if self._credentials is not None and key not in self._filled:
             own = self._credentials.cookies_for(request.url)
-        if request.cookies or own:
-            await self._load_suffixes()
-        if own and key not in self._filled:  # the site may replace them later
+        if own:  # the site may replace them later
             self._filled.add(key)
             jar = self.jars[key[0]]
             for one in own:
@@ -65,7 +61,7 @@ class CookieJars(scrapy_cookies.CookiesMiddleware):
             self._process_cookies(given, jar=jar, request=request)
         return super().process_request(request)
 
-    async def process_response(  # type: ignore[override]
+    def process_response(
         self,
         request: Request,
         response: Response,
@@ -74,14 +70,7 @@ class CookieJars(scrapy_cookies.CookiesMiddleware):
         set_by_site = response.headers.getlist("Set-Cookie")
         if len(set_by_site) > _MAX_IN_A_RESPONSE:
             response.headers.setlist("Set-Cookie", set_by_site[:_MAX_IN_A_RESPONSE])
-        if set_by_site:
-            await self._load_suffixes()
         return super().process_response(request, response)
-
-    async def _load_suffixes(self) -> None:
-        if not self._has_suffixes:
-            await asyncio.to_thread(self._suffixes, "example.com")
-            self._has_suffixes = True
 
     def _process_cookies(self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request) -> None:
         for cookie in cookies:

@@ -39,12 +39,12 @@ class CrawlCookiesMiddleware:
     async def process_request(self, request: Request) -> Request | Response | None:
         if self.jars is None and not (request.cookies or "Cookie" in request.headers or self._has_own(request)):
             return None
-        return await (await self._loaded()).process_request(request)
+        return (await self._loaded()).process_request(request)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        if self.jars is None and "Set-Cookie" not in response.headers:
+        if self.jars is None and not response.headers.getlist("Set-Cookie"):
             return response
-        return await (await self._loaded()).process_response(request, response)
+        return (await self._loaded()).process_response(request, response)
 
     def _has_own(self, request: Request) -> bool:
         return self._credentials is not None and bool(self._credentials.cookies_for(request.url))
