@@ -13,5 +13,7 @@ def test_hosts_that_are_busy_or_rest_are_in_the_flow_and_idle_ones_are_not():
     engine = stub(downloader=stub(slots=slots, total_concurrency=8), scraper=stub(slot=None))
     flow = read_flow(stub(engine=engine, get_extension=lambda _: stub(policies=lambda: policies)))
     assert [(host.host, host.in_flight, host.rest_seconds) for host in flow.hosts] == [
-        *[("busy", 1, 0.0), ("rests", 0, 60.0), ("gone", 0, 60.0)]
+        ("busy", 1, 0.0),
+        ("rests", 0, 60.0),
+        ("gone", 0, 60.0),
     ]

@@ -13,7 +13,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.core.understanding.extraction.blocks import (
-    PageBlocks,
     Pointed,
     TrainingPage,
     listed_to_show,
@@ -625,7 +624,7 @@ def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Poi
     """Return the record of what was pointed at; None where nothing of it is a value."""
     from llmcrawler.core.understanding.extraction.selector_induction import AnnotatedPage, as_one
 
-    given = AnnotatedPage.of(PageBlocks(page.html, page.url), pointed).values
+    given = AnnotatedPage.of(page.blocks(), pointed).values
 
     def typed_values(one: Field, values: Sequence[Value]) -> list[Scalar]:
         read = (typed(value.text, one.type, base_url=page.url, lang=page.lang) for value in values)

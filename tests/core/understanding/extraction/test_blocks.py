@@ -12,6 +12,7 @@ from llmcrawler.core.understanding.extraction.blocks import (
     repeated_texts,
     shown_blocks,
 )
+from llmcrawler.core.understanding.extraction.records import record_by_columns
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 
 URL = "http://shop.example/tea"
@@ -93,3 +94,16 @@ async def test_a_training_shows_the_values_of_crowded_pages():
     await TrainingRun("product", watching, TrainingRules(budget_tokens=500), ()).run(pages)
     assert watching.texts
     assert all(any(text.endswith("2.50") for text in texts) for texts in watching.texts)
+
+
+def test_a_page_that_stands_alone_is_taken_apart_once(monkeypatch):
+    taken, take = [], PageBlocks.__init__
+
+    def counted(page: PageBlocks, *arguments: str) -> None:
+        taken.append(arguments)
+        take(page, *arguments)
+
+    monkeypatch.setattr(PageBlocks, "__init__", counted)
+    record = record_by_columns(TrainingPage(URL + "?alone", "", "en", PRODUCT, frozenset()), "product", None)
+    assert record is not None
+    assert len(taken) == 1
