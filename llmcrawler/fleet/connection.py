@@ -143,6 +143,13 @@ def lua(name: str) -> str:
     return _INCLUDE.sub(lambda found: lua(found[1]), text)
 
 
+@cache
+def _guarded(text: str) -> tuple[str, str]:
+    """Return a script that does nothing where the crawl is gone, and its digest."""
+    guarded = lua("guard") + text
+    return guarded, sha1(guarded.encode(), usedforsecurity=False).hexdigest()
+
+
 def key_prefix(crawl_id: str) -> str:
     """Return the prefix of a crawl's keys, without the colon that follows."""
     return f"llmcrawler:{crawl_id}"
@@ -223,8 +230,7 @@ class RedisConnection:
         await close_client(self.client)
 
     async def _evaluate(self, text: str, arguments: tuple[str | bytes | float, ...]) -> Any:
-        guarded, keys = lua("guard") + text, (self.prefix, f"{self.prefix}:{self.identity}")
-        digest = sha1(guarded.encode(), usedforsecurity=False).hexdigest()
+        (guarded, digest), keys = _guarded(text), (self.prefix, f"{self.prefix}:{self.identity}")
         try:
             return await self.client.evalsha(digest, 2, *keys, *arguments)
         except faults.NoScriptError:

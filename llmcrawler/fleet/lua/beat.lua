@@ -69,5 +69,4 @@ if is_hungry or #hungry > 0 then
 end
 local widening = redis.call('LRANGE', P .. 'widened', ARGV[5], -1)
 local guests = redis.call('ZRANGEBYSCORE', P .. 'guests', '(' .. at - GUEST_SECONDS, '+inf')
-local is_paused = META[2] == 'paused' and 1 or 0
-return {1, gone, leaving, silent, widening, guests, has_more, is_paused, counts()}
+return {1, gone, leaving, silent, widening, guests, has_more, META[2] == 'paused' and 1 or 0, counts()}
