@@ -58,8 +58,7 @@ class Selector:
 
 
 class SelectorMemory:
-    """What is known of a page, whose tree does not change. It only ever saves work: what it has forgotten is looked for
-    anew."""
+    """What is known of a page, whose tree does not change; what it has forgotten is looked for anew."""
 
     def __init__(self, root: etree._Element) -> None:
         self.root = root
@@ -268,6 +267,12 @@ class TextNode:
     parent: etree._Element
     behind: etree._Element | None
 
+    @classmethod
+    def of(cls, text: Any) -> TextNode:
+        """Make it of a text that libxml2 has found."""
+        owner = text.getparent()
+        return cls(owner.getparent(), owner) if text.is_tail else cls(owner, None)
+
     def __str__(self) -> str:
         return (self.parent.text if self.behind is None else self.behind.tail) or ""
 
@@ -291,6 +296,11 @@ def evaluate(path: Path, work: Work, memory: SelectorMemory, within: etree._Elem
         if not nodes:
             break
     return nodes
+
+
+_TEXTS: Final[Mapping[Axis, Callable[..., Any]]] = {
+    axis: etree.XPath(f"{axis}::text()[starts-with(normalize-space(), $start)]") for axis in ("descendant", "child")
+}
 
 
 @lru_cache(maxsize=4096)
@@ -338,7 +348,7 @@ class _Run:
             return self._descendants(elements, with_self=False)
         tag, nth = self._step.tag, self._step.nth_of_type
         if tag == TEXT:
-            found = self._chosen(_texts_in(element, self._work) for element in elements)
+            found = self._chosen(map(self._texts_in, elements))
         else:
             first, last = (None, None) if nth is None else (nth - 1, nth)
             found = self._chosen(islice(element.iterchildren(tag), first, last) for element in elements)
@@ -350,15 +360,14 @@ class _Run:
     def _descendants(self, elements: Sequence[etree._Element], *, with_self: bool) -> list[Node]:
         tag, tops = self._step.tag, outermost(elements, self._work)
         if tag == TEXT:
-            # Not in document order.
-            texts = ((text for node in top.iter("*") for text in _texts_in(node, self._work)) for top in tops)
-            found = self._chosen(texts)
-            return self._in_order(found) if len(found) > 1 else found
+            return self._chosen(map(self._texts_in, tops))
         if self._step.attributes:  # few elements have them, and libxml2 is quick to find those
-            axis = "descendant-or-self" if with_self else "descendant"
-            holding = _attributes(axis, tag, self._step.attributes[0][0])
+            holding = _attributes("descendant-or-self" if with_self else "descendant", tag, self._step.attributes[0][0])
             return self._chosen((one.getparent() for one in holding(top)) for top in tops)
         return self._chosen(top.iter(tag) if with_self else top.iterdescendants(tag) for top in tops)
+
+    def _texts_in(self, element: etree._Element) -> Iterator[TextNode]:
+        return map(TextNode.of, _TEXTS[self._step.axis](element, start=self._step.text))
 
     def _siblings(self, nodes: Sequence[Node]) -> list[Node]:
         by_parent: dict[etree._Element, list[Node]] = {}
@@ -507,12 +516,3 @@ class _Texts:
 
 def _child(node: Node) -> etree._Element | None:
     return node.behind if isinstance(node, TextNode) else node
-
-
-def _texts_in(element: etree._Element, work: Work) -> Iterator[TextNode]:
-    work.charge(2 + len(element) // 2)
-    if element.text:
-        yield TextNode(element, None)
-    for child in element:
-        if child.tail:
-            yield TextNode(element, child)
