@@ -33,7 +33,7 @@ ONE_REDIS: Final = "a crawl is kept in one Redis; split the sites over several c
 _SENTINEL_PORT: Final = 26379
 _NEXT_ADDRESS: Final = re.compile(r",\s*(?=[a-z+]+://)")  # hosts of one address are parted by commas, too
 
-FORMAT: Final = 1  # of the keys: another number where workers of an older version would not do with them
+FORMAT: Final = 2  # of the keys: another number where workers of an older version would not do with them
 BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen (lua/common.lua)
 CRAWLS: Final = "llmcrawler:crawls"  # set: the names of the crawls that this Redis has
 TIMEOUT_SECONDS: Final = 5.0
