@@ -68,7 +68,6 @@ _MAX_NAME_WORDS: Final = 4
 _VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
 _HALF: Final = 0.5
 _CLEAR_MARGIN: Final = 0.7  # of logarithms of odds: twice as likely
-_FEW_PAGES: Final = 3
 _NO_RECORD: Final = frozenset("nav footer aside form button".split())
 _SEVERAL_LOSS: Final = 2.0
 _SEVERAL: Final = 1.3  # blocks a page
@@ -99,30 +98,23 @@ _COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
 _COUNT_AND_WORD: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,9})\s([^\W\d_]{3,})")
 _LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
-_SHAPES: Final = (
-    ("email", re.compile(r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})(?![\w.-])")),
-    (
-        "telephone",
-        re.compile(
-            r"(?:\b(?:tel|phone|fon|fono|tél|tlf|mobile?)\b[.:\w]{0,8}|[☎📞])\s?(\+?[\d() /.-]{6,24}\d)", re.IGNORECASE
-        ),
-    ),
+_ZIP: Final = r"(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3,4}"
+_TOWN: Final = r"[^\W\d_][^\d_,;:|()]{1,40}?"
+_END: Final = r"\s?(?:$|[,;|()])"
+_SHAPES: Final = tuple(
+    (name, re.compile(form, re.IGNORECASE if name == "telephone" else 0))
+    for name, form in (
+        ("email", r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})(?![\w.-])"),
+        ("telephone", r"(?:\b(?:tel|phone|fon|fono|tél|tlf|mobile?)\b[.:\w]{0,8}|[☎📞])\s?(\+?[\d() /.-]{6,24}\d)"),
+        ("postal_code", rf"(?:^|[\s,;])({_ZIP}),?\s{_TOWN}{_END}"),
+        ("city", rf"(?:^|[\s,;])(?:{_ZIP}),?\s({_TOWN}){_END}"),
+        ("postal_code", rf"{_TOWN},?\s(?:[A-Z]{{2}}\s)?({_ZIP}){_END}"),
+        ("city", rf"(?:^|,\s?)({_TOWN}),?\s(?:[A-Z]{{2}}\s)?(?:{_ZIP}){_END}"),
+        ("street", r"(?:^|,\s?)([^\W\d_][^\d,;:|()]{2,40}\s\d{1,4}\s?[a-zA-Z]?)\s?(?:$|,)"),
+        ("street", r"(?:^|,\s?)(\d{1,4}[a-zA-Z]?,?\s[^\W\d_][^\d,;:|()]{2,40}?)\s?(?:$|,)"),
+    )
 )
 _ADDRESS: Final = Field("address")
-_ZIP: Final = r"(?P<postal_code>(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3})"
-_TOWN: Final = r"(?P<city>[^\W\d_][^\d_,;:|()]{1,40}?)"
-_TOWNS: Final = (
-    re.compile(rf"(?:^|[\s,;]){_ZIP},?\s{_TOWN}\s?(?:$|[,;|()])"),
-    re.compile(rf"(?:^|,\s?){_TOWN},?\s(?:[A-Z]{{2}},?\s)?(?P<postal_code>\d{{5}}(?:-\d{{4}})?)\s?(?:$|[,;|()])"),
-)
-_STREETS: Final = (
-    re.compile(r"(?:^|,\s?)(?P<street>[^\W\d_][^\d,;:|()]{2,40}\s\d{1,4}\s?[a-zA-Z]?)(?=\s?(?:$|,))"),
-    re.compile(r"(?:^|,\s?)(?P<street>\d{1,4}[a-zA-Z]?,?\s[^\W\d_][^\d,;:|()]{2,40}?)(?=\s?(?:$|,))"),
-)
-_PARTS_OF_ADDRESS: Final = (
-    *((name, form) for form in _TOWNS for name in ("postal_code", "city")),
-    *(("street", form) for form in _STREETS),
-)
 _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
 _ITEM_TAGS: Final = frozenset("p li a span td".split())
 _LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
@@ -164,6 +156,14 @@ class _Candidate:
     is_label: bool = False
     is_list: bool = False
     is_text: bool = False
+
+    def weight(self, one: Field) -> float:
+        """Return how surely it is called as a field is."""
+        return max((weight * affinity(one, name) for name, weight in self.names.items()), default=0.0)
+
+    @property
+    def is_several(self) -> bool:
+        return fmean(map(len, self.spots.values())) > _SEVERAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +212,8 @@ class _TemplatePages:
         self.said = [set(map(_plain, _leaves(record))) for record in records]
         texts = [{block.text for block in page.page.blocks} for page in self.pages]
         self.text_counts = Counter(chain.from_iterable(texts))
-        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._shapes(), *self._asked()]
-        self.candidates += list(self._parts_of_addresses())
+        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._asked()]
+        self.candidates += self._parts()
         self.repeated = repeated_parts([page.page for page in self.pages], page_type) if self.total > 1 else ()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
 
@@ -239,8 +239,7 @@ class _TemplatePages:
             if "h1" in columns[key].frame:
                 one.names["title"] = _OWN_NAME_WEIGHT
             yield one
-            several = fmean(map(len, one.spots.values())) > _SEVERAL
-            if several and element is not None and key[1] is None and element.tag in _ITEM_TAGS:
+            if one.is_several and element is not None and key[1] is None and element.tag in _ITEM_TAGS:
                 joined: Spots = {
                     place: [(tuple(blocks[0] for blocks, _ in spots[:_MAX_ITEMS]), None)]
                     for place, spots in one.spots.items()
@@ -282,8 +281,6 @@ class _TemplatePages:
         few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
         if few or (len(set(values)) < 2 and not (is_known and len(values[0]) <= _MAX_LABEL_CHARS)):
             return False
-        if marked < 0.5 and not is_known and (count < 0.5 * total or trusted < 0.6):
-            return False
         own = fmean(self.text_counts[value] for value in values)
         if count > 3 and own > _CONSTANT * count and not is_known:
             return False
@@ -307,34 +304,23 @@ class _TemplatePages:
             if len(one.spots) >= max(2, 0.5 * self.total) and several == 1 and len(values) > 1:
                 yield one
 
-    def _shapes(self) -> Iterator[_Candidate]:
-        """Yield mail addresses and telephone numbers within texts."""
-        found: dict[tuple[str, ColumnKey], _Candidate] = {}
-        for place, page in enumerate(self.pages):
-            for number, column in enumerate(page.columns, 1):
-                text = page.page.blocks[number - 1].text[:_MAX_INLINE_CHARS]
-                for name, shape in _SHAPES if column is not None and not column.frame & _FRAME_TAGS else ():
-                    if column is not None and (match := shape.search(text)):
-                        one = found.setdefault((name, column.key), _Candidate(names={name: _SHAPE_WEIGHT}))
-                        if match[1] == text:
-                            one.names[name] = _LABEL_WEIGHT
-                        one.spots.setdefault(place, []).append(((number,), match[1]))
-        yield from found.values()
-
-    def _parts_of_addresses(self) -> Iterator[_Candidate]:
-        """Yield the street, town and postal code within what is called an address or a place."""
-        for one in [one for one in self.candidates if not one.is_list] if self.requested is not None else ():
-            if max((weight * affinity(_ADDRESS, name) for name, weight in one.names.items()), default=0.0) < _HALF / 2:
+    def _parts(self) -> Iterator[_Candidate]:
+        """Yield what is told by its form within texts: mail addresses, telephone numbers, the parts of an address."""
+        for one in list(self.candidates):
+            place, where = next((place, spots[0]) for place, spots in one.spots.items())
+            column = self.pages[place].columns[where[0][0] - 1]
+            if one.is_list or column is None or column.frame & _FRAME_TAGS:
                 continue
-            for name, form in _PARTS_OF_ADDRESS:
-                first = {place: spots[0] for place, spots in one.spots.items() if len(spots[0][0]) == 1}
-                found = {at: match for at, where in first.items() if (match := form.search(self.text(at, where)))}
-                if len(found) > _HALF * len(one.spots):
-                    is_whole = all(match[0] == match.string for match in found.values())
-                    yield _Candidate(
-                        {at: [(first[at][0], match[name])] for at, match in found.items()},
-                        {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT},
-                    )
+            is_address = self.requested is not None and one.weight(_ADDRESS) >= _LEAST_WEIGHT
+            for name, form in _SHAPES if is_address else _SHAPES[:2]:
+                found: Spots = {}
+                for place, spots in one.spots.items():
+                    texts = ((where, self.text(place, where)[:_MAX_INLINE_CHARS]) for where in spots)
+                    matches = [(where[0][:1], match[1]) for where, text in texts if (match := form.search(text))]
+                    found |= {place: matches} if matches else {}
+                is_whole = all(self.text(place, (spots[0][0], None)) == spots[0][1] for place, spots in found.items())
+                if len(found) > _HALF * len(one.spots) * is_address:
+                    yield _Candidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
 
     def _asked(self) -> Iterator[_Candidate]:
         """Yield what is a field only where somebody asks for it: what the structured data alone says, and where links
@@ -381,7 +367,8 @@ class _TemplatePages:
         for offered in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
             bid = self._core_of(offered, bids)
             is_taken = bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken)
-            if is_taken or (not bid.is_title and self._are_titles(bid.spots, titles)):
+            # What says the title once more, as the end of a breadcrumb does, is no other field.
+            if is_taken or (not bid.is_title and self.agreement(bid.spots, titles) > _HALF):
                 continue
             first = filled.setdefault(bid.wanted, bid)
             if first is bid:
@@ -436,11 +423,11 @@ class _TemplatePages:
         found = sum(any(_means(name, other.name) for other in part.fields) for name in asked)
         return found > 1 and found > len(asked) / 2
 
-    def _are_titles(self, spots: Spots, titles: Spots) -> bool:
-        """Tell whether what is taken for another field says the title once more, as the end of a breadcrumb does."""
-        both = _pages_of(spots) & _pages_of(titles)
-        same = [self.text(place, spots[place][0]) == self.text(place, titles[place][0]) for place in both]
-        return bool(same) and fmean(same) > _HALF
+    def agreement(self, one: Spots, other: Spots) -> float:
+        """Return the share of the pages with both on which two candidates say the same."""
+        both = _pages_of(one) & _pages_of(other)
+        same = [self.text(place, one[place][0]) == self.text(place, other[place][0]) for place in both]
+        return fmean(same) if same else 0.0
 
     def _add_labelled(self, candidate: _Candidate, taken: list[Spots]) -> None:
         """Add what has a label and is no usual field, under the name that the label gives it."""
@@ -465,23 +452,15 @@ class _TemplatePages:
         only candidate that can be its value, or the one that is scored far more surely than the next."""
         asked = [one for one in self.wanted if one.key not in self.chosen] if self.requested is not None else []
         left = [one for one in self.candidates if self._is_own(one)] if asked and self.total >= _SOME_PAGES else []
-        while asked:
+        is_one = sum(self._trained(one) is None for one in asked) == 1
+        for one in sorted(asked, key=lambda one: self._trained(one) is None):
             left = [one for one in left if not any(self._shares(one.spots, other) for other in taken)]
-            clear: list[tuple[bool, float, Field, Spots]] = []
-            for one in asked:
-                offers = sorted(self._offers(one, left), key=lambda offer: -offer[0])
-                others = [worth for worth, spots in offers if self.overlap(spots, offers[0][1]) <= _ALIKE]
-                margin = offers[0][0] - max(others, default=-inf) if offers else 0.0
-                if margin > _CLEAR_MARGIN:
-                    clear.append((offers[0][0] != _UNTRAINED_SCORE, margin, one, offers[0][1]))
-            clear.sort(key=lambda offer: offer[:2])
-            if not clear:
-                break
-            is_known, _, one, spots = clear.pop()
-            asked.remove(one)
-            if is_known or all(self.overlap(spots, other) <= _ALIKE for *_, other in clear):
-                self.chosen[one.key] = (one, spots)
-                taken.append(spots)
+            offers = sorted(self._offers(one, left), key=lambda offer: -offer[0])
+            others = [worth for worth, spots in offers if self.overlap(spots, offers[0][1]) <= _ALIKE]
+            is_clear = offers and offers[0][0] - max(others, default=-inf) > _CLEAR_MARGIN
+            if is_clear and (is_one or offers[0][0] > _UNTRAINED_SCORE or self._trained(one)):
+                self.chosen[one.key] = (one, offers[0][1])
+                taken.append(offers[0][1])
 
     def _offers(self, one: Field, left: Sequence[_Candidate]) -> Iterator[tuple[float, Spots]]:
         """Yield where the value of a field may stand that nothing is named for, and how much speaks for each."""
@@ -489,7 +468,7 @@ class _TemplatePages:
         is_long = trained in _TEXTS or affinity(one, "description") >= _HALF
         for candidate in left:
             label = next(iter(candidate.names), "") if candidate.is_label else ""
-            weight = max((weight * affinity(one, name) for name, weight in candidate.names.items()), default=0.0)
+            weight = candidate.weight(one)
             if weight < _LEAST_WEIGHT and usual_type(label) is not None:  # of another field
                 continue
             firsts = [(place, *spots[0]) for place, spots in candidate.spots.items()]
@@ -509,19 +488,20 @@ class _TemplatePages:
         column = next(self.pages[place].columns[blocks[0] - 1] for place, (blocks, _) in firsts.items())
         if column is None or column.frame & _NO_RECORD or column.above & _FURNITURE:
             return False
-        if len(firsts) < _HALF * self.total or fmean(map(len, candidate.spots.values())) > _SEVERAL:
+        if len(firsts) < _HALF * self.total or candidate.is_several:
             return False
         texts = {place: self.text(place, where) for place, where in firsts.items()}
         in_title = fmean(text in self.titles[place] for place, text in texts.items())
         return in_title <= _HALF and max(Counter(texts.values()).values()) <= _ALIKE * len(texts)
 
     def _shares(self, one: Spots, other: Spots) -> bool:
-        """Tell whether two candidates stand within each other, or say the same on most pages."""
-        both = [(place, one[place][0], other[place][0]) for place in _pages_of(one) & _pages_of(other)]
-        alike = [self.text(place, mine) == self.text(place, its) for place, mine, its in both]
-        return bool(both) and (
-            fmean(alike) > _HALF or any(map(self._are_nested, *zip(*both[:_FEW_PAGES], strict=True)))
-        )
+        """Tell whether two candidates say the same on most pages, or stand within each other."""
+        place = min(_pages_of(one) & _pages_of(other), default=None)
+        if place is None or self.agreement(one, other) > _HALF:
+            return place is not None
+        spots = self.pages[place].page.spots
+        pairs = [(spots[mine], spots[its]) for mine in one[place][0][0] for its in other[place][0][0]]
+        return any(_is_within(mine, its) or _is_within(its, mine) for mine, its in pairs)
 
     def _core_of(self, bid: _Bid, bids: Sequence[_Bid]) -> _Bid:
         """Return the bid for the block within that varies, where all around it is the same: the name behind "by"."""
@@ -536,11 +516,6 @@ class _TemplatePages:
                     return other
         return bid
 
-    def _are_nested(self, place: int, one: Where, other: Where) -> bool:
-        spots = self.pages[place].page.spots
-        pairs = [(spots[mine], spots[its]) for mine in one[0] for its in other[0]]
-        return any(_is_within(mine, its) or _is_within(its, mine) for mine, its in pairs)
-
     @staticmethod
     def _trained(one: Field) -> str | None:
         """Return the field that the scorer knows which a field means."""
@@ -553,7 +528,7 @@ class _TemplatePages:
         least = _UNTRAINED_LEAST if trained is None else THRESHOLDS[trained] - 0.5 * (self.total >= _SOME_PAGES)
         stated = [page.get(one.name) for page in self.stated]
         for candidate in self.candidates:
-            weight = max((weight * affinity(one, name) for name, weight in candidate.names.items()), default=0.0)
+            weight = candidate.weight(one)
             # What has a label is what that says. Without a request, it keeps its own name where that says more.
             needed = _UNMARKED_WEIGHT * (_KNOWN if is_requested else _SAME) if candidate.is_label else 0.0
             is_scored = trained is not None and trained not in _NEED_A_NAME
@@ -564,7 +539,7 @@ class _TemplatePages:
                 continue
             score, spots = self._scored(one, trained, candidate, weight, stated)
             worth = score - least + _NAME_WORTH * weight + _REQUESTED_WORTH * is_requested + candidate.is_list
-            if not one.many and fmean(map(len, candidate.spots.values())) > _SEVERAL:  # others' values, as on cards
+            if not one.many and candidate.is_several:  # others' values, as on cards
                 worth -= _SEVERAL_LOSS
             if spots and worth > 0:
                 label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not is_requested else ""
