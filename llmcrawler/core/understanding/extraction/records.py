@@ -61,6 +61,8 @@ _POLL_SECONDS = 0.05
 _MAX_FAILURES = 2
 # So many pages must have lost a field before it is learned again.
 _RELEARN_PAGES = 5
+# After so many pages, what the first of them taught without a model is learned once more.
+_EARLY_PAGES = 24
 # So many templates, the latest ones, keep pages that lack a field: of each up to 24, packed to some 6 KB.
 _MOST_LACKING = 100
 # Templates whose pages have so much of their features in common were parted by what is on some pages only.
@@ -324,17 +326,19 @@ class Records:
         variant.seen.append(present)
         self._count("fields", len(present))
         self._count("fields_missing", len(variant.coverage) - len(present))
-        if variant.lacks(match.extraction) and self._may_learn(learner):
+        is_early = self._is_early(learner)
+        if (is_early or variant.lacks(match.extraction)) and self._may_learn(learner):
             learner.lacking.append((question.to_learn_from(), present))
             self._lacking.pop(learner.key, None)
             self._lacking[learner.key] = learner
             if len(self._lacking) > _MOST_LACKING:
                 self._lacking.pop(next(iter(self._lacking))).lacking.clear()
-            drifted = variant.drifted()
-            pages = [page for page, present in learner.lacking if not present.issuperset(drifted)]
-            if len(pages) >= max(self.rules.min_pages, _RELEARN_PAGES) and not learner.is_learning:
-                what = f"Template {learner.key.template}: {', '.join(drifted)}"
-                logger.info("%s is missing on more and more pages; learning it again", what)
+            drifted = {} if is_early else variant.drifted()
+            pages = [page for page, present in learner.lacking if is_early or not present.issuperset(drifted)]
+            enough = _EARLY_PAGES if is_early else max(self.rules.min_pages, _RELEARN_PAGES)
+            if len(pages) >= enough and not learner.is_learning:
+                what = f"missing on more and more pages: {', '.join(drifted)}" if drifted else "more pages have come"
+                logger.info("Template %s is learned again, %s", learner.key.template, what)
                 learner.task = asyncio.ensure_future(self._train(learner, pages))
         found = match.extraction.record
         if present and isinstance(self._annotator, ColumnAnnotator):
@@ -349,6 +353,11 @@ class Records:
         fields = None if requested is None else requested.fields
         structured = await self._runner.structured(question.to_read(), fields, question.site) or {}
         return filled_up(structured, record) if requested is None else filled_up(record, structured)
+
+    def _is_early(self, learner: Learner) -> bool:
+        """Tell whether a template was learned without a model, from its first pages: what more pages teach takes the
+        place of that."""
+        return isinstance(self._annotator, ColumnAnnotator) and learner.runs == 1 and not learner.was_restored
 
     async def _by_other_template(self, question: RecordQuestion) -> RecordAnswer | None:
         """Return the record by another template of the site, where the page has all of that one's core, and the core
@@ -500,9 +509,11 @@ class Records:
 
     async def _train(self, learner: Learner, pages: Sequence[TrainingPage], mates: Sequence[Learner] = ()) -> None:
         """Learn from pages of the template. Never raises: the waiting pages are woken, whatever comes of it."""
+        is_early = self._is_early(learner)
         name = f"{learner.key.template} of {learner.key.site}"
         try:
             siblings = [one for one in self.learners(learner.key.site) if one.key.page_type == learner.key.page_type]
+            siblings = [learner] if is_early else siblings
             variant = await self._adopted(learner, siblings, pages) or await self._trained(
                 learner, siblings, pages, mates
             )
@@ -521,6 +532,8 @@ class Records:
             logger.exception("Learning template %s failed", name)
             learner.give_up("internal", f"{type(error).__name__}: {error}")
         else:
+            if is_early and variant is not None:
+                learner.variants.clear()
             if learner.add_variant(variant):
                 self._on_learned(learner)
             else:

@@ -13,7 +13,7 @@ import pytest
 from llmcrawler.core.understanding.extraction.learner import waiting_by_type
 from llmcrawler.core.understanding.extraction.record_schema import requested_fields
 from llmcrawler.core.understanding.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
-from llmcrawler.core.understanding.extraction.training_run import TrainingRules
+from llmcrawler.core.understanding.extraction.training_run import ColumnAnnotator, TrainingRules
 from llmcrawler.errors import (
     STOPPED,
     BadAnswer,
@@ -206,6 +206,24 @@ async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
     assert len(learner.variants) == 2
     (answer,) = await ask(records, [question(61, moved)])
     assert answer.record == product(61)
+
+
+async def test_without_a_model_a_template_is_learned_once_more_when_more_pages_have_come() -> None:
+    def design(data: dict[str, Any]) -> str:
+        watts = f"<tr><th>Wattage</th><td>{data['price']} W</td></tr>" if float(data["price"]) > 22 else ""
+        return old_design(data).replace("</table>", f"{watts}</table>")
+
+    records = make(ColumnAnnotator(), Pressure("idle"))
+    for start in (0, 12):
+        answers = await ask(records, [question(number, design) for number in range(start, start + 12)])
+        assert not any("wattage" in (one.record or {}) for one in answers)
+    (learner,) = records.learners()
+    assert learner.task is not None
+    await learner.task
+    (answer,) = await ask(records, [question(30, design)])
+    assert answer.record is not None
+    assert answer.record["wattage"] == f"{product(30)['price']} W"
+    assert (learner.runs, len(learner.variants)) == (2, 1)
 
 
 async def test_pages_that_lack_a_field_are_kept_of_the_latest_templates_only(monkeypatch) -> None:
