@@ -45,6 +45,7 @@ for _name, _listed in _WORDS.items():
 _SHELVES = frozenset({"products", "shop", "store", "items", "produkte", "productos", "produits"})
 _LISTS = frozenset({"blog", "news", "articles", "stories", "posts", "events", "jobs", "recipes", "questions"})
 _BOARDS = frozenset({"forum", "forums", "community"})
+_ENTRIES = frozenset({"add", "compose", "create", "edit", "new", "reply", "write"})
 
 _DATED = re.compile(r"/(?:19|20)\d\d/(?:0?[1-9]|1[0-2])(?:/|\b)")
 _WORD_OF_SEGMENT = re.compile(r"[a-z]+(?:-[a-z]+)*")
@@ -135,8 +136,11 @@ class PageTypeRules:
 
     def guess(self, question: Question) -> Verdict:
         """Return what the page looks like: to the trained model, or to rules that are ahead with a type new to it.
-        Without any cue, or for a known kind that the set lacks, the fallback type, with little confidence, or None.
+        Without any cue, or for a known kind that the set lacks, the fallback type, with little confidence, or None. The
+        same for a form to write something, such as a review: much of it repeats the page that the form belongs to.
         """
+        if self._fallback and _is_entry_form(question):
+            return Verdict(self._fallback, NO_CUE, RULE)
         shares = defaultdict[str, float](float)
         for kind, probability in question.content.kinds.items():
             if label := self._label_of.get(kind):
@@ -193,6 +197,12 @@ def score(question: Question) -> Counter[str]:
     if points["listing"] > 0 and has_goods:
         points["collection"] = points.pop("listing")
     return points
+
+
+def _is_entry_form(question: Question) -> bool:
+    if urlsplit(question.url).path.rstrip("/").rpartition("/")[2].lower() not in _ENTRIES:
+        return False
+    return any(">textarea" in name for name in question.content.features)
 
 
 def _by_url(question: Question) -> Iterator[tuple[str, int]]:

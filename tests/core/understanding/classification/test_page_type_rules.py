@@ -114,6 +114,22 @@ def test_a_page_of_a_kind_that_the_set_lacks_is_of_the_fallback_type_and_unsure(
     assert guesser("article", "product").guess(asked) == Verdict("article", 0.06, CLASSIFIER)
 
 
+@pytest.mark.parametrize(
+    ("path", "field", "is_form"),
+    [
+        ("/lamp/reviews/add/", "div>textarea.wide", True),
+        ("/topic/7/Reply", "form>textarea", True),
+        ("/new/", "form>input", False),  # what has come in
+        ("/lamp/", "div>textarea.wide", False),  # below the product
+        ("/address/", "form>textarea", False),
+    ],
+)
+def test_a_form_to_write_something_is_not_what_it_is_written_about(path: str, field: str, is_form: bool) -> None:
+    asked = question({"product": 0.9}, f"https://a.example{path}", features=frozenset({"body>main", field}))
+    assert decided(guesser(), asked) == (("other", RULE) if is_form else ("product", CLASSIFIER))
+    assert decided(guesser("product", "article"), asked) == ("product", CLASSIFIER)
+
+
 @pytest.mark.parametrize("with_collections", [True, False])
 def test_shop_categories_have_a_type_of_their_own_where_the_set_has_one(with_collections: bool) -> None:
     names = [name for name in DEFAULT_PAGE_TYPES.names if name != "collection"] + ["collection"] * with_collections
