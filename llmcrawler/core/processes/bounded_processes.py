@@ -334,6 +334,7 @@ class BoundedProcesses:
             else:
                 self._all.remove(process)
                 process.end()
+        self._waiting = [one for one in self._waiting if not one.turn.cancelled()]
         while self._waiting and not self._closed:
             found = self._any()
             if found is None:

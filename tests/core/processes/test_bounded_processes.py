@@ -108,6 +108,16 @@ async def test_work_that_is_cancelled_leaves_room_for_the_next(processes: Bounde
         await task
 
 
+async def test_work_may_be_cancelled_with_what_waits_for_it(processes: BoundedProcesses):
+    both = [asyncio.create_task(processes.run(use_processor, seconds=60)) for _ in range(2)]
+    await until(lambda: bool(processes._waiting))
+    for task in both:
+        task.cancel()
+    ends = await asyncio.gather(*both, return_exceptions=True)
+    assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
+    assert await processes.run(double, 21, seconds=10) == 42
+
+
 async def test_who_has_used_least_comes_first(processes: BoundedProcesses):
     done: list[str] = []
 
