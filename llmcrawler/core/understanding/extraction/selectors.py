@@ -298,6 +298,8 @@ def evaluate(path: Path, work: Work, memory: SelectorMemory, within: etree._Elem
     return nodes
 
 
+# Characters that lxml hands to no XPath: what stands before the first one is looked for.
+_NOT_IN_XML: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _TEXTS: Final[Mapping[Axis, Callable[..., Any]]] = {
     axis: etree.XPath(f"{axis}::text()[starts-with(normalize-space(), $start)]") for axis in ("descendant", "child")
 }
@@ -367,7 +369,8 @@ class _Run:
         return self._chosen(top.iter(tag) if with_self else top.iterdescendants(tag) for top in tops)
 
     def _texts_in(self, element: etree._Element) -> Iterator[TextNode]:
-        return map(TextNode.of, _TEXTS[self._step.axis](element, start=self._step.text))
+        start = _NOT_IN_XML.split(self._step.text, maxsplit=1)[0]
+        return map(TextNode.of, _TEXTS[self._step.axis](element, start=start))
 
     def _siblings(self, nodes: Sequence[Node]) -> list[Node]:
         by_parent: dict[etree._Element, list[Node]] = {}

@@ -107,6 +107,12 @@ def test_what_a_page_remembers_of_selectors_changes_nothing(html):
         assert [texts_at(page.source, one) for _ in range(2)] == [plain, plain], one.query
 
 
+@pytest.mark.parametrize("text", ["Size\x01", "\x1bSize", "Si\ufffeze"])
+def test_a_text_with_a_character_that_xml_does_not_have_is_found(text):
+    page = PageBlocks(f"<p>Size</p><p>{text}</p><p>Size and more</p>")
+    assert texts_at(page.source, Selector(f'//text()[normalize-space()="{text}"]', "xpath")) == [text]
+
+
 def test_a_step_is_taken_once_on_a_page_that_remembers():
     page = PageBlocks("<div id='main'>" + "<p class='a'>x</p><p class='b'>y</p>" * 500 + "</div>")
     for query in ("#main p.a", "#main p.b"):
