@@ -24,6 +24,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 from llmcrawler.core.frontier.list_patterns import ITEMS
@@ -658,5 +659,5 @@ def running_scheduler(crawler: Crawler, needed: type[SchedulerT]) -> SchedulerT:
 def _refusal(settings: BaseSettings, needed: type[Any]) -> ConfigError:
     return ConfigError(
         f"SCHEDULER={settings['SCHEDULER']!r} does not support this crawl: leave it out, or name"
-        f" {needed.__module__}.{needed.__qualname__} or a subclass of it"
+        f" {global_object_name(needed)} or a subclass of it"
     )

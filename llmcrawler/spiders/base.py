@@ -17,6 +17,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings
+from scrapy.utils.python import global_object_name
 from scrapy.utils.url import url_is_from_any_domain
 from twisted.python.failure import Failure
 
@@ -199,8 +200,7 @@ class FrontierSpider(Spider):
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
         if not settings.getpriority("SCHEDULER"):  # it is Scrapy's own, which other spiders keep
-            name = f"{cls.SCHEDULER_CLASS.__module__}.{cls.SCHEDULER_CLASS.__qualname__}"
-            settings.set("SCHEDULER", name, priority="spider")
+            settings.set("SCHEDULER", global_object_name(cls.SCHEDULER_CLASS), priority="spider")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

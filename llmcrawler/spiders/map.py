@@ -20,6 +20,7 @@ from scrapy import Request, signals
 from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings
+from scrapy.utils.python import global_object_name
 from scrapy.utils.response import get_meta_refresh
 from twisted.python.failure import Failure
 
@@ -223,7 +224,7 @@ class MapSpider(FrontierSpider):
         """Switch off the model and the stages of pages, whatever is set; pipelines of the user's own stay."""
         super().update_settings(settings)
         settings.set("LLM_PROVIDER", "none", priority="cmdline")
-        settings.set("SCHEDULER", "llmcrawler.spiders.map.MapScheduler", priority="spider")
+        settings.set("SCHEDULER", global_object_name(cls.SCHEDULER_CLASS), priority="spider")
         own = dict.fromkeys(f"llmcrawler.pipelines.stages.{stage}" for stage in _OWN_STAGES)
         # As a whole: Scrapy puts the project's settings over a spider's once more, entry by entry.
         settings.set("ITEM_PIPELINES", {**settings["ITEM_PIPELINES"], **own}, priority="spider")
