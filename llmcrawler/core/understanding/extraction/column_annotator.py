@@ -318,9 +318,10 @@ class _TemplatePages:
                     texts = ((where, self.text(place, where)[:_MAX_INLINE_CHARS]) for where in spots)
                     matches = [(where[0][:1], match[1]) for where, text in texts if (match := form.search(text))]
                     found |= {place: matches} if matches else {}
+                if len(found) <= (_HALF * len(one.spots) if is_address else 0):
+                    continue
                 is_whole = all(self.text(place, (spots[0][0], None)) == spots[0][1] for place, spots in found.items())
-                if len(found) > _HALF * len(one.spots) * is_address:
-                    yield _Candidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
+                yield _Candidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
 
     def _asked(self) -> Iterator[_Candidate]:
         """Yield what is a field only where somebody asks for it: what the structured data alone says, and where links

@@ -512,8 +512,8 @@ class Records:
         is_early = self._is_early(learner)
         name = f"{learner.key.template} of {learner.key.site}"
         try:
-            siblings = [one for one in self.learners(learner.key.site) if one.key.page_type == learner.key.page_type]
-            siblings = [learner] if is_early else siblings
+            of_site = [learner] if is_early else self.learners(learner.key.site)
+            siblings = [one for one in of_site if one.key.page_type == learner.key.page_type]
             variant = await self._adopted(learner, siblings, pages) or await self._trained(
                 learner, siblings, pages, mates
             )

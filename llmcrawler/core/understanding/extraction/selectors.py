@@ -291,7 +291,7 @@ def evaluate(path: Path, work: Work, memory: SelectorMemory, within: etree._Elem
         if key not in taken:
             run = _Run(step, top, work, memory)
             taken[key] = run.first(path.start) if at == 1 else run.after(nodes)
-            memory.held += 1 + len(taken[key])
+            memory.held += 1 + len(taken[key]) if top is memory.root else 0
         nodes = taken[key]
         if not nodes:
             break
