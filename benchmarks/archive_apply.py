@@ -55,6 +55,7 @@ def crawled(sites: Pages, server: CampaignSites, folder: Path, suffix: str) -> t
                     "LLM_PROVIDER": "openai",
                     "LLM_BASE_URL": llm.base_url,
                     "TEMPLATES_FILE": folder / "learned.json",
+                    "CRAWL_MAX_ERRORS_SHARE": 1,  # some sites link to pages that they do not have
                     "FEEDS": json.dumps({str(folder / f"site{suffix}"): {"format": "warc", "overwrite": True}}),
                 }
                 start = f"http://{host}:{server.port}{next(iter(pages))}"
