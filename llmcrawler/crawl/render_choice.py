@@ -88,7 +88,10 @@ class RenderChoice:
 
 
 def has_gained(raw: RenderFeatures, rendered: RenderFeatures) -> bool:
-    """Tell whether there is much more to read beside the menus; of a shell, anything to read or to follow."""
+    """Tell whether there is much more to read beside the menus; of a shell, anything to read or to follow; of a page
+    that links to nothing, a link."""
+    if rendered.links and not raw.links:
+        return True
     if raw.is_shell and not rendered.is_blank and (rendered.words > raw.words or rendered.links > raw.links):
         return True
     return rendered.own_words >= raw.own_words * _MUCH_LONGER + _MORE_WORDS

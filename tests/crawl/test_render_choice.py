@@ -37,7 +37,16 @@ NOT_SHELLS = {
     "prose and a style": f"<body>{PROSE}<noscript><style>/* javascript */</style><iframe></iframe></noscript>{SCRIPT}",
     "prose in a frame": f"<body>{MENU}<main>{PROSE}<iframe>{PROSE}</iframe></main>{SCRIPT}</body>",
 }
+SKELETON = '<div class="product-grid">' + '<div class="card skeleton"><span></span></div>' * 12 + "</div>"
+PIXEL = '<noscript><img height="1" src="https://pixel.example/tr?noscript=1&js=0" alt="JavaScript"></noscript>'
+NOT_SHELLS |= {
+    "a pixel for those without scripts": f"<body>{MENU}<main><p>A small shop.</p></main>{PIXEL}{SCRIPT}</body>",
+    "no links and prose": f"<body>{PROSE}{SCRIPT}</body>",
+}
 MAYBE_MORE = {
+    "placeholders beside a menu": f"<body>{MENU}<main><h1>Shop</h1>{SKELETON}</main>{SCRIPT}</body>",
+    "a script in a file fills it": f'<body>{MENU}<h1>Teas</h1><div id="tea-list"></div>{SCRIPT}</body>',
+    "a script makes the only menu": f'<body><header><ul id="menu"></ul></header><main>{PROSE}</main>{SCRIPT}</body>',
     "empty main": f'<body><header>{MENU}</header><main id="content"></main>{SCRIPT}</body>',
     "a script fills it": f'<body>{MENU}<h1>Offers</h1><div id="offers"></div><script>fetch("/o").then(f);'
     'document.getElementById("offers")</script></body>',
@@ -60,6 +69,13 @@ def test_a_shell_is_recognised_and_a_page_with_something_to_read_or_no_script_is
 ):
     signs = read_render_features(html)
     assert (signs.is_shell, signs.may_be_more if may_be_more is not None else None) == (is_shell, may_be_more)
+
+
+def test_a_page_whose_text_came_as_data_is_left_alone_where_it_links_to_others():
+    data = '<script id="__NEXT_DATA__" type="application/json">{"body": "' + "The tea is ready. " * 40 + '"}</script>'
+    for menu, may_be_more in ((MENU, False), ("", True)):
+        html = f'<body><div id="__next">{menu}<main></main></div>{data}{SCRIPT}</body>'
+        assert read_page_and_features(html, "https://a.test/")[1].may_be_more is may_be_more
 
 
 @pytest.mark.parametrize(
@@ -94,6 +110,7 @@ def test_a_button_for_more_of_a_list_is_noticed(button, has_more):
         (MAYBE_MORE["empty main"], f"<body>{MENU}<main>{PROSE}</main>", True),
         (MAYBE_MORE["empty main"], f"<body>{MENU}<main>No news today</main>", False),
         (f"<body>{PROSE}{SCRIPT}", f"<body>{PROSE}<p>Accept our cookies, please.</p>", False),
+        (MAYBE_MORE["a script makes the only menu"], f"<body>{MENU}{PROSE}", True),
     ],
 )
 def test_gain_is_measured_in_what_there_is_to_read(raw, rendered, gained):
@@ -216,7 +233,7 @@ def test_one_parse_says_the_same_of_content_and_signs_as_two(html):
     url = "https://a.test/"
     (content, signs), alone = read_page_and_features(html, url), read_render_features(html)
     assert content == read_page(html, url)
-    if alone.own_words > 150 and alone.scripts:  # whatever else there is to know, no browser is wanted
+    if alone.own_words > 150 and alone.scripts and alone.links:  # whatever else there is to know, no browser is wanted
         assert 150 < signs.own_words <= alone.own_words
         assert not signs.may_be_more
         assert not alone.may_be_more

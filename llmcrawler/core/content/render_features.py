@@ -30,6 +30,16 @@ _MOUNTS: Final = re.compile(
     re.IGNORECASE,
 )
 _HOLDS_SOMETHING: Final = "img, picture, video, audio, canvas, input, textarea, select, button, a[href], iframe, hr"
+# What stands in the place of something that is to come, and what lists are called.
+_PLACEHOLDER: Final = ", ".join(
+    f"[class*={word} i]" for word in ("skeleton", "shimmer", "placeholder", "animate-pulse", "spinner", "loading")
+)
+_LIST_NAME: Final = re.compile(
+    r"(?:^|[-_])(?:products?|results?|items?|list(?:ing)?s?|grid|catalog(?:ue)?|feed|posts?|entries|articles?|offers?"
+    r"|cards?|gallery|jobs?|events?|content)(?:$|[-_])",
+    re.IGNORECASE,
+)
+_MENUS: Final = "nav, ul, ol, menu, header, [id*=menu i], [class*=menu i], [id*=nav i], [class*=nav i]"
 _ASKS: Final = re.compile(r"java\s?script|\bJS\b", re.IGNORECASE)
 _WAITS: Final = re.compile(
     r"(?:loading|please wait|one moment|laden|chargement|cargando|загрузка)\b.{0,40}", re.IGNORECASE | re.DOTALL
@@ -50,6 +60,7 @@ _LEAVES: Final = re.compile(r"location(?:\.href)?\s*=[^=]|location\.(?:replace|a
 _NAMED: Final = re.compile(r"['\"#]([^'\"#]{2,100}+)(?=['\"])")
 _MAX_SCRIPT_CHARS: Final = 200_000
 _MAX_SCRIPTS: Final = 500
+_MAX_MENUS: Final = 20  # the text of each is read, and one may hold the others
 
 SHELL_WORDS: Final = 25  # a title and "Loading, please wait" are fewer; any page that says something has more
 THIN_WORDS: Final = 60
@@ -61,9 +72,9 @@ _FULL_WORDS: Final = 150  # whatever else may come, a page with so much outside 
 class RenderFeatures:
     """Counts of what a reader would see: `words`, of which `own_words` stand outside of menus, headers and footers, and
     `links`. `scripts`: those that run. `mounts`: empty elements where an app may go, 0 where too many words are seen
-    for a shell. `is_hollow`: the place of the main content is there, and empty, or a script fills an empty element with
-    what it fetches. `asks`: what it says without scripts is that it needs them. `waits`: it says that it is loading.
-    `has_more`: a button loads more of its list.
+    for a shell. `is_hollow`: the place of the main content, of a list, or of the only links is there, and empty, or a
+    script fills an empty element with what it fetches. `asks`: what it says without scripts is that it needs them.
+    `waits`: it says that it is loading. `has_more`: a button loads more of its list.
     """
 
     words: int = 0
@@ -121,9 +132,11 @@ def read_page_and_features(html: str, url: str) -> tuple[PageContent, RenderFeat
     if not sources:
         return content, RenderFeatures()
     own_words = _own_words(evidence)
-    if own_words > _FULL_WORDS:
+    if own_words > _FULL_WORDS and content.links:
         return content, RenderFeatures(words=own_words, own_words=own_words, has_more=has_more)
     features = read_render_features(html) if is_changed else _features_of(tree, sources)
+    if features.links and content.cues["word_count"] > features.words + THIN_WORDS:
+        features = replace(features, is_hollow=False)  # its text came with it, as data
     return content, replace(features, has_more=has_more)
 
 
@@ -156,19 +169,20 @@ def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:
     if body is None:
         return RenderFeatures(scripts=len(sources), asks=asks)
     words, links = len(body.text(separator=" ").split()), len(tree.css("a[href]"))
+    lacks_links = not links and any(map(_is_empty, tree.css(_MENUS)[:_MAX_MENUS]))
     for node in tree.css(_AROUND):
         node.decompose()
     own_text = body.text(separator=" ")
     own = own_text.split()
     if len(own) > _FULL_WORDS or len(own_text) > _FULL_CHARS:
-        return RenderFeatures(words, len(own), links, len(sources), asks=asks)
+        return RenderFeatures(words, len(own), links, len(sources), is_hollow=lacks_links, asks=asks)
     return RenderFeatures(
         words=words,
         own_words=len(own),
         links=links,
         scripts=len(sources),
         mounts=sum(map(_is_mount, _empty_elements(body))) if words <= SHELL_WORDS else 0,
-        is_hollow=_is_hollow(tree, body, sources),
+        is_hollow=lacks_links or _is_hollow(tree, body, sources, is_thin=len(own) <= THIN_WORDS),
         asks=asks,
         waits=_WAITS.match(" ".join(own[:10])) is not None,
     )
@@ -191,9 +205,13 @@ def _empty_elements(body: LexborNode) -> list[LexborNode]:
         node = waiting.pop()
         if node.text().strip():
             waiting += list(node.iter())
-        elif node.css_first(_HOLDS_SOMETHING) is None and not node.css_matches(_HOLDS_SOMETHING):
+        elif _is_empty(node) and not node.css_matches(_HOLDS_SOMETHING):
             found.append(node)
     return found
+
+
+def _is_empty(node: LexborNode) -> bool:
+    return not node.text().strip() and node.css_first(_HOLDS_SOMETHING) is None
 
 
 def _is_mount(node: LexborNode) -> bool:
@@ -206,10 +224,18 @@ def _is_mount(node: LexborNode) -> bool:
     return framework or tag == "main" or any(_MOUNTS.fullmatch(name) for name in names if name)
 
 
-def _is_hollow(tree: LexborHTMLParser, body: LexborNode, sources: list[str]) -> bool:
+def _is_hollow(tree: LexborHTMLParser, body: LexborNode, sources: list[str], *, is_thin: bool) -> bool:
     mains = [node for node in tree.css(_MAIN) if node.tag not in ("input", "a", "button")]
-    if mains and not any(node.text().strip() or node.css_first(_HOLDS_SOMETHING) for node in mains):
+    if mains and all(map(_is_empty, mains)):
         return True
     filling = " ".join(source for source in sources if _FETCHES.search(source))
-    named = set(_NAMED.findall(filling))
-    return bool(named) and any((node.attributes.get("id") or "") in named for node in _empty_elements(body))
+    named, empty = set(_NAMED.findall(filling)), _empty_elements(body)
+    if any((node.attributes.get("id") or "") in named for node in empty):
+        return True
+    # What a script in a file fills cannot be read here: the element's names have to do.
+    return is_thin and any(
+        _LIST_NAME.search(node.attributes.get("id") or "")
+        or node.css_matches(_PLACEHOLDER)
+        or node.css_first(_PLACEHOLDER) is not None
+        for node in empty
+    )
