@@ -2,7 +2,10 @@
 
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
-│   └── JobBusy            stop at start, and come again later: another crawl has the JOBDIR
+│   ├── JobBusy            stop at start, and come again later: another crawl has the JOBDIR
+│   └── JobRefused         ask for something else: a client of a server may not have this crawl
+├── JobsFull               come again later: too many jobs are waiting
+├── NoSuchJob              ask for another job: there is none of this id
 ├── CrawlFailed            read the reason, and start again: a crawl that `llmcrawler.explore` started has failed
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
@@ -41,6 +44,18 @@ class ConfigError(CrawlerError):
 
 class JobBusy(ConfigError):
     """Raised where another crawl runs in the JOBDIR."""
+
+
+class JobRefused(ConfigError):
+    """Raised where a client of a server asks for a crawl that it may not have."""
+
+
+class JobsFull(CrawlerError):
+    """Raised where as many jobs are waiting as may."""
+
+
+class NoSuchJob(CrawlerError):
+    """Raised for the id of no job, or of one that was deleted."""
 
 
 class CrawlFailed(CrawlerError):
@@ -137,6 +152,7 @@ _PACKAGES: Final = {
     "opentelemetry": "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
     "parquet": "pyarrow",
     "prometheus": "prometheus-client",
+    "server": "mcp",
 }
 
 

@@ -41,7 +41,7 @@ _CHILD: Final = "llmcrawler.commands.python_crawl_process"
 _LINES, _LOG = "lines.jsonl", "log"
 _POLL_SECONDS: Final = 0.1
 _STOP_SECONDS: Final = 60.0  # for pages that are under way and what was learned; then the process is killed
-_SETTINGS: Final = {"PROGRESS": "log", "PROGRESS_LOG_SECONDS": 5, "LOG_FORMAT": "json", "LOG_FILE": ""}
+QUIET_SETTINGS: Final = {"PROGRESS": "log", "PROGRESS_LOG_SECONDS": 5, "LOG_FORMAT": "json", "LOG_FILE": ""}
 _DTYPES: Final[Mapping[Kind, str]] = {"number": "float64", "integer": "Int64", "flag": "boolean"}
 _MOST_CHARS: Final = 500  # of a cause
 
@@ -69,10 +69,10 @@ def explore(  # noqa: PLR0913 - the arguments that most crawls have
     from llmcrawler.crawl.arguments import ExploreOptions  # it loads Scrapy
 
     given = {"url": url, "fields": fields, "goal": goal, "max_pages": max_pages, **arguments}
-    texts = {name: _text(value) for name, value in given.items() if value is not None}
+    texts = {name: argument_text(value) for name, value in given.items() if value is not None}
     options = ExploreOptions.of(texts)
     argv = ["explore", *(part for name, value in texts.items() for part in ("-a", f"{name}={value}"))]
-    for name, setting in {**_SETTINGS, **(settings or {})}.items():
+    for name, setting in {**QUIET_SETTINGS, **(settings or {})}.items():
         if setting is None:
             continue
         try:
@@ -100,7 +100,7 @@ class RunningCrawl:
         self._log = CrawlLog(self._folder / _LOG)
         self._is_told = False
         self._first_error = ""
-        self._process = _start([*argv, "-O", f"{self._folder / _LINES}:jsonlines"], self._folder / _LOG)
+        self._process = crawl_process([*argv, "-O", f"{self._folder / _LINES}:jsonlines"], self._folder / _LOG)
         self._end = weakref.finalize(self, _clean_up, self._process, self._folder, self._log)
 
     @property
@@ -264,7 +264,8 @@ class CrawlLog:
                 logger.warning("%s", message)
 
 
-def _text(value: Any) -> str:
+def argument_text(value: Any) -> str:
+    """Return a value as the text of a spider's argument."""
     if isinstance(value, Mapping):
         return ",".join(f"{name}:{kind}" for name, kind in value.items())
     if isinstance(value, (list, tuple)):
@@ -272,7 +273,7 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+def crawl_process(argv: Sequence[str], log: Path, *, umask: int = -1) -> subprocess.Popen[bytes]:
     """Start the crawl's process. What it is to do comes by stdin, as every user of the machine can read a command line,
     which may have a key in it; that stdin ends is its sign to stop.
     """
@@ -287,6 +288,7 @@ def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             # Ctrl-C in a terminal or a notebook is for this process, which then tells the crawl to end, once.
             start_new_session=True,
+            umask=umask,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
     assert process.stdin is not None
@@ -296,10 +298,15 @@ def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def close_crawl_process(process: subprocess.Popen[bytes]) -> None:
+    """Tell the crawl to stop in an orderly way, without waiting."""
     assert process.stdin is not None
     with suppress(OSError):
         process.stdin.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    close_crawl_process(process)
     try:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_SECONDS)
