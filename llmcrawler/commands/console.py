@@ -1,4 +1,4 @@
-"""`llmcrawler COMMAND ...`: the spiders and commands of this project without a scrapy.cfg.
+"""`llmcrawler URL` and `llmcrawler COMMAND ...`: the spiders and commands of this project without a scrapy.cfg.
 
 Inside of a Scrapy project that project's settings hold, elsewhere those of llmcrawler.settings.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -49,11 +50,13 @@ _RECORD_FORMS: Final = (
 _HELP: Final = """\
 Explore a site politely, tell what each page is, and take its record
 
-  llmcrawler explore https://example.com -O pages.jsonl --max-pages 40
-  llmcrawler explore https://example.com -O products.csv:records --fields title,price:number
+  llmcrawler https://example.com
+  llmcrawler https://example.com --max-pages 40 -O products.csv:records --fields title,price:number
 
+An address alone is explored: up to 500 pages, written to a new file such as example.com.jsonl.
 Commands (llmcrawler COMMAND --help tells their options):"""
 _ALL: Final = {**_SPIDERS, **_COMMANDS}
+_ADDRESS: Final = re.compile(r"\w+://.*|(localhost|[\w-]+(\.[\w-]+)+\.?|[\w-]+(?=:\d))(:\d+)?([/?#].*)?")
 _OPTION_NAMES: Final = {"force": "force-stages"}  # --force is `scrapy crawl`'s own
 
 
@@ -70,16 +73,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.write(f"llmcrawler {__version__}\n")
         return
     name, *rest = given
+    is_site = name.startswith("-") or (_ADDRESS.fullmatch(name) is not None and not Path(name).is_file())
+    if is_site:
+        name, rest = "explore", given
     if name not in _ALL:
         from llmcrawler.crawl.setting_checks import hint
 
         meant = hint(name, _ALL, alike=0.6)
-        sys.stderr.write(f"llmcrawler: no command {name!r}: {meant}there are {', '.join(_ALL)}\n")
+        site = "" if meant else "; the address of a site has a dot or a scheme, as in http://intranet"
+        sys.stderr.write(f"llmcrawler: no command {name!r}: {meant}there are {', '.join(_ALL)}{site}\n")
         raise SystemExit(2)
-    _run(name, rest)
+    _run(name, rest, is_quiet=is_site and sys.stderr.isatty())
 
 
-def _run(name: str, rest: list[str]) -> None:
+def _run(name: str, rest: list[str], *, is_quiet: bool) -> None:
     if name in _SPIDERS:
         gc.disable()  # as `scrapy crawl` does when it has been loaded, which goes on then
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback for Ctrl-C before Scrapy's own handler is there
@@ -89,6 +96,8 @@ def _run(name: str, rest: list[str]) -> None:
     from llmcrawler.commands import Described
 
     settings = _settings()
+    if is_quiet:  # the display, the first line and the summary say what matters to who gave an address alone
+        settings.set("LOG_LEVEL", "WARNING", priority="project")
     parser = _parser(name, settings)
     if "-h" in rest or "--help" in rest:
         parser.print_help()

@@ -228,12 +228,14 @@ def has_own_pipeline(settings: BaseSettings) -> bool:
 
 
 def default_feed(spider: str, options: ExploreOptions, folder: Path) -> Path:
-    """Return a file of that folder that is not there yet: explore-shop.example.jsonl, explore-shop.example-2.jsonl."""
+    """Return a file of that folder that is not there yet: shop.example.jsonl, shop.example-2.jsonl; of another spider
+    than explore map-shop.example.jsonl.
+    """
     if isinstance(options, ExtractOptions) and options.listed is not None:
         given = options.listed.argument.partition("=")[2]
         what = "stdin" if given == "-" else Path(given).stem
     else:
         what = urlsplit(options.urls[0]).netloc
-    name = f"{spider}-{_OTHER.sub('-', what)[:100].strip('-.')}"
+    name = f"{'' if spider == 'explore' else f'{spider}-'}{_OTHER.sub('-', what)[:100].strip('-.')}"
     names = (folder / f"{name}{'' if number == 1 else f'-{number}'}.jsonl" for number in count(1))
     return next(path for path in names if not path.exists())

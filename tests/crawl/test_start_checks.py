@@ -124,12 +124,12 @@ def test_a_file_is_chosen_where_lines_would_be_kept_nowhere(
 @pytest.mark.parametrize(
     ("url", "name"),
     [
-        ("https://shop.example/lamps", "explore-shop.example.jsonl"),
-        ("http://127.0.0.1:8161/", "explore-127.0.0.1-8161.jsonl"),
-        (f"http://{'a' * 60}.{'b' * 60}.example/", f"explore-{'a' * 60}.{'b' * 39}.jsonl"),
+        ("https://shop.example/lamps", "shop.example.jsonl"),
+        ("http://127.0.0.1:8161/", "127.0.0.1-8161.jsonl"),
+        (f"http://{'a' * 60}.{'b' * 60}.example/", f"{'a' * 60}.{'b' * 39}.jsonl"),
     ],
 )
-def test_it_is_named_after_spider_and_host(url: str, name: str, tmp_path: Path) -> None:
+def test_it_is_named_after_the_host(url: str, name: str, tmp_path: Path) -> None:
     assert default_feed("explore", ExploreOptions.of({"url": url}), tmp_path) == tmp_path / name
 
 
@@ -150,7 +150,7 @@ def test_a_list_gives_its_own_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("later", "feeds"),
     [
-        ({}, ["explore-shop.example.jsonl"]),
+        ({}, ["shop.example.jsonl"]),
         ({"pages.csv": {"format": "csv"}}, ["pages.csv"]),  # of an add-on
     ],
 )

@@ -19,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import llmcrawler
+from llmcrawler.commands import console
 from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment, rest_of_log
@@ -65,6 +66,50 @@ def test_a_site_is_explored_without_a_project(tmp_path, site):
     assert (tmp_path / "products.csv").read_text().startswith("url,page_type")
     assert len(pages(tmp_path / "pages.jsonl")) == 5
     assert not (tmp_path / ".scrapy").exists()
+
+
+def test_an_address_alone_is_explored(tmp_path, site):
+    explored = run(tmp_path, site.url(), "--max-pages", 3, *SETTINGS)
+    assert explored.returncode == 0, explored.stderr
+    host, port = site.url().removeprefix("http://").strip("/").split(":")
+    feed = f"{host}-{port}.jsonl"
+    assert len(pages(tmp_path / feed)) == 3
+    assert f"\nFeed: {feed}, " in explored.stderr, "without a terminal the log tells what goes on"
+    before = (tmp_path / feed).read_bytes()
+    assert run(tmp_path, "--max-pages", 1, site.url(), *SETTINGS).returncode == 0
+    assert (tmp_path / feed).read_bytes() == before
+    assert len(pages(tmp_path / f"{host}-{port}-2.jsonl")) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "is_address"),
+    [
+        ("https://shop.example/lamps?page=2", True),
+        ("shop.example", True),
+        ("shop.example/lamps", True),
+        ("bücher.example?q=1", True),
+        ("localhost", True),
+        ("intranet:8080/wiki", True),
+        ("127.0.0.1:8080", True),
+        ("http://[::1]:8080/", True),
+        ("explor", False),
+        ("statu", False),
+        ("sites.csv", False),  # a file that is there
+        ("job/", False),
+    ],
+)
+def test_addresses_and_misspelt_commands_are_told_apart(tmp_path, monkeypatch, given, is_address):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sites.csv").touch()
+    ran = []
+    monkeypatch.setattr(console, "_run", lambda name, rest, **_: ran.append((name, rest)))
+    if is_address:
+        console.main([given, "--depth", "1"])
+        assert ran == [("explore", [given, "--depth", "1"])]
+    else:
+        with pytest.raises(SystemExit, match="2"):
+            console.main([given])
+        assert not ran
 
 
 def test_a_stage_of_ones_own_is_found_in_the_current_folder(tmp_path, site):
@@ -169,6 +214,9 @@ def test_help_shows_what_there_is(tmp_path, arguments, said):
     ("arguments", "said"),
     [
         (["explor", "https://a.example"], "no command 'explor': did you mean explore?"),
+        (["lamps"], "no command 'lamps': there are explore, extract"),
+        (["a.example", "--max-page", "5"], "no option '--max-page': did you mean --max-pages?"),
+        (["--depth", "2"], "no start URL"),
         (["explore", "https://a.example", "--max-page", "5"], "no option '--max-page': did you mean --max-pages?"),
         (["explore", "https://a.example", "-a", "max_page=5"], "did you mean max_pages?"),
         (["explore", "https://a.example", "--max-pages", "many"], "max_pages='many' is not a whole number"),
@@ -280,6 +328,7 @@ optional += ("prometheus_client", "opentelemetry")
 for name in optional:
     sys.modules[name] = None
 import llmcrawler
+from llmcrawler.commands import console
 for module in pkgutil.walk_packages(llmcrawler.__path__, "llmcrawler."):
     try:
         importlib.import_module(module.name)

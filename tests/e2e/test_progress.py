@@ -10,6 +10,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import threading
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ import pytest
 from llmcrawler.core.reporting.timeline import Timeline
 from llmcrawler.core.storage.job_file import read_runs
 from llmcrawler.core.storage.job_status import open_snapshot
-from tests.e2e.crawling import ROOT, command, environment, explore
+from tests.e2e.crawling import FAST, ROOT, command, environment, explore
 
 COLUMNS, LINES = 200, 40
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31m"
@@ -172,6 +173,20 @@ def test_a_terminal_shows_a_live_panel_with_whole_log_lines_above_it(site: Site,
     assert f"Feed: {tmp_path / 'feed.jsonl'}, 9 lines (jsonl)" in end
     assert said[-1].endswith("Exit status 0: finished")
     assert screen.cursor_is_shown
+
+
+def test_who_gives_an_address_alone_sees_the_progress_and_the_summary_and_no_log(site: Site, tmp_path: Path) -> None:
+    settings = [f"-s{name}={value}" for name, value in FAST.items()]
+    console = "from llmcrawler.commands.console import main; main()"
+    screen = Terminal([sys.executable, "-c", console, site.url("/"), "-O", str(tmp_path / "feed.jsonl"), *settings])
+    with contextlib.closing(screen):
+        screen.read_all()
+    assert screen.process.returncode == 0
+    assert any("llmcrawler explore" in frame for frame in screen.frames)
+    said = [line for line in screen.lines() if line]
+    assert said[0].startswith(f"explore {site.url('/')}")
+    assert not any("INFO" in line for line in said)
+    assert "lines (jsonl)" in " ".join(said[-3:])
 
 
 @pytest.mark.nightly

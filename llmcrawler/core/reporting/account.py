@@ -5,7 +5,7 @@ show it.
 # ruff: noqa: RUF009 - _of makes a field of a dataclass
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -27,6 +27,8 @@ FAILED_PER_PAGE: Final = 10  # urls that may fail for each page of `max_pages`: 
 
 _MAX_KEYS = 2_000  # groups, kinds of errors, page types
 _EXAMPLES = 3
+_FULLEST = 3  # records of a page type
+_FULLEST_CHARS = 40  # of each of their values
 _SHAPED = 20  # pages of a template whose urls are looked at
 _MAX_FIELDS = 60
 _MAX_CHARS = 2_000  # of the url and the message of an example
@@ -256,7 +258,8 @@ class CrawlAccount:
     """Counts page lines and map urls as they come. It is bounded: what finds no room as a new key counts as "…".
 
     `types` counts pages without an error, `ways` by (page type, decided by), `records` those with a record by page
-    type, `filled` by (page type, field). `templates` are the latest items.
+    type, `filled` by (page type, field). `fullest` are the records of each page type that have most
+    values, their values shortened. `templates` are the latest items.
     """
 
     def __init__(self) -> None:
@@ -267,6 +270,7 @@ class CrawlAccount:
         self.ways: Counter[tuple[str, str]] = Counter()
         self.records: Counter[str] = Counter()
         self.filled: Counter[tuple[str, str]] = Counter()
+        self.fullest: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         self.sites: Counter[str] = Counter()
         self.errors: dict[tuple[str, str], ErrorKind] = {}
         self.groups: dict[tuple[str, str], TemplatePages] = {}
@@ -304,6 +308,7 @@ class CrawlAccount:
             for name, is_filled in _fields(line["record"]):
                 if _key(self.filled, (page_type, name), None) is not None:
                     self.filled[page_type, name] += is_filled
+            _keep_if_full(line["record"], self.fullest[page_type])
         group = self._add_to_group(line, url, site, page_type)
         kind = ""
         if isinstance(error, dict):
@@ -339,6 +344,14 @@ class CrawlAccount:
                         if group.values.setdefault(name, text) != text:
                             group.varied.add(name)
         return group
+
+
+def _keep_if_full(record: Mapping[str, Any], kept: list[dict[str, Any]]) -> None:
+    filled = [(name, value) for name, value in list(record.items())[:_MAX_FIELDS] if value not in (None, "", [], {})]
+    if len(kept) < _FULLEST or len(filled) > len(kept[-1]):
+        kept.append({name: shown_value(value, _FULLEST_CHARS) for name, value in filled})
+        kept.sort(key=len, reverse=True)  # of as many values the first that came
+        del kept[_FULLEST:]
 
 
 def _key(kept: Collection[Any], key: Any, rest: Any) -> Any:

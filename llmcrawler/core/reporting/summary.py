@@ -31,6 +31,7 @@ _TEMPLATES = 10
 _HOSTS = 5  # the job and its report have more of them
 _TYPES = 10  # with records
 _FIELDS = 60
+_COLUMNS = 5  # of a type's records
 _REASONS = 3  # why pages of one type have no record
 _NAME_CELLS = 30
 _CHANGES = ("new", "changed", "gone", "unchanged")
@@ -231,6 +232,7 @@ def _records(account: CrawlAccount, ending: Ending, width: int) -> list[str]:
     for name in shown[:_TYPES]:
         lines.append(f"{column(plain(name, cells), cells)}  {pages[name]:>5,}  {account.records[name]:>7,}")
         lines += _fields(name, account, [one for one in ending.outcomes if one.page_type == name], width)
+        lines += _fullest_records(name, account, width)
     if len(shown) > _TYPES:
         lines.append(f"... and {len(shown) - _TYPES:,} more page types")
     return lines
@@ -265,6 +267,18 @@ def _fields(page_type: str, account: CrawlAccount, outcomes: Sequence[LearningOu
     for why, count in (+without).most_common(_REASONS):
         lines += fold(f"without a record: {count:,} ({why})".split(), width, "    ")
     return lines
+
+
+def _fullest_records(page_type: str, account: CrawlAccount, width: int) -> list[str]:
+    """Return a table of some records: the fields that most records of their type have, without addresses."""
+    records = account.fullest[page_type]
+    values = [(name, str(value)) for record in records for name, value in record.items()]
+    names = dict.fromkeys(name for name, value in values if not value.startswith("http"))
+    shown = sorted(names, key=lambda name: -account.filled[page_type, name])[:_COLUMNS]
+    cells = (width - 4) // max(1, len(shown)) - 2
+    rows = [[plain(record.get(name, ""), cells) for name in shown] for record in records]
+    table = _table([plain(name, cells) for name in shown], rows if shown else [], width - 4, left=range(_COLUMNS))
+    return [f"    {line}" for line in table]
 
 
 def _result(figures: Figures, ending: Ending) -> list[str]:

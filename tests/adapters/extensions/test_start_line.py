@@ -67,9 +67,9 @@ def test_it_tells_where_lines_are_kept():
     job = line_of("explore", ONE, JOBDIR="jobs/a")
     assert job.endswith("| job jobs/a | output: none but the job, -O FILE writes it")
     settings = Settings(PACE)
-    settings.set("FEEDS", {"explore-a.example.jsonl": {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)
+    settings.set("FEEDS", {"a.example.jsonl": {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)
     chosen = start_line(settings, "explore", ONE)
-    assert chosen.endswith("| output: explore-a.example.jsonl (chosen, as there is no -O)")
+    assert chosen.endswith("| output: a.example.jsonl (chosen, as there is no -O)")
 
 
 def test_a_list_and_a_map_have_limits_of_their_own(tmp_path: Path):

@@ -154,7 +154,27 @@ def test_records_tell_how_full_their_fields_are_and_why_others_were_not_learned(
         "    filled: title 100%, price.amount 100%, price.unit 0%, tags 0%",
         "    not learned: upc, ean (pointed at on none of 7 samples)",
         f"    without a record: 1 ({few})",
+        "    title   price",
+        '    Lamp 0  {"amount": 10.0, "unit": null}',
+        '    Lamp 1  {"amount": 10.0, "unit": null}',
+        '    Lamp 2  {"amount": 10.0, "unit": null}',
     ]
+
+
+def test_the_fullest_records_are_shown_by_the_fields_that_most_records_have():
+    records = [{"url": "https://a.example/1", "sku": None, "name": f"Lamp {n}", "price": 0.5 + n} for n in range(6)]
+    records[0]["price"], records[5]["name"] = None, ""
+    records[2]["name"] = "An elegant lamp for very large rooms"
+    account = account_of(*(product(n, record=record) for n, record in enumerate(records)))
+    for width in (100, 40):
+        *_, heads, first, second, third = (
+            told(account, record_types={"product"}, width=width).split("\n\n")[-2].split("\n")
+        )
+        assert heads.split() == ["name", "price"]
+        assert first.split() == ["Lamp", "1", "1.5"]
+        assert third.split() == ["Lamp", "3", "3.5"]
+        assert ("An elegant lamp for very large…" if width == 100 else "An elegant lamp…") in second
+        assert max(map(cell_len, (heads, first, second, third))) <= width
 
 
 def test_fields_of_one_value_are_named():
