@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+# What decided a page type, and the evidence of a selector, where a person has corrected what was learned.
+PERSON: Final = "person"
+
 
 @dataclass(frozen=True, slots=True)
 class PageError:

@@ -24,11 +24,13 @@ class Command(Offline, ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.api.public_api import learned_file
         from llmcrawler.core.reporting.terminal_tables import templates_tables
+        from llmcrawler.core.understanding.extraction.corrections import described_templates
 
         if len(args) != 1:
             raise wrong_usage("name one file: scrapy templates [--site HOST] [--json] FILE")
         with config_errors_as_usage():
-            sites = {site: stored.templates for site, stored in learned_file(args[0], "FILE").load().items()}
+            file = learned_file(args[0], "FILE")
+            sites = {site: described_templates(file, site, stored) for site, stored in file.load().items()}
         if opts.site is not None:
             host, known = opts.site.lower().removeprefix("www."), ", ".join(sites) or "none"
             sites = {site: one for site, one in sites.items() if host in (site, site.rpartition(":")[0])}

@@ -17,6 +17,7 @@ from llmcrawler.core.processes.bounded_processes import BoundedProcesses
 from llmcrawler.core.reporting.progress import ModelWait
 from llmcrawler.core.understanding.classification.classifier import Classifier
 from llmcrawler.core.understanding.classification.question import LLM, Answer, Question, Verdict
+from llmcrawler.core.understanding.extraction.corrections import Correction
 from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner
 from llmcrawler.core.understanding.extraction.learner import waiting_by_type
 from llmcrawler.core.understanding.extraction.records import Records, RecordSerializer
@@ -100,6 +101,7 @@ class Understanding:
             split=lambda site, template, labels: self.sites.split(site, template, labels),  # noqa: PLW0108 - made later
             on_verdict=self._note_verdict,
             is_over=lambda: watch.reason_to_flush() in ("idle", "closing"),
+            correction_of=self._correction_of,
         )
         page_reader = PageReader(content.content_inline_chars)
         inline_chars = min(_RECORD_INLINE_CHARS, content.content_inline_chars)
@@ -145,7 +147,11 @@ class Understanding:
             pressure=self._watch.reason_to_flush,
             on_learned=lambda _learner: self.templates.note_change(),
             count=lambda name, value: self.stats.inc_value(f"llmcrawler/records/{name}", value),
+            correction_of=self._correction_of,
         )
+
+    def _correction_of(self, site: str, template: str) -> Correction | None:
+        return self.templates.correction_of(site, template)
 
     def _note_verdict(self, question: Question, verdict: Verdict) -> None:
         if self._focused_crawl is not None:

@@ -325,10 +325,12 @@ def learned_templates(sites: Iterable[Site], classifier: Classifier, records: Re
                 platform=site.platform or None,
             )
             learner = records.learner_of(site.name, template.template, template.page_type)
-            if learner is not None:
-                template.schema = described_schema(learner.extractors)
-                template.selectors = described_selectors(learner.extractors)
-                template.llm_calls = learner.calls
+            template.llm_calls = learner.calls if learner is not None else 0
+            extractors = learner.extractors if learner is not None else []
+            if (corrected := records.correction_of(site.name, template.template)) is not None:
+                extractors = corrected.extractors(extractors)
+            template.schema = described_schema(extractors)
+            template.selectors = described_selectors(extractors)
             templates.append(template)
     return templates
 

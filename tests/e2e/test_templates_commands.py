@@ -2,9 +2,22 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
+from llmcrawler import Extractor, extract_batch
+from llmcrawler.core.storage import TemplatesFile
+from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
+from llmcrawler.core.understanding.extraction.corrections import (
+    PageToTry,
+    correct_page_type,
+    correct_selector,
+    rename_field,
+)
+from llmcrawler.core.understanding.extraction.extractor import FieldRule
+from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from tests.e2e.crawling import explore, scrapy
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.e2e.test_templates_file import answering
@@ -149,3 +162,48 @@ def test_parse_follows_as_deep_as_it_is_told(site):
     shown = scrapy("parse", "-d", "2", "--nocolour", "--nolinks", site.url("/about/"))
     assert "Traceback" not in shown.stderr
     assert shown.stdout.count("'kind': 'page'") > 3
+
+
+PAGES = [PageToTry(mock_pages.product(n), f"http://site.test{mock_pages.product_path(n)}") for n in (1, 2, 3)]
+
+
+def test_what_a_person_has_corrected_stays_whatever_later_crawls_learn(tmp_path, site, learned):
+    file = TemplatesFile(Path(shutil.copy(learned, tmp_path)))
+    (name,) = file.load()
+    (template,) = [one["template"] for one in file.load()[name].templates if one["page_type"] == "product"]
+    correct_page_type(file, name, template, "article", DEFAULT_PAGE_TYPES.names)
+    heading = FieldRule(Field("number"), (Selector("div.product > h1", "css"),))
+    assert correct_selector(file, name, template, heading, PAGES)[:2] == (3, 3)
+    answer = answering(label_by_url(LABELS, "homepage"))
+    calls = [0]
+
+    def contradict(document):
+        """The model says what it said before, and while the crawl runs a person corrects one thing more."""
+        if document["task"] != "classify" and not calls[0]:
+            calls[0] += 1
+            rename_field(file, name, template, "price", "amount")
+        return answer(document)
+
+    with FakeLLM(contradict).in_thread() as llm:
+        outcome = explore(tmp_path, site.url(), llm_settings(llm) | {"TEMPLATES_FILE": file.path})
+    products = [page for page in outcome.pages if "/product/" in page["url"]]
+    assert {(page["page_type"], page["decided_by"]) for page in products} == {("article", "person")}
+    assert calls[0], "the records of the other page type are learned anew"
+    assert {page["record"]["number"] for page in products} == {page["record"]["name"] for page in products}
+    kept = json.loads(file.path.read_text())["corrections"][name][template]
+    assert (kept["by"], kept["page_type"], kept["names"]) == ("person", "article", {"price": "amount"})
+
+    html, url = mock_pages.product(2), site.url(mock_pages.product_path(2))
+    (line,), read = extract_batch([{"html": html, "url": url}], file.path), Extractor.load(file.path).record(html, url)
+    assert read.page_type == line["page_type"] == "article"
+    assert read.record == line["record"]
+    assert read.record["number"] == read.record["name"] == mock_pages.product_name(2)
+    assert read.record["amount"] == 6.5
+    shown = json.loads(scrapy("templates", "--json", str(file.path)).stdout)[name]
+    (entry,) = [one for one in shown if one["template"] == template]
+    assert (entry["page_type"], entry["by"]) == ("article", "person")
+    by_person = {one["field"] for one in entry["selectors"] if one.get("by") == "person"}
+    assert by_person == {"number", "amount"}
+    table = scrapy("templates", str(file.path)).stdout
+    assert "article (by a person)" in table
+    assert "amount (by a person)" in table

@@ -13,6 +13,7 @@ from rich.text import Text
 from llmcrawler.core.reporting.account import job_plan_rows, planned, rights_rows, words_of_amounts
 from llmcrawler.core.reporting.text import count, dollars, duration, moment, percent, plain
 from llmcrawler.core.storage.job_status import JobStatus
+from llmcrawler.items import PERSON
 
 _UNBOUND = 100_000  # columns: what is piped is cut or folded nowhere
 _STATUSES = ("success", "failed", "skipped")
@@ -132,7 +133,7 @@ def templates_tables(sites: Mapping[str, Sequence[_Entry]]) -> Iterator[Renderab
         rows = [
             (
                 one["template"],
-                one.get("page_type") or "-",
+                (one.get("page_type") or "-") + _mark(one),
                 one.get("page_count", 0),
                 one.get("url_pattern") or "",
                 one.get("llm_calls", 0),
@@ -156,13 +157,17 @@ def _selector_rows(selectors: Sequence[_Entry]) -> list[tuple[Any, ...]]:
         # Further selectors of a field are used where the first gives nothing; they stand below it without its name.
         key = (one.get("variant"), one["field"])
         name = f"{one['field']} ({one.get('variant', 1)})" if several else one["field"]
-        first = ("", "") if key in seen else (name, one.get("type", ""))
+        first = ("", "") if key in seen else (name + _mark(one), one.get("type", ""))
         seen.add(key)
         shares = [one.get("coverage"), one.get("agreement")]
         words = [percent(share) if isinstance(share, int | float) else "-" for share in shares]
         words.append("-" if one.get("samples") is None else str(one["samples"]))
         rows.append((*first, *words, *selector_text(one), one.get("example") or ""))
     return rows
+
+
+def _mark(entry: _Entry) -> str:
+    return " (by a person)" if entry.get("by") == PERSON else ""
 
 
 def selector_text(selector: _Entry) -> tuple[str, str]:

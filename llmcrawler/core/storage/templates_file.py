@@ -2,7 +2,10 @@
 
 {"format": "llmcrawler-templates", "version": 1,
  "sites": {"example.com": [{"template": "t1", "page_type": "product", "selectors": ...}, ...]},
- "state": {"example.com": "base64 of zlib of JSON"}}
+ "state": {"example.com": "base64 of zlib of JSON"},
+ "corrections": {"example.com": {"t1": {"by": "person", "page_type": "product", ...}}}}
+
+Crawls replace what they have learned of their sites; what a person has corrected is kept as it stands in the file.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +37,21 @@ _MAX_STATE_BYTES = 2**28  # unpacked; a site of 20,000 pages takes some 2 MB
 
 @dataclass(frozen=True, slots=True)
 class SiteState:
-    """The templates of one site that a crawl has learned, as plain JSON: `templates` for people, `state` for crawls."""
+    """The templates of one site that a crawl has learned, as plain JSON: `templates` for people, `state` for crawls.
+    `corrections` are those it began with; they count only where the site is new in the file, as under another port."""
 
     templates: list[dict[str, Any]]
     state: dict[str, Any]
+    corrections: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSite:
-    """The templates of one site as they stand in the file, with the state packed."""
+    """The templates of one site as they stand in the file, with the state packed; `corrections` by template."""
 
     templates: list[dict[str, Any]]
     packed: str
+    corrections: Mapping[str, Any] = field(default_factory=dict)
 
     def state(self) -> dict[str, Any]:
         """Unpack the state. Raises ValueError where it is damaged."""
@@ -81,15 +87,16 @@ class TemplatesFile:
         if value.get("version") != VERSION:
             found = f"has format {value.get('version')!r}"
             raise self.refusal(f"{found}, and this release of llmcrawler reads format {VERSION}")
-        people, machine = value.get("sites"), value.get("state")
+        people, machine, corrections = value.get("sites"), value.get("state"), value.get("corrections", {})
         if not isinstance(people, dict) or not isinstance(machine, dict) or people.keys() != machine.keys():
             raise self.refusal("is damaged (sites and state do not match)")
         for name, templates in people.items():
             entries = templates if isinstance(templates, list) else [None]
             named = all(isinstance(one, dict) and isinstance(one.get("template"), str) for one in entries)
-            if not named or not isinstance(machine[name], str):
+            is_corrected = isinstance(corrections, dict) and isinstance(corrections.get(name, {}), dict)
+            if not named or not isinstance(machine[name], str) or not is_corrected:
                 raise self.refusal(f"is damaged (in the site {name})")
-        return {name: StoredSite(people[name], machine[name]) for name in people}
+        return {name: StoredSite(people[name], machine[name], corrections.get(name, {})) for name in people}
 
     def check_writable(self) -> None:
         """Raise ConfigError where `save` could not write, so that a crawl does not fail with that at its end."""
@@ -110,20 +117,40 @@ class TemplatesFile:
         """Replace these sites in the file, as a whole or not at all. Raises OSError where the disk does not let it,
         ConfigError where the file has become something else meanwhile.
         """
-        packed = {name: StoredSite(site.templates, _pack(site.state)) for name, site in sites.items()}
+        packed = {name: StoredSite(one.templates, _pack(one.state), one.corrections) for name, one in sites.items()}
         with self._locked():
-            stored = dict(sorted({**self.load(), **packed}.items()))
-            value = {
-                "format": FORMAT,
-                "version": VERSION,
-                "sites": {name: site.templates for name, site in stored.items()},
-                "state": {name: site.packed for name, site in stored.items()},
-            }
-            text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
-            data = f"{text}\n".encode("utf-8", "backslashreplace")
-            if not self.path.exists() or self.path.read_bytes() != data:
-                # It may overwrite what a killed crawl has left beside it, as the lock is held.
-                replace_file(self.path, data)
+            stored = self.load()
+            for name, site in packed.items():
+                corrections = stored[name].corrections if name in stored else site.corrections
+                stored[name] = replace(site, corrections=corrections)
+            self._write(stored)
+
+    def correct(self, site: str, change: Callable[[StoredSite], Mapping[str, Any]]) -> None:
+        """Replace the corrections of a site by what `change` makes of it. Raises as `save`, and ConfigError where the
+        file has no such site.
+        """
+        with self._locked():
+            stored = self.load()
+            if site not in stored:
+                raise ConfigError(f"site: {self.path} has no templates of {site}; it has {', '.join(stored) or 'none'}")
+            stored[site] = replace(stored[site], corrections=change(stored[site]))
+            self._write(stored)
+
+    def _write(self, sites: Mapping[str, StoredSite]) -> None:
+        stored = dict(sorted(sites.items()))
+        corrections = {name: site.corrections for name, site in stored.items() if site.corrections}
+        value = {
+            "format": FORMAT,
+            "version": VERSION,
+            "sites": {name: site.templates for name, site in stored.items()},
+            "state": {name: site.packed for name, site in stored.items()},
+            **({"corrections": corrections} if corrections else {}),
+        }
+        text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+        data = f"{text}\n".encode("utf-8", "backslashreplace")
+        if not self.path.exists() or self.path.read_bytes() != data:
+            # It may overwrite what a killed crawl has left beside it, as the lock is held.
+            replace_file(self.path, data)
 
     def refusal(self, what: str, cure: str = "") -> ConfigError:
         other = recovery_of(self.path.parent) if self._setting == "JOBDIR" else "name another file"

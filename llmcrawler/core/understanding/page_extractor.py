@@ -6,7 +6,7 @@ line in any order and any process. Imports neither Scrapy nor Twisted, directly 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import PathLike
@@ -20,8 +20,15 @@ from llmcrawler.core.understanding.classification.classifier import Classifier
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.classification.question import CLASSIFIER, NO_CUE, RULE, TEMPLATE, UNSURE, Question
 from llmcrawler.core.understanding.classification.template_samples import SiteVerdicts
+from llmcrawler.core.understanding.extraction.corrections import Correction, correction_of, read_corrections
 from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner
-from llmcrawler.core.understanding.extraction.learner import Learner, described_selectors, extract_best, read_learners
+from llmcrawler.core.understanding.extraction.learner import (
+    Learner,
+    Variant,
+    described_selectors,
+    extract_best,
+    read_learners,
+)
 from llmcrawler.core.understanding.extraction.record_schema import (
     RecordTypes,
     RequestedSchema,
@@ -95,6 +102,7 @@ class _OpenedSite(NamedTuple):
     templates: TemplateGrouper
     learners: list[Learner]
     verdicts: Mapping[str, Any] | None
+    corrections: Mapping[str, Correction]
 
     @classmethod
     def open(cls, stored: StoredSite, name: str, origin: str) -> Self:
@@ -102,7 +110,10 @@ class _OpenedSite(NamedTuple):
         state = stored.state()
         templates = TemplateGrouper.from_json(state["grouping"], origin)
         learners = read_learners(name, state["records"]) if "records" in state else []
-        return cls(name, origin, templates, learners, state.get("verdicts"))
+        return cls(name, origin, templates, learners, state.get("verdicts"), read_corrections(stored.corrections))
+
+    def correction_of(self, template: str) -> Correction | None:
+        return correction_of(self.corrections, template, self.templates.resolve)
 
 
 class _SiteKnowledge(NamedTuple):
@@ -182,7 +193,7 @@ class PageExtractor:
             return self._unknown
         try:
             site = _OpenedSite.open(stored, name, origin_of(url))
-            known = self._knowledge(name, site.templates)
+            known = self._knowledge(name, site.templates, lambda _site, template: site.correction_of(template))
             if site.verdicts is not None:
                 known.classifier.restore(name, site.verdicts, site.origin)
             known.records.restore(site.learners)
@@ -193,12 +204,16 @@ class PageExtractor:
             self._sites.popitem(last=False)
         return known
 
-    def _knowledge(self, name: str, grouper: TemplateGrouper) -> _SiteKnowledge:
+    def _knowledge(
+        self,
+        name: str,
+        grouper: TemplateGrouper,
+        corrected: Callable[[str, str], Correction | None] = lambda _site, _template: None,
+    ) -> _SiteKnowledge:
         types, requested = self._rules.record_types, self._rules.requested
         rules = RecordRules(record_types=types, requested=requested, tries_guesses=tries_guesses(requested, types))
-        return _SiteKnowledge(
-            name, grouper, Classifier(self._rules.page_types, None), Records(None, rules, self._runner)
-        )
+        classifier = Classifier(self._rules.page_types, None, correction_of=corrected)
+        return _SiteKnowledge(name, grouper, classifier, Records(None, rules, self._runner, correction_of=corrected))
 
 
 class OfflineExtractor:
@@ -218,24 +233,32 @@ class OfflineExtractor:
 
     def record(self, html: str, url: str) -> dict[str, Any] | None:
         """Return the page's record; None where its template has none, or the page has none of its fields."""
-        learner = self._learner(html, url)
-        return extract_best(learner.variants, html, url, self._look(html, url)[0].lang) if learner else None
+        variants = self._variants(html, url)
+        return extract_best(variants, html, url, self._look(html, url)[0].lang) if variants else None
 
     def selectors(self, html: str, url: str) -> list[dict[str, Any]]:
         """Return the selectors of the page's template, as the feed and `scrapy templates` show them."""
-        learner = self._learner(html, url)
-        return described_selectors(learner.extractors) if learner else []
+        return described_selectors([one.extractor for one in self._variants(html, url)])
 
     def page_type(self, html: str, url: str) -> str | None:
         """Return the page's type by the verdicts of earlier crawls; None where it is unlike all templates."""
         template = self._look(html, url)[1]
-        return self._site(site_name(url), origin_of(url))[1].page_type(url, template) if template else None
+        if template is None:
+            return None
+        site, verdicts = self._site(site_name(url), origin_of(url))
+        corrected = site.correction_of(template)
+        return (corrected and corrected.page_type) or verdicts.page_type(url, template)
 
-    def _learner(self, html: str, url: str) -> Learner | None:
+    def _variants(self, html: str, url: str) -> list[Variant]:
         template, page_type = self._look(html, url)[1], self.page_type(html, url)
-        learners = self._site(site_name(url), origin_of(url))[0].learners
-        known = [one for one in learners if one.key.template == template and one.variants]
-        return max(known, key=lambda one: one.key.page_type == page_type, default=None)
+        if template is None:
+            return []
+        site = self._site(site_name(url), origin_of(url))[0]
+        known = [one for one in site.learners if one.key.template == template and one.variants]
+        best = max(known, key=lambda one: one.key.page_type == page_type, default=None)
+        corrected = site.correction_of(template)
+        variants = [] if best is None else best.variants
+        return variants if corrected is None else corrected.variants(variants)
 
     def _look_at(self, html: str, url: str) -> tuple[PageContent, str | None]:
         site, content = self._site(site_name(url), origin_of(url))[0], read_names(html, url)

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from llmcrawler.core.storage import Ledger, SiteState, StoredSite, TemplatesFile
+from llmcrawler.core.understanding.extraction.corrections import Correction, correction_of, read_corrections
 from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from llmcrawler.core.urls import origin_of, relative_url, site_name
 from llmcrawler.errors import ConfigError, StorageFailed
@@ -69,6 +70,7 @@ class TemplateStore:
         self._prefix_number = 0
         self._groupers: dict[str, Callable[[], TemplateGrouper]] = {}
         self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
+        self._corrections: dict[str, dict[str, Correction]] = {}
         self._saves = file is not None or keep is not None
         self.is_on_hold = False  # nothing is saved just now
         self._has_changed = False
@@ -85,7 +87,9 @@ class TemplateStore:
         there.
         """
         site = site_name(url)
-        stored = None if _GROUPING in self._forgotten else find_site(self._stored, site, self._by_host)
+        stored = find_site(self._stored, site, self._by_host)
+        if stored is not None and _GROUPING in self._forgotten and not stored.corrections:
+            stored = None  # else its templates stay, as a person has spoken of them by their ids
         grouper = self._restored(site, stored, origin_of(url)) if stored else None
         if grouper is None:
             # Its ids begin as no other site's of the file do: a later crawl may have several of them.
@@ -106,6 +110,7 @@ class TemplateStore:
         site, values = site_name(url), dict(state.state)
         grouper = TemplateGrouper.from_json(values.pop(_GROUPING), origin_of(url))
         grouper.go_on()
+        self._correct(site, find_site(self._stored, site, self._by_host))
         for name, part in self._parts.items():
             if name in values:
                 part.restore(site, values.pop(name), origin_of(url))
@@ -126,7 +131,13 @@ class TemplateStore:
         grouper = self._groupers[site]()
         parts = {name: part.to_json(site) for name, part in self._parts.items()}
         others = self._others.get(site, {})
-        return SiteState(self._describe(site, grouper), {_GROUPING: grouper.to_json(), **parts, **others})
+        corrections = {template: one.to_json() for template, one in self._corrections.get(site, {}).items()}
+        return SiteState(self._describe(site, grouper), {_GROUPING: grouper.to_json(), **parts, **others}, corrections)
+
+    def correction_of(self, site: str, template: str) -> Correction | None:
+        """Return what a person has corrected of a template of an open site, before this crawl began."""
+        corrections = self._corrections.get(site)
+        return correction_of(corrections, template, self._groupers[site]().resolve) if corrections else None
 
     def note_change(self) -> None:
         """Save soon, whatever becomes of the crawl: something was learned that has cost a call."""
@@ -192,13 +203,18 @@ class TemplateStore:
             for name, part in self._parts.items():
                 if name in state:
                     value = state.pop(name)
-                    if name not in self._forgotten:
+                    if name not in self._forgotten and _GROUPING not in self._forgotten:
                         part.restore(site, value, origin)
+            self._correct(site, stored)
         except (ValueError, KeyError) as error:
             raise damaged(self._file, site, error) from error
         self._others[site] = state
         logger.info("%d templates of %s are known from %s", len(grouper.learned_groups()), site, self._file.path)
         return grouper
+
+    def _correct(self, site: str, stored: StoredSite | None) -> None:
+        if stored is not None and stored.corrections:
+            self._corrections[site] = read_corrections(stored.corrections)
 
     def _describe(self, site: str, grouper: TemplateGrouper) -> list[dict[str, Any]]:
         stored = self._stored.get(site) if self._others.get(site) else None
@@ -222,6 +238,7 @@ def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader
         try:
             state = site.state()
             TemplateGrouper.from_json(state[_GROUPING], origin_of(url))
+            read_corrections(site.corrections)
             for name, reader in readers.items():
                 if name in state:
                     reader(site_name(url), state[name], origin_of(url))

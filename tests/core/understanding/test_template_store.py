@@ -14,6 +14,7 @@ import pytest
 
 from llmcrawler.core.storage import SiteState, TemplatesFile
 from llmcrawler.core.understanding import template_store
+from llmcrawler.core.understanding.extraction.corrections import correct_page_type
 from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.errors import ConfigError
 from tests.core.understanding.templates.test_grouping import feed, pages
@@ -173,3 +174,22 @@ async def test_a_check_finds_what_the_crawl_would_stumble_over(file: TemplatesFi
 
     with pytest.raises(ConfigError, match=r"site\.test .*at http://site\.test"):
         template_store.check(file, ["http://site.test/"], {"notes": refuse})
+
+
+async def test_a_site_that_a_person_has_corrected_keeps_its_templates_when_all_is_judged_anew(
+    file: TemplatesFile,
+) -> None:
+    await crawl(file)
+    (template, *_) = [one["template"] for one in file.load()["site.test"].templates]
+    again = TemplateStore(file, {"notes": Notes()}, forgotten=("grouping",))
+    assert again.open("http://site.test/").learned_groups() == []
+    correct_page_type(file, "site.test", template, "product", ["product"])
+    notes = Notes()
+    again = TemplateStore(file, {"notes": notes}, forgotten=("grouping",))
+    assert template in {one.template for one in again.open("http://site.test/").learned_groups()}
+    assert notes.words == {}, "the rest is learned anew"
+    correction = again.correction_of("site.test", template)
+    assert correction is not None
+    assert correction.page_type == "product"
+    assert again.state_of("site.test").corrections == file.load()["site.test"].corrections
+    assert again.correction_of("other.test", template) is None

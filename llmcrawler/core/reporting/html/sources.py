@@ -20,6 +20,12 @@ from llmcrawler.core.storage import StoredSite, TemplatesFile
 from llmcrawler.core.storage.job_file import JobConnection, Run, read_runs
 from llmcrawler.core.storage.job_status import JobStatus, job_status, open_snapshot
 from llmcrawler.core.storage.ledger import read_lines, read_page
+from llmcrawler.core.understanding.extraction.corrections import (
+    Correction,
+    correction_of,
+    described_templates,
+    read_corrections,
+)
 from llmcrawler.core.understanding.extraction.learner import Learner, Variant, extract_best, read_learners
 from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
 from llmcrawler.core.understanding.extraction.records import BY_STRUCTURED_DATA
@@ -54,6 +60,10 @@ class _LearnedSite:
     aliases: dict[str, str] = field(default_factory=dict)
     grouper: TemplateGrouper | None = None
     learners: Sequence[Learner] = ()
+    corrections: Mapping[str, Correction] = field(default_factory=dict)
+
+    def now(self, template: str) -> str:
+        return self.aliases.get(template, template) if self.grouper is None else self.grouper.resolve(template)
 
 
 class LearnedSites:
@@ -101,7 +111,9 @@ class LearnedSites:
         site = self._site(url)
         some = [one for one in site.learners if one.key.page_type == page_type] if site is not None else []
         own = [one for one in some if one.key.template == template]
-        return [variant for learner in own or (some if of_others else ()) for variant in learner.variants]
+        found = [variant for learner in own or (some if of_others else ()) for variant in learner.variants]
+        correction = correction_of(site.corrections, template, site.now) if site is not None else None
+        return found if correction is None else correction.variants(found)
 
     def _site(self, url: str) -> _LearnedSite | None:
         name = site_of(url)
@@ -109,6 +121,7 @@ class LearnedSites:
         if site is not None and site.stored is not None:
             stored, site.stored = site.stored, None
             try:
+                site.corrections = read_corrections(stored.corrections)
                 state = stored.state()
                 if "records" in state:
                     site.learners = read_learners(name, state["records"])
@@ -129,7 +142,7 @@ class LearnedSites:
             if text is not None and is_readable(text):
                 page = content.read_page(text, url)
                 now = site.grouper.match(url, page.features, title=page.title)
-        return now or site.grouper.resolve(template)
+        return now or site.now(template)
 
     def _record(self, item: FeedItem, template: str, page_type: str) -> Any:
         variants, text = self.variants(_url(item), template, page_type), self.html_of(_url(item))
@@ -232,8 +245,9 @@ def _learned(folder: Path, runs: Sequence[Run]) -> LearnedSites:
     named = runs[-1].figures.get("settings", {}).get("TEMPLATES_FILE") if runs else None
     path = Path(named).expanduser() if named else folder / "templates.json"
     learned = LearnedSites()
+    file = TemplatesFile(path, "TEMPLATES_FILE" if named else "JOBDIR")
     try:
-        sites = TemplatesFile(path, "TEMPLATES_FILE" if named else "JOBDIR").load()
+        sites = file.load()
     except ConfigError as error:
         learned.problems.append(f"What was learned of the templates cannot be read: {error}.")
         return learned
@@ -241,7 +255,10 @@ def _learned(folder: Path, runs: Sequence[Run]) -> LearnedSites:
         what = f"No file of learned templates ({path.name}): there are no schemas and selectors to show."
         learned.problems.append(what)
     for site, stored in sites.items():
-        learned.add(site, stored.templates, stored)
+        try:
+            learned.add(site, described_templates(file, site, stored), stored)
+        except ConfigError as error:
+            learned.problems.append(f"{error}.")
     return learned
 
 

@@ -30,7 +30,7 @@ from llmcrawler.core.understanding.classification.template_samples import (
 )
 from llmcrawler.core.understanding.templates.page_sample import Names, PageSample
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
-from llmcrawler.items import PageError
+from llmcrawler.items import PERSON, PageError
 
 if TYPE_CHECKING:
     from llmcrawler.core.understanding.classification.page_asker import PageView
@@ -50,14 +50,20 @@ class PageAsker(Protocol):
     def submit(self, question: PageView, *, patient: bool = False) -> Awaitable[Answer]: ...
 
 
+class Corrected(Protocol):
+    @property
+    def page_type(self) -> str | None: ...
+
+
 class Classifier:
     """Tells the page types of one crawl; verdicts are shared within a site. Without an `asker`, structured data, what
-    earlier crawls have learned, and rules decide. `is_over` tells whether no more pages come.
+    earlier crawls have learned, and rules decide. `is_over` tells whether no more pages come. `correction_of` a
+    template of a site is what a person says of it: this goes first.
 
     The owner of the templates calls `regroup` with every change of the groups.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
         page_types: PageTypes,
         asker: PageAsker | None,
@@ -65,7 +71,9 @@ class Classifier:
         split: Splitter = lambda _site, _template, _labels: None,
         on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
         is_over: Callable[[], bool] = lambda: False,
+        correction_of: Callable[[str, str], Corrected | None] = lambda _site, _template: None,
     ) -> None:
+        self._correction_of = correction_of
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
         self._rules = PageTypeRules(page_types)
@@ -102,7 +110,9 @@ class Classifier:
         self._site(site).regroup(changes.aliases, changes.moved)
 
     def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
-        """Return the template's page type and confidence: by its samples, else by what its pages look like."""
+        """Return the template's page type and confidence: a person's, by its samples, or what its pages look like."""
+        if (corrected := self._by_person(site, template)) is not None:
+            return corrected, 1.0
         samples = self._site(site).samples(template)
         if samples.majority is not None:
             return samples.majority, samples.confidence
@@ -147,14 +157,21 @@ class Classifier:
         return self._sites.setdefault(site, SiteVerdicts())
 
     def _known(self, question: Question) -> Verdict | None:
-        """Return what the page states for machines, else what an earlier crawl knows of it, so that it gives the same
-        line.
+        """Return what a person says of its template, what the page states for machines, or what an earlier crawl knows
+        of it, so that it gives the same line.
         """
+        if (corrected := self._by_person(question.site, question.template)) is not None:
+            return Verdict(corrected, 1.0, PERSON)
         if found := self._structured.decide(question):
             return Verdict(*found, STRUCTURED_DATA)
         if answer := self._site(question.site).earlier(question.url):
             return _llm_verdict(answer)
         return self._by_template(question) if question.is_known else None
+
+    def _by_person(self, site: str, template: str) -> str | None:
+        corrected = self._correction_of(site, template)
+        # A crawl with page types of its own may not have that one.
+        return corrected.page_type if corrected and corrected.page_type in self._page_types.names else None
 
     def _by_template(self, question: Question) -> Verdict | None:
         samples = self._site(question.site).samples(question.template)

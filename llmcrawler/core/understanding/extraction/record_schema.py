@@ -100,15 +100,15 @@ def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, An
     for one in fields:
         if not one.group:
             value = values.get(one.key)
-            _put(record, one.name, None if value == [] else value)
+            put(record, one.name, None if value == [] else value)
     for group in dict.fromkeys(one.group for one in fields if one.group):
         rows: list[dict[str, Any]] = []
         for given in values.get(group) or ():
             rows.append({})
             for one in fields:
                 if one.group == group:
-                    _put(rows[-1], one.name, given.get(one.name))
-        _put(record, group, rows or None)
+                    put(rows[-1], one.name, given.get(one.name))
+        put(record, group, rows or None)
     return record
 
 
@@ -139,7 +139,7 @@ def filled_up(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
     return filled
 
 
-def _put(record: dict[str, Any], path: str, value: Any) -> None:
+def put(record: dict[str, Any], path: str, value: Any) -> None:
     *parents, last = path.split(".")
     for part in parents:
         inner = record.get(part)

@@ -18,6 +18,7 @@ from llmcrawler.core.understanding.extraction.blocks import (
     listed_to_show,
     shown_blocks,
 )
+from llmcrawler.core.understanding.extraction.corrections import Correction
 from llmcrawler.core.understanding.extraction.extractor import Extraction, ExtractionRunner, TemplateExtractor
 from llmcrawler.core.understanding.extraction.learner import (
     Learner,
@@ -149,7 +150,7 @@ class Records:
     pages and returns why they must not wait any longer ("idle", "backing_out", "closing", "leaving", "stopped"), or
     None; after "stopped" nothing is learned, and after "leaving" what too few pages teach is for these alone.
     `on_learned` is called with each learner that has a new variant, `count` with the name and number of what is worth a
-    stat."""
+    stat. `correction_of` a template of a site is what a person has corrected of its fields."""
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
@@ -160,7 +161,9 @@ class Records:
         pressure: Callable[[int], str | None] = lambda _waiting: None,
         on_learned: Callable[[Learner], None] = lambda _learner: None,
         count: Callable[[str, int], None] = lambda _name, _value: None,
+        correction_of: Callable[[str, str], Correction | None] = lambda _site, _template: None,
     ) -> None:
+        self.correction_of = correction_of
         self.rules = rules
         self._annotator = annotator
         self._runner = runner or ExtractionRunner()
@@ -179,10 +182,26 @@ class Records:
         if question.page_type not in self.rules.record_types and not question.is_guess:
             return RecordAnswer()
         try:
-            return await self._record_of(question)
+            return await self._corrected(await self._record_of(question), question)
         except TooCostly as error:
             self._count("too_costly", 1)
             return RecordAnswer(None, PageError("record", error.kind, str(error)))
+
+    async def _corrected(self, answer: RecordAnswer, question: RecordQuestion) -> RecordAnswer:
+        """Return the answer with the fields that a person has corrected for its template. Raises TooCostly."""
+        template = question.template if answer.home is None else answer.home.template
+        correction = self.correction_of(question.site, template)
+        if correction is None:
+            return answer
+        if self.rules.requested is not None:  # who asks for fields has named them
+            correction = replace(correction, names={})
+        found = Extraction({}, frozenset())
+        if correction.rules:
+            own = [correction.own_extractor]
+            (found,) = await self._runner.extractions(own, question.html, question.url, question.lang, question.site)
+        record = correction.record(answer.record, found)
+        valid = None if record is None else await self._valid_record(record)
+        return replace(answer, record=valid, by=None if valid is None else answer.by or BY_TEMPLATE)
 
     async def record_by(self, learner: Learner, html: str, url: str, lang: str) -> dict[str, Any] | None:
         """Return the record of a page as its template is known; None where that finds nothing. Raises TooCostly."""
