@@ -210,6 +210,7 @@ def _element_pieces(element: etree._Element, work: Work) -> Iterator[tuple[str, 
         value = fold(element.get(attribute) or "")
         if value and not value.startswith(("#", "javascript:", "data:")):
             yield value, f"{_name(element) or element.tag}@{attribute}", Spot(element, attribute)
+    yield from _data_pieces(element, work)
     # Its non-blank text nodes, as XPath's `text()[normalize-space()]` counts them.
     nodes = (element.text, *(child.tail for child in element))
     own = [text for text in (fold(node or "") for node in nodes) if text]
@@ -226,6 +227,17 @@ def _element_pieces(element: etree._Element, work: Work) -> Iterator[tuple[str, 
         for index, text in enumerate(own, 1):
             if text != whole and len(text) <= _TEXT_NODE_CHARS and any(map(str.isalnum, text)):
                 yield text, "", Spot(element, text_index=index)
+
+
+def _data_pieces(element: etree._Element, work: Work) -> Iterator[tuple[str, str, Spot]]:
+    """Yield the data-* attributes that are called like a value of a record, and say what the element's text does not:
+    data-price, data-sku."""
+    for name in element.keys():  # noqa: SIM118 - an element's iterator gives its children
+        if not isinstance(name, str) or not name.startswith("data-") or not _NAMED.search(name[len("data-") :]):
+            continue
+        value = fold(element.get(name) or "")
+        if len(value) <= _SHORT_CHARS and any(map(str.isalnum, value)) and value not in text_of(element, work):
+            yield value, f"{_name(element) or element.tag}@{name}", Spot(element, name)
 
 
 def _is_inline(element: etree._Element, work: Work) -> bool:

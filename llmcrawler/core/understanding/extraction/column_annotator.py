@@ -324,8 +324,8 @@ class _TemplatePages:
                 yield _Candidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
 
     def _asked(self) -> Iterator[_Candidate]:
-        """Yield what is a field only where somebody asks for it: what the structured data alone says, and where links
-        lead that are called so ("Home page")."""
+        """Yield what is a field only where somebody asks for it: what the structured data or a data-* attribute alone
+        says, and where links lead that are called so ("Home page")."""
         found: dict[str, _Candidate] = {}
         for place, page in enumerate(self.pages if self.requested is not None else ()):
             for number, spot in page.page.spots.items():
@@ -333,6 +333,8 @@ class _TemplatePages:
                     key, called = spot.json_path, spot.json_path.rpartition(".")[2]
                 elif spot.attribute == "href" and spot.element is not None:
                     key = called = text_of(spot.element)[:_MAX_LABEL_CHARS]
+                elif spot.attribute is not None and spot.attribute.startswith("data-"):
+                    key, called = spot.attribute, spot.attribute.removeprefix("data-")
                 else:
                     continue
                 one = found.setdefault(key, _Candidate(names={snake_case(called): _OWN_NAME_WEIGHT}))

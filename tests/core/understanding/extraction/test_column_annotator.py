@@ -109,6 +109,18 @@ def test_a_number_within_a_text_is_pointed_at_by_a_quote() -> None:
     assert pointed_texts(answer, pages, "num_available") == [str(3 * n + 2) for n in range(8)]
 
 
+def test_what_only_a_data_attribute_says_is_pointed_at_and_what_the_text_says_too_is_not() -> None:
+    def ordered(n: int) -> str:
+        bar = f'<div class="buy" data-sku="QX-{70 * n + 211}" data-price="{n + 10}.99">£{n + 10}.99</div>'
+        return product(
+            n, bar + f'<div class="delivery" data-weight="{40 * n + 150}" data-toggle="tab{n}">Delivery</div>'
+        )
+
+    assert [one["sku"] for one in records(pages_of(ordered), "sku")] == [f"QX-{70 * n + 211}" for n in range(8)]
+    shown = [block.hint for block in pages_of(ordered)[0].blocks().blocks if "@data" in block.hint]
+    assert shown == ["div.buy@data-sku"]
+
+
 def test_pages_that_show_something_else_in_a_place_say_nothing_of_the_field() -> None:
     def named_by_a_number(n: int) -> str:
         return product(n).replace(f"<h1>{NAMES[n]}</h1>", "<h1>2001</h1>") if n in (2, 5) else product(n)
