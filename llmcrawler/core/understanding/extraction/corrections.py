@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self
@@ -45,7 +45,7 @@ class Correction:
     rules: tuple[FieldRule, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        fields = TemplateExtractor("", self.rules).to_json()["rules"]
+        fields = [asdict(rule) for rule in self.rules]
         return {"by": PERSON, "page_type": self.page_type, "names": dict(self.names), "fields": fields}
 
     @classmethod
