@@ -35,6 +35,9 @@ BOT_AUTH_AGENT_AS_STRING = False  # True: write Signature-Agent as in drafts bef
 HTTPCACHE_ENABLED = False
 
 # -- Limits ------------------------------------------------------------------------------------------------------------
+# Hosts that may be asked, with their subdomains; "*": all but private ones, even as start URLs; empty: all, and private
+# ones as start URLs. What a page loads in the browser may come from any public host.
+ONLY_HOSTS: list[str] = []
 DOWNLOAD_TIMEOUT = 30  # seconds for one attempt
 DOWNLOAD_MAXSIZE = 20 * 2**20  # bytes; a larger body becomes an error line
 DOWNLOAD_WARNSIZE = 0

@@ -186,6 +186,7 @@ class BotAuthSettings(SettingsGroup):
 
 
 class LimitSettings(SettingsGroup):
+    only_hosts: Names
     concurrent_items: Count
     download_timeout: Annotated[float, Field(ge=0.1, allow_inf_nan=False)]
     download_maxsize: Natural

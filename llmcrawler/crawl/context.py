@@ -135,7 +135,8 @@ class CrawlContext:
             options = ItemSettings.of(settings).options()
         proxy_settings, politeness = ProxySettings.of(settings), PolitenessSettings.of(settings)
         server = options.cdx.server if isinstance(options, MapOptions) and options.cdx is not None else ""
-        addresses = AddressGuard((*options.urls, *filter(None, (server,))))
+        limits = LimitSettings.of(settings)
+        addresses = AddressGuard((*options.urls, *filter(None, (server,))), map(str, limits.only_hosts))
         self.options = options
         self.proxies = proxies_of(settings)
         self.signer = BotAuthSettings.of(settings).signer()
@@ -164,8 +165,7 @@ class CrawlContext:
         self.robots: RobotsCache[RobotParser] = RobotsCache(monotonic)
         self.rights = rights_of_sites(settings, options)
         self.rendering = RenderChoice(options.render, presses_more=settings.getint("RENDER_SCROLLS") > 0)
-        max_bytes = LimitSettings.of(settings).scraper_slot_max_active_size
-        self.intake = BodyLimiter(max_bytes, partial(active_bytes, crawler))
+        self.intake = BodyLimiter(limits.scraper_slot_max_active_size, partial(active_bytes, crawler))
         self.arriving_pages = ArrivingPages()
         self.sampler: Sampler | None = None
         if settings.getint(SAMPLE_PAGES):

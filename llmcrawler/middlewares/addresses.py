@@ -25,6 +25,7 @@ from twisted.python.threadpool import ThreadPool
 
 from llmcrawler.core.frontier.protocol import Frontier
 from llmcrawler.core.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
+from llmcrawler.core.urls.scope import UrlRefusal, UrlRefusalKind
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.context import ReachableHosts, crawl_of, find_crawl
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
@@ -57,7 +58,7 @@ class AddressMiddleware:
             return
         led_from = request.meta.get("redirect_urls") if request.meta.get("dont_obey_robotstxt") else None
         if not (led_from and self.hosts.addresses.admits_robots_txt(request.url, led_from[0])):
-            raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
+            raise RequestRefused(_kind_of(refusal), refusal)
 
 
 class NameMiddleware(AddressMiddleware):
@@ -87,6 +88,11 @@ class NameMiddleware(AddressMiddleware):
             refusal = self.hosts.refused_names.get(urlparse_cached(request).hostname or "")
             if refusal is not None:
                 raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
+
+
+def _kind_of(refusal: UrlRefusal) -> RefusalKind:
+    is_private = refusal.kind is UrlRefusalKind.PRIVATE_HOST
+    return RefusalKind.PRIVATE_ADDRESS if is_private else RefusalKind.REDIRECT_OFFSITE
 
 
 def source_of(request: Request) -> str | None:
@@ -156,7 +162,7 @@ class _InsideTheCrawl(_RedirectBase):
                 await self._session.widen(target)
         refusal = self._scope.reason_to_refuse(target, lease.task.depth)
         if private is not None and (refusal is None or lease.task.referer is None):
-            raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, f"redirects to {target}: {private}", target)
+            raise RequestRefused(_kind_of(private), f"redirects to {target}: {private}", target)
         if refusal is not None:
             message = f"redirects to {target}, outside of the crawl: {refusal}"
             raise RequestRefused(RefusalKind.REDIRECT_OFFSITE, message, target)

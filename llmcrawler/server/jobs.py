@@ -34,7 +34,7 @@ from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.core.storage.job_file import is_locked, read_runs, read_value
 from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.storage.shared_file import replace_file
-from llmcrawler.core.urls.private_addresses import NameLookup, is_private_address, is_private_host
+from llmcrawler.core.urls.private_addresses import NameLookup, is_host_of, is_private_address, is_private_host
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob
 
 SPIDERS: Final = ("explore", "extract", "map")
@@ -241,7 +241,7 @@ class Jobs:
         """Raise JobRefused for a host that no job may ask. The crawl judges each address once more when it connects."""
         hosts = [*dict.fromkeys(hosts)]
         for host in hosts:
-            if self.limits.hosts and not _is_of(host, self.limits.hosts):
+            if self.limits.hosts and not is_host_of(host, self.limits.hosts):
                 raise JobRefused(f"{host} may not be crawled here: only {', '.join(self.limits.hosts)}")
             if not self.limits.allow_private and is_private_host(host):
                 raise JobRefused(f"{host} is a private host, and may not be crawled here")
@@ -394,6 +394,7 @@ class Jobs:
         settings = {
             **self.limits.settings,
             **_OWN_SETTINGS,
+            "ONLY_HOSTS": ",".join(self.limits.hosts or (() if self.limits.allow_private else ("*",))),
             "JOBDIR": str(job.jobdir),
             "TEMPLATES_FILE": str(self.templates_file),
             "CLOSESPIDER_TIMEOUT": f"{seconds:.0f}",
@@ -473,11 +474,6 @@ def _read_options(job: ServerJob) -> Any:
     if isinstance(options, MapOptions) and options.max_urls > _MAX_URLS:
         raise JobRefused(f"max_urls={options.max_urls} is too large: at most {_MAX_URLS}")
     return options
-
-
-def _is_of(host: str, hosts: Iterable[str]) -> bool:
-    host = host.rstrip(".").lower()
-    return any(host == one or host.endswith(f".{one}") for one in hosts)
 
 
 def _write(path: Path, text: str) -> str:

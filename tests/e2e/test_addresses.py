@@ -207,3 +207,18 @@ def test_a_robots_txt_on_another_host_holds_for_the_host_that_leads_to_it(tmp_pa
         assert errors[f"http://other.public.example/{path}"]["kind"] == "robots_unreachable"
     assert not [target for target in proxy.targets if "inside" in target]
     assert site.measures.hits.keys() == {"/robots.txt", "/open"}
+
+
+def test_a_crawl_of_named_hosts_is_led_to_no_other(tmp_path):
+    routes = {"/": "<p>Words<a href='/go'>a</a><a href='/fine'>b</a>", "/go": to("public.example"), "/fine": "<p>Fine"}
+    with MockSite(routes).in_thread() as site:
+        start = f"{site.url('/')},{site.url('/go')}"
+        outcome = explore(tmp_path, start, {"ONLY_HOSTS": "127.0.0.1"}, max_pages=5)
+        (tmp_path / "refused").mkdir()
+        refused = explore(tmp_path / "refused", site.url("/fine"), {"ONLY_HOSTS": "*"})
+    assert outcome.exit_status == 0, outcome.log
+    assert outcome.page("/fine")["error"] is None
+    error = outcome.page("/go")["error"]
+    assert (error["kind"], error["attempts"]) == ("redirect_offsite", 1)
+    assert "public.example is not among ONLY_HOSTS" in error["message"]
+    assert (refused.exit_status, *refused.error_kinds()) == (4, "private_address")

@@ -71,10 +71,14 @@ class AddressGuard:
     A private start opens its own host and port, and only to itself: the user may send requests there, and so may its
     own pages. No page of another place, public or private, may lead there. Ports 80 and 443 of a host are one place,
     as sites move their visitors from http to https.
+
+    `only_hosts`, where given: of all hosts only these and their subdomains, private or not; "*" are all public ones.
     """
 
-    def __init__(self, start_urls: Iterable[str]) -> None:
-        self._admitted = {place_of(url) for url in start_urls if is_private_host(_host_and_port(url)[0])}
+    def __init__(self, start_urls: Iterable[str], only_hosts: Iterable[str] = ()) -> None:
+        self._only = tuple(map(_fold, only_hosts))
+        starts = ((url, _host_and_port(url)[0]) for url in start_urls)
+        self._admitted = {place_of(url) for url, host in starts if is_private_host(host) and self._is_named(host)}
         self._hosts = {_fold(_host_and_port(f"//{place}")[0]) for place in self._admitted}
 
     @property
@@ -89,9 +93,10 @@ class AddressGuard:
 
     def reason_to_refuse(self, url: str, source: str | None = None) -> UrlRefusal | None:
         """Judge a url by its host as written. `source` is the url that leads there; None: the user does."""
-        place = place_of(url)
-        if not is_private_host(_host_and_port(url)[0]):
-            return None
+        place, host = place_of(url), _host_and_port(url)[0]
+        if not is_private_host(host):
+            is_open = self._is_named(host) or "*" in self._only
+            return None if is_open else UrlRefusal(UrlRefusalKind.OFFSITE, f"{host} is not among ONLY_HOSTS")
         return self.reason_to_refuse_place(place, place if source is None else place_of(source))
 
     def reason_to_refuse_place(self, place: str, source: str) -> UrlRefusal | None:
@@ -129,6 +134,15 @@ class AddressGuard:
         if _fold(host) in self._hosts and (_parse_address(host) is not None or not is_link_local):
             return None
         return f"private address: {host} is {address}"
+
+    def _is_named(self, host: str) -> bool:
+        return not self._only or is_host_of(host, self._only)
+
+
+def is_host_of(host: str, hosts: Iterable[str]) -> bool:
+    """Tell whether a host is one of these, or a subdomain of one."""
+    host = _fold(host)
+    return any(host == one or host.endswith(f".{one}") for one in hosts)
 
 
 @lru_cache(maxsize=1024)

@@ -151,3 +151,24 @@ def test_the_robots_txt_of_a_start_on_this_machine_may_lead_to_another_one_on_it
     address = "127.0.0.1" if host == "localhost" else host
     assert (guard.reason_to_refuse_address(address, host) is None) == is_admitted
     assert guard.reason_to_refuse(url) is not None  # for all else it is as closed as it was
+
+
+@pytest.mark.parametrize(
+    ("only", "is_open"),
+    [
+        ("", {"https://a.example/", "https://shop.example/", "http://10.0.0.1/"}),
+        ("*", {"https://a.example/", "https://shop.example/"}),
+        ("shop.example", {"https://shop.example/", "https://www.shop.example:8000/"}),
+        ("Shop.example.,10.0.0.1", {"https://shop.example/", "https://www.shop.example:8000/", "http://10.0.0.1/"}),
+        ("*,10.0.0.1", {"https://a.example/", "https://shop.example/", "http://10.0.0.1/"}),
+        ("10.0.0.2", set()),
+    ],
+)
+def test_only_the_hosts_that_were_named_are_open_private_starts_too(only, is_open):
+    starts = ["https://a.example/", "https://shop.example/", "http://10.0.0.1/"]
+    guard = AddressGuard(starts, only.split(",") if only else ())
+    others = ["https://www.shop.example:8000/", "https://noshop.example/", "https://shop.example.evil.example/"]
+    found = {url for url in (*starts, *others) if guard.reason_to_refuse(url) is None}
+    assert found - {*others} == is_open - {*others}
+    if "shop" in only.lower():
+        assert found == is_open
