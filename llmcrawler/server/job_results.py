@@ -88,6 +88,11 @@ def _counts(jobdir: Path, _moment: float) -> Mapping[str, Any]:
     }
 
 
+def plan(job: ServerJob) -> Mapping[str, Any] | None:
+    """Return what a job of `plan` has found, as `scrapy plan --json` says it; None where it has not ended so."""
+    return job_status(job.jobdir, time.time()).plan if holds_job(job.jobdir / JOB_FILE) else None
+
+
 def lines_after(job: ServerJob, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
     """Give the lines that come after a place, each with its own, as they are now."""
     if not holds_job(job.jobdir / JOB_FILE):

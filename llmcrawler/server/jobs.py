@@ -37,7 +37,7 @@ from llmcrawler.core.storage.shared_file import replace_file
 from llmcrawler.core.urls.private_addresses import NameLookup, is_host_of, is_private_address, is_private_host
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob
 
-SPIDERS: Final = ("explore", "extract", "map")
+SPIDERS: Final = ("explore", "extract", "map", "plan")
 ARGUMENTS: Final = (
     *("url", "urls", "depth", "allow", "deny", "goal", "max_records", "fields", "schema", "render"),
     *("match", "subdomains", "max_urls"),
@@ -50,6 +50,7 @@ _MAX_BYTES: Final = 2**20  # of all arguments
 _TRIES: Final = 3  # starts of a crawl that somebody else ends, as the kernel does when memory is short
 _TICK_SECONDS: Final = 0.2
 _LEFT_SECONDS: Final = 3_600.0
+_PLANNED_PAGES: Final = 20  # that a plan fetches
 _STOP_SECONDS: Final = 60.0  # for the pages that are under way and what was learned; then the crawl is killed
 _LOOKED_UP: Final = 20  # names of starts, before the crawl judges each address that it connects to
 _ID: Final = re.compile(r"[0-9a-f]{24}")
@@ -117,6 +118,11 @@ class ServerJob:
     @property
     def has_ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether it fetches some pages at most: it does not wait until long crawls have ended."""
+        return self.spider == "plan" or self.budget.max_pages == 1
 
     @property
     def starts(self) -> list[str]:
@@ -350,7 +356,9 @@ class Jobs:
                 continue
             if (job.folder / _STOP).exists():
                 self._change(job, state="stopped", ended=time.time(), cause="stopped")
-            elif len(self._running) < self.limits.max_running and not is_locked(job.jobdir):
+                continue
+            running = sum(one.id in self._running and one.is_short == job.is_short for one in jobs)
+            if running < self.limits.max_running and not is_locked(job.jobdir):
                 task = self._running[job.id] = asyncio.create_task(self._run(job))
                 task.add_done_callback(lambda _task, number=job.id: self._running.pop(number))  # type: ignore[misc]
         for job in [job for job in jobs if job.has_ended][self.limits.max_ended :]:
@@ -403,8 +411,17 @@ class Jobs:
             **({} if has_model else {"LLM_PROVIDER": "none", "LLM_MAX_COST_USD": "0"}),
         }
         arguments = _write_arguments(job)
+        start: list[str] = []
+        if job.spider == "plan":
+            url = arguments.pop("url")
+            start = [f"--sample={_PLANNED_PAGES}", url if "://" in url else f"https://{url}"]
         options = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-        return [job.spider, *options, *(part for name, value in settings.items() for part in ("-s", f"{name}={value}"))]
+        return [
+            job.spider,
+            *start,
+            *options,
+            *(part for name, value in settings.items() for part in ("-s", f"{name}={value}")),
+        ]
 
 
 def _check_arguments(spider: str, arguments: Mapping[str, Any]) -> None:
@@ -466,11 +483,13 @@ def _read_options(job: ServerJob) -> Any:
     """Read the arguments as the spider does, and return its options. Raises JobRefused."""
     from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions  # it loads Scrapy
 
-    kinds = {"explore": ExploreOptions, "extract": ExtractOptions, "map": MapOptions}
+    kinds: dict[str, type[ExploreOptions]] = {"extract": ExtractOptions, "map": MapOptions}
     try:
-        options = kinds[job.spider].of(_write_arguments(job))
+        options = kinds.get(job.spider, ExploreOptions).of(_write_arguments(job))
     except (ConfigError, RecursionError) as error:
-        raise JobRefused(str(error)) from error
+        raise JobRefused(str(error).replace(f"{job.folder}/", "")) from error
+    if job.spider == "plan" and (len(job.starts) > 1 or "," in job.starts[0]):
+        raise JobRefused("url: a plan is of one url, without commas")
     if isinstance(options, MapOptions) and options.max_urls > _MAX_URLS:
         raise JobRefused(f"max_urls={options.max_urls} is too large: at most {_MAX_URLS}")
     return options

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 def main() -> None:
     arguments = json.loads(sys.stdin.readline())
     log(arguments=arguments)
-    url = next((one.removeprefix("url=") for one in arguments if one.startswith("url=")), "https://1.1.1.1/exit/0")
+    starts = (one.removeprefix("url=") for one in arguments if one.startswith(("url=", "https:")))
+    url = next(starts, "https://1.1.1.1/exit/0")
     _, what, *number = urlsplit(url).path.split("/")
     if what == "wait":
         sys.stdin.read()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from llmcrawler.core.storage import Outcome, State, open_job_file, url_key, write_outcome, write_value
-from llmcrawler.core.storage.ledger import SPENT
+from llmcrawler.core.storage.ledger import PLAN, SPENT
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.server import job_results
@@ -127,3 +128,13 @@ def test_templates_are_those_of_the_jobs_sites(job):
     stored = {"format": "llmcrawler-templates", "version": 1, "sites": sites, "state": dict.fromkeys(sites, "")}
     (job.folder.parent / "templates.json").write_text(json.dumps(stored))
     assert job_results.templates(job) == [{"template": "t1", "page_type": "product", "site": "shop.test"}]
+
+
+def test_the_plan_of_a_job_is_read_from_its_file(job, tmp_path):
+    assert job_results.plan(job) is None
+    planned = replace(job, folder=tmp_path / "planned")
+    assert job_results.plan(planned) is None
+    planned.jobdir.mkdir(parents=True)
+    with closing(open_job_file(planned.jobdir / "crawl.sqlite")) as connection:
+        write_value(connection, PLAN, {"pages": {"likely": 3}})
+    assert job_results.plan(planned) == {"pages": {"likely": 3}}

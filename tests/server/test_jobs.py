@@ -84,7 +84,9 @@ async def test_only_the_operator_can_read_the_jobs(tmp_path):
 
 REFUSED = [
     ("explore", {}, "no start URL"),
-    ("shell", {"url": "https://shop.test"}, "spider='shell': it is one of explore, extract, map"),
+    ("shell", {"url": "https://shop.test"}, "spider='shell': it is one of explore, extract, map, plan"),
+    ("plan", {"url": ["https://shop.test/a", "https://shop.test/b"]}, "url: a plan is of one url"),
+    ("plan", {"url": "https://shop.test/a,b"}, "url: a plan is of one url, without commas"),
     ("explore", {"url": "no url"}, "url='no url'"),
     ("explore", {"url": "file:///etc/passwd"}, "url="),
     ("explore", {"url": "https://shop.test", "headers": "/etc/passwd"}, "no argument 'headers'"),
@@ -194,6 +196,19 @@ async def test_some_run_the_others_wait_and_too_many_are_refused(tmp_path):
         assert (stopped.state, stopped.exit_status) == ("stopped", 3)
         assert (await jobs.wait(third.id, WAIT)).state == "finished"
         assert await jobs.stop(third.id) == jobs.get(third.id)
+
+
+async def test_what_takes_seconds_does_not_wait_for_what_takes_minutes(tmp_path):
+    async with open_jobs(tmp_path / "jobs", max_running=1) as jobs:
+        long = await until(jobs, await submitted(jobs), "running")
+        waiting = await submitted(jobs)
+        page = await jobs.submit("extract", {"urls": ["https://1.1.1.1/"]}, {"max_pages": 1}, origin="api")
+        planned = await jobs.wait((await submitted(jobs, "exit/0", "plan", goal="product")).id, WAIT)
+        assert (await jobs.wait(page.id, WAIT)).state == planned.state == "finished"
+        assert (jobs.get(long.id).state, jobs.get(waiting.id).state) == ("running", "queued")
+    name, *given = arguments_of(planned)
+    assert (name, given[:2]) == ("plan", ["--sample=20", "https://1.1.1.1/exit/0"])
+    assert {"goal=product", "max_pages=100", f"JOBDIR={planned.folder}/crawl"} <= {*given}
 
 
 async def test_the_newest_ended_jobs_are_kept(tmp_path):
