@@ -58,6 +58,9 @@ _MAX_LESSONS: Final = 200  # the newest; learning from so many takes some 40 ms 
 _CLEAR_VOTES: Final = 0.7
 _CHECKED: Final = 32
 _MOST_VOTES: Final = 0.5
+# So many pages of such a template may turn out to be what the samples say though the site's answers told otherwise.
+# From then on these make nobody ask: they cannot know a template that is not like others of the site.
+_FALSE_FORECASTS: Final = 4
 # Where samples of some template of a site disagree, one page is asked about in each folder that has no sample of its
 # template: in so many folders; where this template's samples disagree, in more, if there are so many pages for each.
 _MAX_FOLDERS: Final = 6
@@ -149,6 +152,7 @@ class TemplateSamples:
     _failures: int = 0
     _retry_at: int = 0
     _taken: int = 0
+    _false_forecasts: int = 0
     _sleepers: list[asyncio.Future[None]] = field(default_factory=list)
 
     def step(  # noqa: PLR0913 - by keyword, with defaults
@@ -165,7 +169,8 @@ class TemplateSamples:
         the site's answers tell of it. `by_folder`: folders of the template want samples of their own. `is_over`: no
         more pages come, so the next samples are asked about along with the first, and not after it."""
         step = self._step(url, member, may_ask, learned, by_folder)
-        if step is SampleStep.WAIT and is_over and may_ask and url not in self.asked and len(self.asked) < QUORUM:
+        lacks_samples = len(self.labels) + len(self.asked) < QUORUM
+        if step is SampleStep.WAIT and is_over and may_ask and url not in self.asked and lacks_samples:
             return SampleStep.ASK
         return step
 
@@ -203,9 +208,13 @@ class TemplateSamples:
             return SampleStep.ASK
         if may_ask and (step := self._step_of_contradicting(url)):
             return step
-        if may_ask and learned is not None and (learned.label != self.majority or learned.confidence < _MOST_VOTES):
+        is_trusted = self._false_forecasts < _FALSE_FORECASTS * (1 + self._second_count)
+        if may_ask and is_trusted and self._is_foretold_otherwise(learned):
             return SampleStep.ASK
         return SampleStep.ASK_PATIENTLY if is_round_due else SampleStep.TAKE
+
+    def _is_foretold_otherwise(self, learned: Answer | None) -> bool:
+        return learned is not None and (learned.label != self.majority or learned.confidence < _MOST_VOTES)
 
     def _lacks_folder_of(self, url: str) -> bool:
         folders = set(map(_folder_of, self.labels))
@@ -256,6 +265,8 @@ class TemplateSamples:
         """Note the answer on a sample. It may put the template in doubt, and choose further samples, unless it could be
         expected from the site's answers so far."""
         majority = None if all(map(_is_front_page, self.labels)) else self.majority
+        if majority is not None and label == majority and self._is_foretold_otherwise(learned):
+            self._false_forecasts += 1
         self.asked.pop(url, None)
         self.labels[url] = label
         self._failures = 0
@@ -351,7 +362,7 @@ class TemplateSamples:
         Where it has lost samples its counts of pages start anew: the next page brings the right one.
         """
         if not self.labels.keys() <= labels.keys():
-            self.votes, self.page_count, self._round, self._retry_at = GuessVotes(), 0, -1, 0
+            self.votes, self.page_count, self._round, self._retry_at, self._false_forecasts = GuessVotes(), 0, -1, 0, 0
         self.labels, self.asked, self.waiting, self._chosen = labels, asked, {}, set()
         self.page_count = max(len(labels) + len(asked), self.page_count)
         self._round = max(_round_of(len(labels) + len(asked)), self._round)

@@ -59,6 +59,15 @@ async def test_looks_that_mean_nothing_here_cost_two_questions() -> None:
     assert [url.rpartition("/")[2] for url in oracle.asked] == ["1", "2", "4", "16"]
 
 
+def test_looks_that_mean_nothing_here_cost_no_more_once_no_more_pages_come() -> None:
+    hints = {f"u{number}": PageHint(Answer("article", CLASSIFIER_IS_SURE)) for number in range(9)}
+    samples = TemplateSamples(labels=dict.fromkeys(["u1", "u2", "u3"], "product"), page_count=9, _round=1, hints=hints)
+    samples.note_asked("u4", patient=False)
+    assert samples.step("u5", 9, is_over=True) is SampleStep.WAIT
+    samples.note_answer("u4", "product")
+    assert samples.step("u5", 9, is_over=True) is SampleStep.TAKE
+
+
 async def test_pages_that_come_at_once_and_look_like_something_else_wait_for_the_first_of_them() -> None:
     oracle = Oracle(lambda _: "product")
     classifier = Classifier(TYPES, oracle)

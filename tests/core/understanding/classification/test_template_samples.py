@@ -17,16 +17,16 @@ from llmcrawler.core.understanding.classification.template_samples import (
 )
 
 
-def walk(samples: TemplateSamples, first: int, last: int, label: str = "a") -> list[int]:
+def walk(samples: TemplateSamples, first: int, last: int, label: str = "a", learned: Answer | None = None) -> list[int]:
     """Pages come one after the other and each question is answered at once; returns the members that were asked."""
     asked = []
     for member in range(first, last + 1):
         url = f"u{member}"
-        step = samples.step(url, member)
+        step = samples.step(url, member, learned=learned)
         if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
             asked.append(member)
             samples.note_asked(url, patient=step is SampleStep.ASK_PATIENTLY)
-            samples.note_answer(url, label)
+            samples.note_answer(url, label, learned)
         else:
             assert step is SampleStep.TAKE
             samples.note_taken(url)
@@ -50,6 +50,15 @@ def test_a_schedule_survives_member_numbers_that_jump() -> None:
     assert samples.step("u40", 40) is SampleStep.ASK_PATIENTLY
     samples.note_asked("u40", patient=True)
     assert samples.step("u41", 41) is SampleStep.TAKE
+
+
+@pytest.mark.parametrize("learned", [Answer("b", 0.9), Answer("a", 0.4)])
+def test_what_a_site_wrongly_foretells_of_a_template_is_asked_about_four_times(learned: Answer) -> None:
+    samples = TemplateSamples()
+    assert walk(samples, 1, 60, learned=learned) == [1, 2, 3, 4, 5, 16]
+    samples.note_asked("other", patient=False)
+    samples.note_answer("other", "b", learned)
+    assert samples.step("next", 61, learned=learned) is SampleStep.ASK, "some are otherwise, so it may be right"
 
 
 def test_one_answer_does_not_decide_for_many_that_wait() -> None:
