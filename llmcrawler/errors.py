@@ -149,6 +149,8 @@ class BadAnswer(LLMError):
 # What the extras of pyproject.toml install, where that has another name.
 _PACKAGES: Final = {
     "browser": "scrapy-playwright",
+    "langchain": "langchain-core",
+    "llama-index": "llama-index-core",
     "opentelemetry": "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
     "parquet": "pyarrow",
     "prometheus": "prometheus-client",

@@ -10,8 +10,9 @@ found = extractor.record(html, "https://shop.example/tea/7")
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
@@ -21,6 +22,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from llmcrawler.core import content
 from llmcrawler.core.storage import TemplatesFile
+from llmcrawler.core.storage.feeds.langchain import document_of
 from llmcrawler.core.storage.feeds.parquet_file import arrow_table, arrow_type
 from llmcrawler.core.storage.feeds.tables import clean, columns_of, fitted
 from llmcrawler.core.understanding.page_extractor import LineRules, OfflineExtractor, PageExtractor
@@ -103,6 +105,19 @@ class Extractor:
         """
         text = _text(html, content_type)
         return PageRecord(self._learned.page_type(text, url), self._learned.record(text, url))
+
+
+def documents(
+    source: str | PathLike[str] | Iterable[Mapping[str, Any]], fields: Collection[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the pages that have a text as `document_of` makes them: of a JOBDIR, of a feed in JSON Lines, or of lines,
+    such as those of a crawl. `fields` choose the metadata. Raises ConfigError where a file is neither.
+    """
+    from llmcrawler.core.reporting.html.sources import open_lines  # it loads what a report needs
+
+    given = nullcontext((source, "")) if not isinstance(source, (str, PathLike)) else open_lines(Path(source))
+    with given as (lines, _purpose):
+        yield from filter(None, (document_of(line, fields) for line in lines))
 
 
 def extract_batch(

@@ -314,7 +314,7 @@ def test_parts(reader):
     proxies = [ProxyServer(), ProxyServer()]
     with all_in_thread(*proxies):
         reader.places |= {f"http://proxy-{number}.example:8080": one.url for number, one in enumerate(proxies, 1)}
-        *_, read, crawled = reader.read("parts.md")
+        *_, read, crawled, loaded = reader.read("parts.md")
     assert all(len(one.targets) > 5 for one in proxies)
     assert {"url", "html"} == set(reader.items("shop/polite.jsonl")[0])
     understood = reader.items("shop/pages.jsonl")
@@ -325,6 +325,7 @@ def test_parts(reader):
     assert read.stdout.endswith("explore\n")
     assert crawled.stdout.count("200 product ") > 2  # of fifteen pages, in whatever order they came
     assert re.search(r"price +float64\n", crawled.stdout)
+    assert loaded.stdout.startswith("{'source': 'http")
     kept = reader.items("shop/kept.jsonl")
     assert len(kept) > 5
     (command,) = (one.text for one in blocks_of(DOCS / "parts.md") if 'CrashSafeQueue": 100' in one.text and one.is_run)
