@@ -13,7 +13,7 @@ from scrapy import signals
 from scrapy.commands import BaseRunSpiderCommand
 from scrapy.crawler import Crawler
 
-from llmcrawler.commands import Described, config_errors_as_usage, show, wrong_usage
+from llmcrawler.commands import WithLog, config_errors_as_usage, show, wrong_usage
 
 if TYPE_CHECKING:
     pass
@@ -39,7 +39,7 @@ _LOOK_ONLY: dict[str, Any] = {
 }
 
 
-class Command(Described, BaseRunSpiderCommand):
+class Command(WithLog, BaseRunSpiderCommand):
     """Exits as `scrapy crawl` does: 0, 1 an error of the crawler itself, 2 wrong usage, 3 stopped, 4 no page came."""
 
     usage = "[options] <url>"

@@ -48,7 +48,8 @@ def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path
 
 
 def test_a_site_that_cannot_be_reached_has_no_plan_and_the_reason_why() -> None:
-    done = scrapy("plan", "127.0.0.1:9/", settings={"RETRY_TIMES": 0, "LLM_PROVIDER": "openai"})
+    settings = {"RETRY_TIMES": 0, "LLM_PROVIDER": "openai", "LOG_FORMAT": "json"}
+    done = scrapy("plan", "127.0.0.1:9/", settings=settings)
     assert done.returncode == ExitStatus.UNREACHABLE
     reason = done.stderr.splitlines()[-1]
     assert reason.startswith("No page of 127.0.0.1:9/ could be fetched: Connection was refused")
