@@ -90,6 +90,8 @@ _CONSTANT_FIELDS: Final = frozenset(
 _TEXTS: Final = frozenset({"description", "instructions"})
 # The scorer has seen few of them: alone it is not believed.
 _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split())
+# Any name, or any code, looks like one: so do these, where they are not usual for the page type.
+_NEED_A_NAME_ELSEWHERE: Final = frozenset({"author", "sku"})
 
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
@@ -197,6 +199,8 @@ class _TemplatePages:
         self.titles = [page.title for page in pages]
         self.requested = requested
         usual = usual_fields(page_type)
+        names = {one.name for one in usual}
+        self.told_by_looks = {*FIELDS} - _NEED_A_NAME - (_NEED_A_NAME_ELSEWHERE - names)
         asked = usual if requested is None else requested.fields
         self.wanted = [replace(one, type=one.type or usual_type(one.name)) for one in asked if not one.group]
         records = [
@@ -472,7 +476,8 @@ class _TemplatePages:
         for candidate in left:
             label = next(iter(candidate.names), "") if candidate.is_label else ""
             weight = candidate.weight(one)
-            if weight < _LEAST_WEIGHT and usual_type(label) is not None:  # of another field
+            is_of_others = label and (trained or usual_type(label) is not None)
+            if weight < _LEAST_WEIGHT and (is_of_others or (trained and trained not in self.told_by_looks)):
                 continue
             firsts = [(place, *spots[0]) for place, spots in candidate.spots.items()]
             texts = [self.text(place, (blocks[:1], quote)) for place, blocks, quote in firsts]
@@ -534,7 +539,7 @@ class _TemplatePages:
             weight = candidate.weight(one)
             # What has a label is what that says. Without a request, it keeps its own name where that says more.
             needed = _UNMARKED_WEIGHT * (_KNOWN if is_requested else _SAME) if candidate.is_label else 0.0
-            is_scored = trained is not None and trained not in _NEED_A_NAME
+            is_scored = trained in self.told_by_looks
             if weight < max(needed, 0.0 if is_scored or any(stated) else _LEAST_WEIGHT):
                 continue
             is_text = candidate.is_text and (trained is None or trained in _TEXTS) and self._is_text(one, candidate)

@@ -103,6 +103,13 @@ def test_a_field_that_is_on_no_page_is_not_pointed_at() -> None:
     assert {one.key for one in answer.fields} == {"title"}
 
 
+@pytest.mark.parametrize("field", ["sku", "mpn", "author", "publisher"])
+def test_what_looks_like_a_field_that_the_pages_do_not_have_is_not_taken_for_it(field: str) -> None:
+    """A sku may be any code, and "Thread count" says that the one on the pages is none."""
+    answer = annotate(pages_of(product), "product", requested_fields(f"title,{field}"))
+    assert {one.key for one in answer.fields} == {"title"}
+
+
 def test_a_number_within_a_text_is_pointed_at_by_a_quote() -> None:
     pages = pages_of(product)
     answer = annotate(pages, "product", requested_fields("num_available:integer"))
