@@ -103,7 +103,7 @@ def test_a_field_that_is_on_no_page_is_not_pointed_at() -> None:
     assert {one.key for one in answer.fields} == {"title"}
 
 
-@pytest.mark.parametrize("field", ["sku", "mpn", "author", "publisher"])
+@pytest.mark.parametrize("field", ["sku", "mpn", "author"])
 def test_what_looks_like_a_field_that_the_pages_do_not_have_is_not_taken_for_it(field: str) -> None:
     """A sku may be any code, and "Thread count" says that the one on the pages is none."""
     answer = annotate(pages_of(product), "product", requested_fields(f"title,{field}"))
