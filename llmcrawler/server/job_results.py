@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from llmcrawler.core.content import decode_page
-from llmcrawler.core.storage.job_file import JOB_FILE, holds_job
+from llmcrawler.core.storage.job_file import JOB_FILE, holds_job, read_runs
 from llmcrawler.core.storage.job_status import job_status, open_snapshot
 from llmcrawler.core.storage.ledger import StoredPage, read_lines, read_page
 from llmcrawler.core.storage.templates_file import TemplatesFile
 from llmcrawler.core.understanding.extraction.typed_values import read_number
 from llmcrawler.core.urls import normalise_with_route, site_name
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import JobRefused
 from llmcrawler.server.jobs import ServerJob
 
 T = TypeVar("T")
@@ -75,12 +75,14 @@ def _counts(jobdir: Path, _moment: float) -> Mapping[str, Any]:
     if not holds_job(jobdir / JOB_FILE):
         return _NOTHING
     status = job_status(jobdir, time.time())
-    record = status.stages.get("record")
+    with open_snapshot(jobdir) as connection:
+        runs = read_runs(connection)
+    stats = runs[-1].figures.get("stats", {}) if runs else {}  # of all runs, and some seconds old
     return {
         "pages_done": status.urls["done"],
         "pages_failed": status.urls["dead"],
         "pages_queued": status.urls["queued"] + status.urls["leased"],
-        "records": record.statuses.get("success", 0) if record is not None else 0,
+        "records": sum(count for name, count in stats.items() if name.startswith("llmcrawler/page_records/")),
         "page_types": dict(status.page_types),
         "errors": {error.kind: error.pages for error in status.errors},
         "tokens": int(status.spent.get("tokens", 0)),
@@ -118,24 +120,42 @@ def pages(  # noqa: PLR0913 - each is a filter of its own
 ) -> PageSlice:
     """Return up to `limit` lines that come after the place `after` and pass all filters.
 
-    `where` maps a field of the record, or of the line, to a text that it has to be (in any case), or to a comparison:
-    ">=10", "<5" compare numbers, "~text" looks for a part. `fields` are those of the line to return; "record.price" is
-    one of the record.
+    The filters are those of `line_filter`. `fields` are those of the line to return; "record.price" is one of the
+    record.
     """
+    passes = line_filter(page_type, where, has_record=has_record)
     lines: list[dict[str, Any]] = []
     last, chars = after, 0
     for seq, line in lines_after(job, after):
         if len(lines) >= limit or chars > _MOST_CHARS:
             return PageSlice(tuple(lines), last, last)
         last = seq
-        if page_type is not None and line.get("page_type") != page_type:
-            continue
-        if has_record and not line.get("record"):
-            continue
-        if all(_holds(_value(line, name), wanted) for name, wanted in (where or {}).items()):
+        if passes(line):
             lines.append(line if fields is None else {name: _value(line, name) for name in fields})
             chars += len(line.get("text") or "") + len(str(line.get("record") or ""))
     return PageSlice(tuple(lines), None, last)
+
+
+def line_filter(
+    page_type: str | None, where: Mapping[str, str] | None, *, has_record: bool
+) -> Callable[[Mapping[str, Any]], bool]:
+    """Return what tells whether a line is wanted. `where` maps a field of the record, or of the line, to a text that it
+    has to be (in any case), or to a comparison: ">=10", "<5" compare numbers, "~text" looks for a part.
+
+    Raises JobRefused for a comparison with no number.
+    """
+    for name, wanted in (where or {}).items():
+        if wanted[:1] in "<>" and wanted and read_number(wanted.lstrip("<>=")) is None:
+            raise JobRefused(f"where: {name}: {wanted[:80]!r} compares with no number")
+
+    def passes(line: Mapping[str, Any]) -> bool:
+        if page_type is not None and line.get("page_type") != page_type:
+            return False
+        if has_record and not line.get("record"):
+            return False
+        return all(_holds(_value(line, name), wanted) for name, wanted in (where or {}).items())
+
+    return passes
 
 
 def page(job: ServerJob, url: str) -> dict[str, Any] | None:
@@ -193,6 +213,4 @@ def _holds(value: Any, wanted: str) -> bool:
         return str(value).casefold() == wanted.casefold()
     limit = read_number(wanted[len(sign) :])
     number = value if isinstance(value, (int, float)) else read_number(str(value))
-    if limit is None:
-        raise ConfigError(f"where: {wanted!r} compares with no number")
-    return number is not None and _COMPARISONS[sign](number, limit)
+    return number is not None and limit is not None and _COMPARISONS[sign](number, limit)

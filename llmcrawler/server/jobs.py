@@ -345,8 +345,8 @@ class Jobs:
                     self._take_lock()
                 if self.runs_jobs:
                     await self._begin_and_tidy()
-            except OSError as error:
-                logger.error("The jobs folder %s cannot be used: %s", self.folder, error)
+            except Exception:
+                logger.exception("The jobs in %s cannot be run now", self.folder)
             await asyncio.sleep(_TICK_SECONDS if self.runs_jobs else 5 * _TICK_SECONDS)
 
     async def _begin_and_tidy(self) -> None:

@@ -8,43 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from llmcrawler.core.storage import Outcome, State, open_job_file, url_key, write_outcome, write_value
-from llmcrawler.core.storage.ledger import PLAN, SPENT
+from llmcrawler.core.storage import open_job_file, write_value
+from llmcrawler.core.storage.ledger import PLAN
 from llmcrawler.errors import ConfigError
-from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.server import job_results
 from llmcrawler.server.jobs import DEFAULT_BUDGET, ServerJob
-
-PRICES = ["£10.00", "9,50", 12, None]
+from tests.server.stored_jobs import stored_job
 
 
 @pytest.fixture
 def job(tmp_path):
-    folder = tmp_path / "jobs" / ("a" * 24)
-    (folder / "crawl").mkdir(parents=True)
-    with closing(open_job_file(folder / "crawl" / "crawl.sqlite")) as connection:
-        connection.execute("INSERT INTO hosts VALUES (1, 'shop.test')")
-        for number in range(1, 46):
-            url = f"https://shop.test/{number}"
-            is_product = number <= 4
-            page = Page(
-                url=url,
-                page_type="product" if is_product else "article",
-                text="text",
-                title=f"Thing {number}",
-                record={"price": PRICES[number - 1], "tags": ["red", "Blue"]} if is_product else None,
-                error=PageError("fetch", "dns", "no such host") if number == 45 else None,
-            )
-            connection.execute(
-                "INSERT INTO urls (id, url, host, depth, crc, state) VALUES (?, ?, 1, 0, 0, ?)",
-                (number, url, State.DEAD if page.error else State.DONE),
-            )
-            connection.keys.add({url_key(url): number})
-            stages = {"record": StageRun("success" if is_product else "skipped", None, 1, 1.0, 0.0)}
-            write_outcome(connection, number, Outcome(page.as_line(), stages))
-        write_value(connection, SPENT, {"tokens": 700, "cost_usd": 0.01})
-    arguments = {"url": "https://shop.test/"}
-    return ServerJob(folder.name, folder, "explore", arguments, DEFAULT_BUDGET, "api", 1.0, "finished", 2.0, ended=5.0)
+    return stored_job(tmp_path / "jobs" / ("a" * 24))
 
 
 def test_progress_counts(job):
@@ -107,7 +81,7 @@ def test_only_what_was_asked_for_comes(job):
     lines = job_results.pages(job, page_type="product", fields=["title", "record.price", "price"], limit=2).lines
     assert lines[0] == {"title": "Thing 1", "record.price": "£10.00", "price": "£10.00"}
     assert len(job_results.pages(job, has_record=True).lines) == 4
-    with pytest.raises(ConfigError, match="where: '>cheap' compares with no number"):
+    with pytest.raises(ConfigError, match="where: price: '>cheap' compares with no number"):
         job_results.pages(job, where={"price": ">cheap"})
 
 

@@ -1,0 +1,286 @@
+"""The jobs over HTTP: `/v1/jobs` and its description in OpenAPI, beside Firecrawl's API and the pages for people."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from itertools import chain, islice
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+import llmcrawler
+from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
+from llmcrawler.core.storage.feeds.tables import RECORD, clean, columns_of
+from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
+from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob, require
+from llmcrawler.items import Page, Url
+from llmcrawler.server import job_results
+from llmcrawler.server.http_guard import HttpGuard, error_response, read_object
+from llmcrawler.server.jobs import ARGUMENTS, SPIDERS, JobBudget, Jobs, ServerJob
+from llmcrawler.server.webhooks import check_webhook
+
+_MOST_JOBS: Final = 100  # of one answer
+_MOST_LINES: Final = 10_000
+_MOST_TEMPLATES: Final = 100
+_PARQUET: Final = "application/vnd.apache.parquet"
+_JSON_LINES: Final = "application/x-ndjson"
+_OF_RECORDS: Final = ("url", "page_type", "template", RECORD, "lang")
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(jobs: Jobs, token: str, names: Iterable[str] = ()) -> ASGIApp:
+    """Return the server's application. `names` are hosts by which it may be asked for, beside those of loopback."""
+    api = _JobApi(jobs)
+
+    own = [Route(path, getattr(api, name), methods=[method]) for method, path, name, *_ in _OPERATIONS]
+    app = Starlette(
+        routes=[*own, Route("/openapi.json", _openapi)],
+        exception_handlers={
+            JobRefused: _handler(400, "BAD_REQUEST"),
+            JobsFull: _handler(429, "JOBS_FULL", {"Retry-After": "60"}),
+            NoSuchJob: _handler(404, "NOT_FOUND"),
+            ConfigError: _handler(500, "DAMAGED"),
+            HTTPException: _refused_by_starlette,
+            Exception: _failed,
+        },
+    )
+    return HttpGuard(app, token, names)
+
+
+class _JobApi:
+    """The endpoints of /v1; the first line of each docstring is its summary in OpenAPI."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    async def submit(self, request: Request) -> Response:
+        """Queue a crawl"""
+        asked = {"spider": "explore", "arguments": {}, "budget": {}, "webhook": None, **await read_object(request)}
+        if unknown := sorted(asked.keys() - {"spider", "arguments", "budget", "webhook"}):
+            raise JobRefused(f"no {unknown[0][:80]!r}: a job has spider, arguments, budget, webhook")
+        if not isinstance(asked["arguments"], dict) or not isinstance(asked["budget"], dict):
+            raise JobRefused("arguments and budget are objects")
+        hook = check_webhook(asked["webhook"], allow_private=self._jobs.limits.allow_private)
+        job = await self._jobs.submit(asked["spider"], asked["arguments"], asked["budget"], origin="api", webhook=hook)
+        return JSONResponse(job.as_dict(), 201, {"Location": f"/v1/jobs/{job.id}"})
+
+    async def list(self, request: Request) -> Response:
+        """List jobs, the newest first"""
+        limit, cursor = _number(request, "limit", 20, _MOST_JOBS), request.query_params.get("cursor", "")
+        jobs = [job for job in self._jobs.all() if not cursor or _cursor_of(job) < cursor]
+        more = _cursor_of(jobs[limit - 1]) if len(jobs) > limit else None
+        return JSONResponse({"jobs": [job.as_dict() for job in jobs[:limit]], "next": more})
+
+    async def show(self, request: Request) -> Response:
+        """Tell how far a job is"""
+        job = self._job(request)
+        return JSONResponse({**job.as_dict(), "progress": await asyncio.to_thread(job_results.progress, job)})
+
+    async def stop(self, request: Request) -> Response:
+        """End a job; its lines are kept"""
+        return JSONResponse((await self._jobs.stop(self._job(request).id)).as_dict())
+
+    async def delete(self, request: Request) -> Response:
+        """End a job, and delete all that was kept of it"""
+        await self._jobs.delete(self._job(request).id)
+        return Response(status_code=204)
+
+    async def pages(self, request: Request) -> Response:
+        """Stream lines of pages, each with its place `seq`, after which the next request may go on"""
+        return await self._lines(request, None)
+
+    async def records(self, request: Request) -> Response:
+        """Stream the records of pages"""
+        return await self._lines(request, _OF_RECORDS)
+
+    async def templates(self, request: Request) -> Response:
+        """List the templates of the job's sites, with their selectors"""
+        limit, after = _number(request, "limit", 20, _MOST_TEMPLATES), _number(request, "after", 0, 2**31)
+        found = await asyncio.to_thread(job_results.templates, self._job(request))
+        more = after + limit if len(found) > after + limit else None
+        return JSONResponse({"templates": clean(found[after : after + limit]), "next": more})
+
+    def _job(self, request: Request) -> ServerJob:
+        return self._jobs.get(request.path_params["id"])
+
+    async def _lines(self, request: Request, taken: tuple[str, ...] | None) -> Response:
+        job, asked = self._job(request), request.query_params
+        limit, after = _number(request, "limit", 1_000, _MOST_LINES), _number(request, "after", 0, 2**62)
+        where = dict(one.split(":", 1) for one in asked.getlist("where") if ":" in one)
+        passes = job_results.line_filter(asked.get("page_type"), where, has_record=taken is not None)
+        form = asked.get("format") or ("parquet" if request.headers.get("Accept", "") == _PARQUET else "jsonl")
+        if form not in ("jsonl", "parquet"):
+            raise JobRefused(f"format={form[:80]!r}: it is jsonl or parquet")
+        found = islice((one for one in job_results.lines_after(job, after) if passes(one[1])), limit)
+        first = await asyncio.to_thread(list, islice(found, 1))  # a damaged job is told before an answer begins
+        lines = chain(first, found)
+        if form == "jsonl":
+            texts = (_text_of(seq, line, taken) for seq, line in lines)
+            return StreamingResponse(texts, media_type=_JSON_LINES)
+        try:
+            require("pyarrow", "parquet", "format=parquet")
+        except ConfigError as error:
+            raise JobRefused(str(error)) from error
+        write = _write_pages if taken is None else _write_records
+        return StreamingResponse(_parts_of(await asyncio.to_thread(write, lines)), media_type=_PARQUET)
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name) or str(default)
+    if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) > most:
+        raise JobRefused(f"{name}={text[:40]!r} is no whole number up to {most}")
+    return int(text)
+
+
+def _cursor_of(job: ServerJob) -> str:
+    return f"{job.created:017.6f}-{job.id}"
+
+
+def _text_of(seq: int, line: Mapping[str, Any], taken: Iterable[str] | None) -> str:
+    shown = line if taken is None else {name: line.get(name) for name in taken}
+    return json.dumps(clean({"seq": seq, **shown}), ensure_ascii=False) + "\n"
+
+
+def _write_pages(lines: Iterator[tuple[int, dict[str, Any]]]) -> IO[bytes]:
+    file, out = TemporaryFile(), None  # noqa: SIM115 - it is read after this
+    columns = columns_of(Page)
+    for _seq, line in lines:
+        if out is None:  # all lines of a job are of one kind
+            columns = columns_of(Url) if line.get("kind") == "url" else columns
+            out = ParquetFile(file, [(column.name, column) for column in columns])
+        out.add(clean(line.get(column.name)) for column in columns)
+    (out or ParquetFile(file, [(column.name, column) for column in columns])).close()
+    return file
+
+
+def _write_records(lines: Iterator[tuple[int, dict[str, Any]]]) -> IO[bytes]:
+    file, table = TemporaryFile(), RecordTable()  # noqa: SIM115 - it is read after this
+    rows = [(table.row_of(line), line.get("lang") or "") for _seq, line in lines]
+    out = ParquetFile(file, [(column.name, column) for column in table.columns])
+    for row, lang in rows:
+        out.add(typed_cell(column, row.get(column.name), lang) for column in table.columns)
+    out.close()
+    return file
+
+
+def _parts_of(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        file.seek(0)
+        while part := file.read(2**16):
+            yield part
+
+
+def _handler(status: int, code: str, headers: dict[str, str] | None = None) -> Callable[..., Response]:
+    return lambda _request, error: error_response(status, code, str(error), headers)
+
+
+def _refused_by_starlette(request: Request, error: Any) -> Response:
+    code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code, "BAD_REQUEST")
+    told = f"{request.method} {request.url.path[:80]}: {error.detail}; /openapi.json says what there is"
+    return error_response(error.status_code, code, told, error.headers)
+
+
+def _failed(_request: Request, _error: Exception) -> Response:
+    return error_response(500, "INTERNAL", "the server could not answer; its log says why")
+
+
+_LIMIT: Final = ("limit", "integer", "how many at most")
+_AFTER: Final = ("after", "integer", "the place behind which to go on")
+_FILTERS: Final = (
+    _LIMIT,
+    _AFTER,
+    ("page_type", "string", "only pages of this type"),
+    ("where", "string", "FIELD:TEXT, and FIELD:>NUMBER, FIELD:~PART"),
+    ("format", "string", "jsonl or parquet"),
+)
+# Method, path, name of the endpoint, its parameters, the status and the schema of a good answer.
+_OPERATIONS: Final[tuple[tuple[Any, ...], ...]] = (
+    ("POST", "/v1/jobs", "submit", (), 201, "Job"),
+    ("GET", "/v1/jobs", "list", (_LIMIT, ("cursor", "string", "`next` of the answer before")), 200, "JobList"),
+    ("GET", "/v1/jobs/{id}", "show", (), 200, "Job"),
+    ("DELETE", "/v1/jobs/{id}", "delete", (), 204, None),
+    ("POST", "/v1/jobs/{id}/stop", "stop", (), 200, "Job"),
+    ("GET", "/v1/jobs/{id}/pages", "pages", _FILTERS, 200, _JSON_LINES),
+    ("GET", "/v1/jobs/{id}/records", "records", _FILTERS, 200, _JSON_LINES),
+    ("GET", "/v1/jobs/{id}/templates", "templates", (_LIMIT, _AFTER), 200, "TemplateList"),
+)
+
+
+async def _openapi(_request: Request) -> Response:
+    return JSONResponse(openapi())
+
+
+def openapi() -> dict[str, Any]:
+    """Return the description of /v1 as OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    for method, path, name, parameters, status, answer in _OPERATIONS:
+        told = {"id": ("path", True), **{one[0]: ("query", False) for one in parameters}}
+        types = {"id": ("string", "the job"), **{one: (kind, text) for one, kind, text in parameters}}
+        good: dict[str, Any] = {"description": "done"}
+        if answer is not None:
+            media, schema = (answer, {"type": "string"}) if "/" in answer else ("application/json", _ref(answer))
+            good["content"] = {media: {"schema": schema}}
+            if answer == _JSON_LINES:
+                good["content"][_PARQUET] = {"schema": {}}
+        operation: dict[str, Any] = {
+            "operationId": name,
+            "summary": getattr(_JobApi, name).__doc__,
+            "parameters": [
+                {"name": one, "in": where, "required": is_required, "schema": {"type": types[one][0]}}
+                | {"description": types[one][1]}
+                for one, (where, is_required) in told.items()
+                if one != "id" or "{id}" in path
+            ],
+            "responses": {
+                str(status): good,
+                "default": {"description": "an error", "content": {"application/json": {"schema": _ref("Error")}}},
+            },
+        }
+        if name == "submit":
+            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref("NewJob")}}}
+        paths.setdefault(path, {})[method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "llmcrawler", "version": llmcrawler.__version__},
+        "paths": paths,
+        "security": [{"token": []}],
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": _schemas()},
+    }
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _schemas() -> dict[str, Any]:
+    numbers = {"int": "integer", "float": "number"}
+    budget = {one.name: {"type": numbers[str(one.type)]} for one in fields(JobBudget)}
+    kinds = {"str": "string", "float": "number", "int": "integer", "float | None": ["number", "null"]}
+    kinds["int | None"] = ["integer", "null"]
+    job = {one.name: {"type": kinds.get(str(one.type), ["object", "null"])} for one in fields(ServerJob)}
+    asked = {"spider": {"enum": [*SPIDERS]}, "arguments": {"type": "object"}, "budget": _ref("Budget")}
+    hook = {"url": {"type": "string", "format": "uri"}, "secret": {"type": "string"}}
+    some = {"next": {"type": ["string", "integer", "null"]}}
+
+    def of(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {"type": "object", "properties": properties, **more}
+
+    asked["arguments"] = of({name: {} for name in ARGUMENTS}, additionalProperties=False)
+    return {
+        "Budget": of(budget, additionalProperties=False),
+        "NewJob": of({**asked, "webhook": of(hook, required=["url"])}, required=["arguments"]),
+        "Job": of({name: one for name, one in job.items() if name not in ("folder", "tries")} | {"progress": of({})}),
+        "JobList": of({"jobs": {"type": "array", "items": _ref("Job")}, **some}),
+        "TemplateList": of({"templates": {"type": "array", "items": of({})}, **some}),
+        "Error": of({"success": {"const": False}, "error": {"type": "string"}, "code": {"type": "string"}}),
+    }
