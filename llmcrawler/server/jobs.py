@@ -175,7 +175,8 @@ class Jobs:
         """Stop all crawls in an orderly way. The next server resumes them."""
         self._is_closing = True
         if self._leading is not None:
-            await self._leading
+            self._leading.cancel()
+            await asyncio.gather(self._leading, return_exceptions=True)
         await asyncio.gather(*self._running.values())
         self._names.close()
         self._lock.release()

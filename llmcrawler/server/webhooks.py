@@ -109,7 +109,7 @@ class Webhooks:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 status = await self._post(job)
             told, is_over = f"answered {status}", 200 <= status < 300
-        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, JobRefused) as error:
+        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError, JobRefused) as error:
             told, is_over = str(error) or type(error).__name__, False
         tries = state["tries"] + 1
         is_given_up = not is_over and tries > len(RETRY_SECONDS)
