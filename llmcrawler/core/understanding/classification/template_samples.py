@@ -62,9 +62,11 @@ _MOST_VOTES: Final = 0.5
 # From then on these make nobody ask: they cannot know a template that is not like others of the site.
 _FALSE_FORECASTS: Final = 4
 # Where samples of some template of a site disagree, one page is asked about in each folder that has no sample of its
-# template: in so many folders; where this template's samples disagree, in more, if there are so many pages for each.
+# template: in so many folders; where this template's samples disagree, in more, if two pages of each have come and
+# there are so many pages for each.
 _MAX_FOLDERS: Final = 6
-_PAGES_OF_FOLDER: Final = 16
+_PAGES_OF_FOLDER: Final = 4
+_MAX_FIRST_PAGES: Final = 1_000  # of folders without a sample
 
 
 class PageHint(NamedTuple):
@@ -152,6 +154,7 @@ class TemplateSamples:
     _failures: int = 0
     _retry_at: int = 0
     _taken: int = 0
+    _first_pages: dict[str, str] = field(default_factory=dict)  # by folder, of those without a sample
     _false_forecasts: int = 0
     _sleepers: list[asyncio.Future[None]] = field(default_factory=list)
 
@@ -217,9 +220,14 @@ class TemplateSamples:
         return learned is not None and (learned.label != self.majority or learned.confidence < _MOST_VOTES)
 
     def _lacks_folder_of(self, url: str) -> bool:
-        folders = set(map(_folder_of, self.labels))
-        most = max(_MAX_FOLDERS, self.page_count // _PAGES_OF_FOLDER if self._second_count else 0)
-        return len(folders) < most and _folder_of(url) not in folders
+        folders, folder = set(map(_folder_of, self.labels)), _folder_of(url)
+        if folder in folders or len(folders) < _MAX_FOLDERS:
+            return folder not in folders
+        if not self._second_count or len(folders) >= self.page_count // _PAGES_OF_FOLDER:
+            return False
+        if len(self._first_pages) > _MAX_FIRST_PAGES:
+            self._first_pages.clear()
+        return self._first_pages.setdefault(folder, url) != url
 
     def _step_to_first_verdict(self, may_ask: bool, is_round_due: bool) -> SampleStep:
         if not self.asked:
