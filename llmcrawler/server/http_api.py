@@ -23,8 +23,8 @@ from llmcrawler.core.storage.feeds.tables import RECORD, clean, columns_of
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob, require
 from llmcrawler.items import Page, Url
-from llmcrawler.server import job_results
-from llmcrawler.server.http_guard import HttpGuard, error_response, read_object
+from llmcrawler.server import firecrawl_api, job_results
+from llmcrawler.server.http_guard import HttpGuard, error_response, query_number, read_object
 from llmcrawler.server.jobs import ARGUMENTS, SPIDERS, JobBudget, Jobs, ServerJob
 from llmcrawler.server.webhooks import check_webhook
 
@@ -44,7 +44,7 @@ def create_app(jobs: Jobs, token: str, names: Iterable[str] = ()) -> ASGIApp:
 
     own = [Route(path, getattr(api, name), methods=[method]) for method, path, name, *_ in _OPERATIONS]
     app = Starlette(
-        routes=[*own, Route("/openapi.json", _openapi)],
+        routes=[*own, Route("/openapi.json", _openapi), *firecrawl_api.routes(jobs)],
         exception_handlers={
             JobRefused: _handler(400, "BAD_REQUEST"),
             JobsFull: _handler(429, "JOBS_FULL", {"Retry-After": "60"}),
@@ -76,7 +76,7 @@ class _JobApi:
 
     async def list(self, request: Request) -> Response:
         """List jobs, the newest first"""
-        limit, cursor = _number(request, "limit", 20, _MOST_JOBS), request.query_params.get("cursor", "")
+        limit, cursor = query_number(request, "limit", 20, _MOST_JOBS), request.query_params.get("cursor", "")
         jobs = [job for job in self._jobs.all() if not cursor or _cursor_of(job) < cursor]
         more = _cursor_of(jobs[limit - 1]) if len(jobs) > limit else None
         return JSONResponse({"jobs": [job.as_dict() for job in jobs[:limit]], "next": more})
@@ -105,7 +105,7 @@ class _JobApi:
 
     async def templates(self, request: Request) -> Response:
         """List the templates of the job's sites, with their selectors"""
-        limit, after = _number(request, "limit", 20, _MOST_TEMPLATES), _number(request, "after", 0, 2**31)
+        limit, after = query_number(request, "limit", 20, _MOST_TEMPLATES), query_number(request, "after", 0, 2**31)
         found = await asyncio.to_thread(job_results.templates, self._job(request))
         more = after + limit if len(found) > after + limit else None
         return JSONResponse({"templates": clean(found[after : after + limit]), "next": more})
@@ -115,7 +115,7 @@ class _JobApi:
 
     async def _lines(self, request: Request, taken: tuple[str, ...] | None) -> Response:
         job, asked = self._job(request), request.query_params
-        limit, after = _number(request, "limit", 1_000, _MOST_LINES), _number(request, "after", 0, 2**62)
+        limit, after = query_number(request, "limit", 1_000, _MOST_LINES), query_number(request, "after", 0, 2**62)
         where = dict(one.split(":", 1) for one in asked.getlist("where") if ":" in one)
         passes = job_results.line_filter(asked.get("page_type"), where, has_record=taken is not None)
         form = asked.get("format") or ("parquet" if request.headers.get("Accept", "") == _PARQUET else "jsonl")
@@ -133,13 +133,6 @@ class _JobApi:
             raise JobRefused(str(error)) from error
         write = _write_pages if taken is None else _write_records
         return StreamingResponse(_parts_of(await asyncio.to_thread(write, lines)), media_type=_PARQUET)
-
-
-def _number(request: Request, name: str, default: int, most: int) -> int:
-    text = request.query_params.get(name) or str(default)
-    if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) > most:
-        raise JobRefused(f"{name}={text[:40]!r} is no whole number up to {most}")
-    return int(text)
 
 
 def _cursor_of(job: ServerJob) -> str:

@@ -47,6 +47,14 @@ async def read_object(request: Request) -> dict[str, Any]:
     return value
 
 
+def query_number(request: Request, name: str, default: int, most: int) -> int:
+    """Return a whole number of a request's query. Raises JobRefused for anything else, and for more than `most`."""
+    text = request.query_params.get(name) or str(default)
+    if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) > most:
+        raise JobRefused(f"{name}={text[:40]!r} is no whole number up to {most}")
+    return int(text)
+
+
 class HttpGuard:
     """Lets requests through to `app` that name one of the hosts, come from no other origin, and know the token."""
 
