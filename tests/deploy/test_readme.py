@@ -1,4 +1,4 @@
-"""The commands of deploy/README.md, typed where docker, kubectl and uv only note what they are called with."""
+"""The commands of deploy/README.md, typed where docker, kubectl and others only note what they are called with."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def typed(block: str, folder: Path) -> list[tuple[dict[str, str], list[str]]]:
     """The commands that a block calls, each with the variables that were set."""
     shutil.copytree(DEPLOY, folder / "deploy")
     shutil.copy(ROOT / "requirements.txt", folder)
-    for name in ("docker", "kubectl", "uv"):
+    for name in ("docker", "kubectl", "uv", "pip", "dagster"):  # none of them is to install or start anything here
         (folder / name).write_text(_NOTING)
         (folder / name).chmod(0o755)
     environ = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "NOTED": str(folder / "noted")}
