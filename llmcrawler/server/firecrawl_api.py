@@ -77,6 +77,8 @@ class _Body(BaseModel):
         return self
 
 
+# Bounds are for what is done before the jobs look at it, which have their own.
+_Path = Annotated[str, Field(max_length=500)]
 _Url = Annotated[str, AfterValidator(read_url)]
 _BY_TYPE: Final = BeforeValidator(lambda given: {"type": given} if isinstance(given, str) else given)
 _BY_URL: Final = BeforeValidator(lambda given: {"url": given} if isinstance(given, str) else given)
@@ -92,7 +94,7 @@ class _Format(_Body):
 class _ScrapeOptions(_Body):
     formats: tuple[Annotated[_Format, _BY_TYPE], ...] = (_Format(type="markdown"),)
     only_main_content: bool = True
-    timeout: int = Field(default=60_000, ge=1_000)  # in ms
+    timeout: int = Field(default=60_000, ge=1_000, le=86_400_000)  # in ms
     proxy: Literal["basic", "auto"] = "auto"
 
     def arguments(self) -> _Json:
@@ -110,7 +112,7 @@ class _ScrapeRequest(_ScrapeOptions):
 
 
 class _BatchRequest(_ScrapeOptions):
-    urls: tuple[str, ...] = Field(min_length=1)
+    urls: tuple[str, ...] = Field(min_length=1, max_length=10_000)
     webhook: Annotated[_Webhook | None, _BY_URL] = None
     ignore_invalid_urls: bool = Field(default=True, alias="ignoreInvalidURLs")
 
@@ -118,9 +120,9 @@ class _BatchRequest(_ScrapeOptions):
 class _CrawlRequest(_Body):
     url: _Url
     limit: int | None = Field(default=None, ge=1)
-    max_discovery_depth: int | None = Field(default=None, ge=0)
-    include_paths: tuple[str, ...] = ()
-    exclude_paths: tuple[str, ...] = ()
+    max_discovery_depth: int | None = Field(default=None, ge=0, le=1_000)
+    include_paths: tuple[_Path, ...] = Field(default=(), max_length=20)
+    exclude_paths: tuple[_Path, ...] = Field(default=(), max_length=20)
     crawl_entire_domain: bool = False
     regex_on_full_url: bool = Field(default=False, alias="regexOnFullURL")
     sitemap: Literal["include"] = "include"
@@ -157,12 +159,12 @@ class _CrawlRequest(_Body):
 
 class _MapRequest(_Body):
     url: _Url
-    search: str = ""
-    limit: int = Field(default=5_000, ge=1)
+    search: str = Field(default="", max_length=500)
+    limit: int = Field(default=5_000, ge=1, le=30_000)
     include_subdomains: bool = True
     ignore_query_parameters: bool = True
     sitemap: Literal["include"] = "include"
-    timeout: int = Field(default=60_000, ge=1_000)  # in ms
+    timeout: int = Field(default=60_000, ge=1_000, le=86_400_000)  # in ms
 
 
 def routes(jobs: Jobs) -> list[BaseRoute]:
@@ -294,8 +296,7 @@ def _answering(endpoint: Callable[[Request], Awaitable[_Json]]) -> Callable[[Req
 
 
 async def _not_offered(request: Request) -> _Json:
-    told = f"{request.method} {request.url.path} is not offered here: scrape, map, crawl and batch/scrape are"
-    raise FirecrawlRefusal(404, "NOT_FOUND", told)
+    raise FirecrawlRefusal(404, "NOT_FOUND", f"{request.method} {request.url.path} is not offered here")
 
 
 async def _read(kind: type[_AnyBody], request: Request) -> _AnyBody:
@@ -309,7 +310,7 @@ async def _read(kind: type[_AnyBody], request: Request) -> _AnyBody:
 
 
 def _started(request: Request, job: ServerJob, options: _ScrapeOptions) -> _Json:
-    kept = options.model_dump_json(by_alias=True, include=set(_ScrapeOptions.model_fields))
+    kept = options.model_dump_json(by_alias=True, include={"formats": {"__all__": {"type"}}, "only_main_content": True})
     with suppress(OSError):  # it is deleted already
         (job.folder / _OPTIONS).write_text(kept, encoding="utf-8")
     return {"id": job.id, "url": f"{request.url}/{job.id}"}
@@ -372,8 +373,7 @@ async def _documents(job: ServerJob, asked: _ScrapeOptions, found: list[tuple[_J
     documents = []
     with closing(PageReader(_INLINE_CHARS)) as reader:
         for line, html in found:
-            url = line["final_url"] or line["url"]
-            content, cleaned = PageContent(), ""
+            url, content, cleaned = line["final_url"] or line["url"], PageContent(), ""
             with suppress(ContentError):  # the crawl could not read it either, and its line says so
                 content = await reader.read(html, url)
                 cleaned = await reader.apply(_without_scripts, html, url=url) if "html" in kinds else ""
