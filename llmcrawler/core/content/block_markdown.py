@@ -14,6 +14,7 @@ OPEN, CLOSE = "\x00", "\x01"  # each stands before the signs that it opens or cl
 CELL = "\x02"  # the end of a cell in a row of a table
 LINK, TARGET, LINK_END = "\x03", "\x04", "\x05"  # around a link's text and its address
 BREAK = "\x06"  # the end of a line within a block
+RULE = "\n\n---"  # a rule below a block
 
 _PIECES: Final = re.compile(r"([\x00\x01](?:\*\*|\*|~~|\^|`)|\x03|\x04[^\x05]*\x05)")
 _LINK: Final = re.compile(r"\x03([^\x03\x04\x05]*)\x04([^\x05]*)\x05")

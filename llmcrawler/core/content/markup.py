@@ -26,7 +26,7 @@ INLINE: Final = frozenset(
 CONTROLS: Final = frozenset(("form", "button"))
 # Elements whose text is none of the page's.
 SKIPPED: Final = frozenset(
-    "select option datalist textarea title object video audio canvas dialog noscript template".split()
+    "select option datalist textarea title object video audio canvas dialog noscript template rp".split()
 )
 # Elements that are skipped even where next to no text is visible.
 SKIPPED_ALWAYS: Final = SKIPPED - {"noscript", "template", "dialog"}
@@ -38,7 +38,7 @@ INLINE_MARKS: Final = {
 # Block elements that mean something in Markdown.
 FORMED: Final = frozenset(("ul", "ol", "li", "dl", "dt", "dd", "blockquote", "table", "thead", "tr"))
 # Inline elements that leave no mark in Markdown.
-BARE: Final = INLINE - {"a", "math", *INLINE_MARKS}
+BARE: Final = INLINE - {"a", "math", "q", "rt", *INLINE_MARKS}
 # Block elements that begin a line in a cell of a table.
 CELL_LINES: Final = frozenset("p li pre blockquote dt dd tr h1 h2 h3 h4 h5 h6".split())
 # Containers are told by their numbers here, which the weights of the main-text model know: the order stays.

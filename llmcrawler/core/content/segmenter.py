@@ -13,6 +13,7 @@ from llmcrawler.core.content.block_markdown import (
     LINK,
     LINK_END,
     OPEN,
+    RULE,
     TARGET,
     LineMarks,
     folded,
@@ -118,8 +119,9 @@ _MIN_ALT_CHARS, _MAX_ALT_CHARS = 4, 300
 _NOT_IN_DEFINITIONS: Final = frozenset(
     "dl table pre h1 h2 h3 h4 h5 h6 section article nav header footer aside form iframe".split()
 )
-_OPENS: Final = {tag: OPEN + sign for tag, sign in INLINE_MARKS.items()}
-_CLOSES: Final = {tag: CLOSE + sign for tag, sign in INLINE_MARKS.items()}
+_OPENS: Final = {tag: OPEN + sign for tag, sign in INLINE_MARKS.items()} | {"q": "“", "rt": "("}
+_CLOSES: Final = {tag: CLOSE + sign for tag, sign in INLINE_MARKS.items()} | {"q": "”", "rt": ")"}
+_SIGNED: Final = frozenset(("q", "rt"))  # their signs are read too
 _STRONG_CLOSE: Final = f"{CLOSE}**"
 _ID: Final = re.compile(r' id="([^"]*+)"')
 _NUMBER: Final = re.compile(r' (?:start|value)="(\d{1,6})"')
@@ -250,7 +252,7 @@ class Segmenter:
         names = names_in_attributes(source)
         return _UNFOLDS.search(names) is None or _CONTENTS.search(names) is not None
 
-    def _open(self, tag: str, source: str, position: int) -> int:  # noqa: C901, PLR0911, PLR0912 - one branch a tag
+    def _open(self, tag: str, source: str, position: int) -> int:  # noqa: C901, PLR0911, PLR0912, PLR0915 - by tag
         """Return the container to go back to at the element's end, -1 for inline elements, -2 if all of it is read."""
         if tag == "a":
             self._link = (source, len(self._text), len(self._markdown), position)
@@ -258,6 +260,8 @@ class Segmenter:
             return -1
         if tag in _OPENS:
             self._markdown.append(_OPENS[tag])
+            if tag in _SIGNED:
+                self._text.append(_OPENS[tag])
             return -1
         if tag == "math":
             self._formula(read_math(self._page, position))
@@ -342,6 +346,8 @@ class Segmenter:
         if container < 0:
             if tag in _CLOSES:
                 self._markdown.append(_CLOSES[tag])
+                if tag in _SIGNED:
+                    self._text.append(_CLOSES[tag])
             elif self._is_in_row:
                 self._tables.close_in_row(tag)
             return
@@ -488,16 +494,19 @@ class Segmenter:
         return ""
 
     def _place_image(self) -> None:
-        """Put the image that waits above the block behind it if that is a paragraph, else below the one before it."""
+        """Put the image that waits above the block behind it if that is a paragraph, else below the one before it. A
+        caption may be no main text: the image is put below what stands before it.
+        """
         image, self._image = self._image, ""
-        blocks = self._out.blocks
+        block, before = self._out.blocks[-1], self._out.blocks[-2:-1]
+        is_caption = block.tag == TAG_IDS["figcaption"]
         alt = image[2 : image.index("](")].lower()
-        if any(alt in block.text.lower() for block in blocks[-2:]):
+        if any(alt in one.text.lower() for one in (*before, *([] if is_caption else [block]))):
             return
-        if not self._lines.is_open and _is_paragraph(blocks[-1]):
-            blocks[-1].markdown = f"{image}\n\n{blocks[-1].markdown}"
-        elif len(blocks) > 1 and _is_paragraph(blocks[-2]):
-            blocks[-2].markdown += f"\n\n{image}"
+        if before and _is_paragraph(before[0]) and (is_caption or self._lines.is_open or not _is_paragraph(block)):
+            before[0].markdown += f"\n\n{image}"
+        elif not self._lines.is_open and _is_paragraph(block):
+            block.markdown = f"{image}\n\n{block.markdown}"
 
     def _code(self, code: CodeBlock) -> None:
         blocks = self._out.blocks
@@ -539,6 +548,10 @@ class Segmenter:
         elif tag == "hr":
             if not self._is_in_row:
                 self._flush()
+                blocks, parents = self._out.blocks, self._out.parents
+                is_between = blocks and self._container in {blocks[-1].container, parents[blocks[-1].container]}
+                if is_between and not self._lines.is_open and "note" not in source and _is_paragraph(blocks[-1]):
+                    blocks[-1].markdown += RULE
         elif tag == "area":
             self._add_link(source, "")
         elif tag == "input":

@@ -11,7 +11,7 @@ from math import exp, inf
 from operator import mul
 from typing import Final
 
-from llmcrawler.core.content.block_markdown import is_code
+from llmcrawler.core.content.block_markdown import RULE, is_code
 from llmcrawler.items import TextBlock
 
 _MIN_PAGES: Final = 3
@@ -394,7 +394,7 @@ def joined(blocks: Sequence[TextBlock]) -> str:
         part = part.lstrip("\n")
         text.append(part)
         before, unit = part, block.unit
-    return "".join(text)
+    return "".join(text).removesuffix(RULE)
 
 
 def content_hash(text: str) -> str:

@@ -281,6 +281,18 @@ IN_A_LINE = {
         '<h2>T</h2><p><img src="a.png" alt="A tall tower"></p><p>text <img src="/b.png" alt="Some bridge"> more <img src="c.png" alt="more"><img src="i/icon.png" alt="An icon"></p><h2>U</h2><figure><picture><img src="data:image/png;x" alt="Nothing"><img src="d.png" alt="A map (old)"></picture></figure><p>end</p><a href="/"><p><img src="e.png" alt="Our shop"></p>Home</a>',
         "## T\n\n![A tall tower](http://site.example/a/a.png)\n\ntext ![Some bridge](http://site.example/b.png) more\n\n## U\n\n![A map (old)](http://site.example/a/d.png)\n\nend\n\n[Home](http://site.example/)",
     ),
+    "images with captions, which may be no main text": (
+        '<p>One</p><figure><img src="a.png" alt="A tall tower"><figcaption>A tall tower</figcaption></figure><p>Two</p><h2>T</h2><figure><img src="b.png" alt="Some bridge"><figcaption>Built by us</figcaption></figure>',
+        "One\n\n![A tall tower](http://site.example/a/a.png)\n\nA tall tower\n\nTwo\n\n## T\n\n![Some bridge](http://site.example/a/b.png)\n\nBuilt by us",
+    ),
+    "rules between texts": (
+        '<hr><p>a</p><hr/>b<hr><h2>T</h2><hr><ul><li>c<hr>d</li></ul><p>e</p><hr class="footnotes-sep"><section><p>f</p></section><section><hr><p>g</p></section><hr>',
+        "a\n\n---\n\nb\n\n---\n\n## T\n\n- c\n\n  d\n\ne\n\nf\n\ng",
+    ),
+    "quotations and readings": (
+        "<p>They said <q>no</q>. <ruby>東<rt>とう</rt>京<rp>（</rp><rt>きょう</rt><rp>）</rp></ruby></p>",
+        "They said “no”. 東(とう)京(きょう)",
+    ),
     "code": (
         "<p><code>a`b</code>, <code><em>x</em> <strong>y</strong></code>, <code>``</code> and <kbd>Ctrl</kbd></p>",
         "`` a`b ``, `x y`, ``` `` ``` and `Ctrl`",
