@@ -16,6 +16,7 @@ from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.e2e.documents import DOCS, NOT_RUN, anchors_of, block, blocks_of, relative_links_of
 from tests.e2e.test_records import served
+from tests.e2e.test_serve import serving
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.proxy_server import ProxyServer
 from tests.servers.record_sites import make_shop
@@ -305,6 +306,19 @@ def test_map(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("map.md")
     assert '"kind": "url"' in (reader.folder / "urls.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.nightly
+def test_server(reader_without_a_model):
+    reader = reader_without_a_model
+    with serving(reader.folder / "jobs", "--allow-private") as server:
+        reader.places["http://127.0.0.1:8787/"] = server.url
+        asked = reader.run(block("server.md", "client"))
+        assert asked.returncode == 0, asked.stderr
+        job = json.loads((reader.folder / "job.json").read_text())
+        assert job["arguments"] == {"url": reader.places[SITE], "goal": "product"}
+        assert server.ended(job)["state"] == "finished"
+        assert len(server.lines(job, "records?where=price:%3E50")) > 5
 
 
 @pytest.mark.nightly
