@@ -23,7 +23,7 @@ from llmcrawler.core.storage.feeds.tables import RECORD, clean, columns_of
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob, require
 from llmcrawler.items import Page, Url
-from llmcrawler.server import firecrawl_api, job_results
+from llmcrawler.server import firecrawl_api, job_pages, job_results
 from llmcrawler.server.http_guard import HttpGuard, error_response, query_number, read_object
 from llmcrawler.server.jobs import ARGUMENTS, SPIDERS, JobBudget, Jobs, ServerJob
 from llmcrawler.server.webhooks import check_webhook
@@ -44,7 +44,12 @@ def create_app(jobs: Jobs, token: str, names: Iterable[str] = ()) -> ASGIApp:
 
     own = [Route(path, getattr(api, name), methods=[method]) for method, path, name, *_ in _OPERATIONS]
     app = Starlette(
-        routes=[*own, Route("/openapi.json", _openapi), *firecrawl_api.routes(jobs)],
+        routes=[
+            *own,
+            Route("/openapi.json", _openapi),
+            *firecrawl_api.routes(jobs),
+            *job_pages.routes(jobs, token),
+        ],
         exception_handlers={
             JobRefused: _handler(400, "BAD_REQUEST"),
             JobsFull: _handler(429, "JOBS_FULL", {"Retry-After": "60"}),

@@ -19,6 +19,7 @@ from llmcrawler.core.storage.job_file import JOB_FILE, holds_job, read_runs
 from llmcrawler.core.storage.job_status import job_status, open_snapshot
 from llmcrawler.core.storage.ledger import StoredPage, read_lines, read_page
 from llmcrawler.core.storage.templates_file import TemplatesFile
+from llmcrawler.core.understanding.extraction.corrections import described_templates
 from llmcrawler.core.understanding.extraction.typed_values import read_number
 from llmcrawler.core.urls import normalise_with_route, site_name
 from llmcrawler.errors import JobRefused
@@ -181,8 +182,11 @@ def templates(job: ServerJob) -> list[dict[str, Any]]:
     if holds_job(job.jobdir / JOB_FILE):
         with open_snapshot(job.jobdir) as connection:
             sites |= {name for (name,) in connection.execute("SELECT name FROM hosts LIMIT 100")}
-    learned = TemplatesFile(job.folder.parent / "templates.json").load()
-    return [{**one, "site": name} for name, stored in learned.items() if name in sites for one in stored.templates]
+    file = TemplatesFile(job.folder.parent / "templates.json")
+    learned = {name: stored for name, stored in file.load().items() if name in sites}
+    return [
+        {**one, "site": name} for name, stored in learned.items() for one in described_templates(file, name, stored)
+    ]
 
 
 def _read(job: ServerJob, url: str, take: Callable[[StoredPage], T | None]) -> T | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -28,13 +29,13 @@ _SCRIPTS = {
 def render(view: dict[str, Any], version: str, now: float, template: str = "report.html") -> bytes:
     scripts = [_asset(name) for name in _SCRIPTS[template]]
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts) or "'none'"
-    page = _environment().get_template(template)
+    page = _pages().get_template(template)
     text = page.render(
         **view,
         version=version,
         now=now,
         policy=_POLICY.format(hashes=hashes),
-        style=Markup(_asset("report.css")),  # noqa: S704 - ours
+        style=Markup(report_style()),  # noqa: S704 - ours
         scripts=[Markup(one) for one in scripts],  # noqa: S704 - ours
     )
     return text.encode("utf-8", "replace")
@@ -62,10 +63,19 @@ def _asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
+def report_style() -> str:
+    return _asset("report.css")
+
+
 @cache
-def _environment() -> Environment:
+def _pages() -> Environment:
+    return html_environment({name: _asset(name) for name in _SCRIPTS})
+
+
+def html_environment(templates: Mapping[str, str]) -> Environment:
+    """Return what renders templates (by name, their text), escaping every text, with the filters of the report."""
     environment = Environment(
-        loader=DictLoader({name: _asset(name) for name in _SCRIPTS}),
+        loader=DictLoader(dict(templates)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

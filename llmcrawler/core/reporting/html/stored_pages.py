@@ -127,7 +127,7 @@ class StoredPages:
             return
         self._texts.pages[key] += 1
         detail: dict[str, Any] = {
-            "record": _record_rows(record, results, marks) if isinstance(record, dict) else None,
+            "record": record_rows(record, results, marks) if isinstance(record, dict) else None,
             "text": text[:_TEXT_CHARS] if isinstance(text, str) else None,
             "cut": isinstance(text, str) and len(text) > _TEXT_CHARS,
         }
@@ -192,7 +192,7 @@ def selector_results(root: etree._Element, variants: Sequence[Variant], url: str
     return compile_extractor(match.variant.extractor).results(source, url, lang) if match is not None else []
 
 
-def _record_rows(
+def record_rows(
     record: dict[str, Any], results: Sequence[SelectorResult], places: dict[str, str]
 ) -> list[tuple[str, Any, str, str | None]]:
     """Return (field, value, selectors, the id of its element) of each field, in the order of the record."""

@@ -109,6 +109,8 @@ class Correction:
     def described(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Return a template's entry for people with the corrections; a page type and a selector that are a person's are
         marked so."""
+        if self == Correction():
+            return dict(entry)
         replaced = {rule.field.key for rule in self.rules}
         selectors = [{**one, "by": PERSON} for one in described_selectors(self.extractors([]))]
         learned = (one for one in entry.get("selectors") or () if one["field"] not in replaced)
@@ -144,16 +146,15 @@ def correction_of(corrections: Mapping[str, Correction], template: str, now: Cal
 
 def described_templates(file: TemplatesFile, site: str, stored: StoredSite) -> list[dict[str, Any]]:
     """Return a site's templates for people, with their corrections. Raises ConfigError where these are damaged."""
-    aliases = _aliases(stored)
     try:
-        corrections = read_corrections(stored.corrections)
+        return [_corrected(stored, one["template"]).described(one) for one in stored.templates]
     except ValueError as error:
         raise file.refusal(f"is damaged in the corrections of {site} ({error})") from error
-    described = []
-    for entry in stored.templates:
-        correction = correction_of(corrections, entry["template"], lambda name: aliases.get(name, name))
-        described.append(entry if correction is None else correction.described(entry))
-    return described
+
+
+def _corrected(stored: StoredSite, template: str) -> Correction:
+    corrections, aliases = read_corrections(stored.corrections), _aliases(stored)
+    return correction_of(corrections, template, lambda name: aliases.get(name, name)) or Correction()
 
 
 class PageToTry(NamedTuple):
@@ -281,8 +282,7 @@ def _known(
     entry = next((one for one in stored.templates if one["template"] == name), None) if stored is not None else None
     if stored is None or entry is None:
         raise ConfigError(f"template: {file.path} has no template {template!r} of {site}")
-    corrections = read_corrections(stored.corrections)
-    return correction_of(corrections, name, lambda one: aliases.get(one, one)) or Correction(), entry
+    return _corrected(stored, name), entry
 
 
 def _aliases(stored: StoredSite) -> dict[str, str]:
