@@ -27,7 +27,7 @@ from llmcrawler.core.understanding.extraction.tree import Work, fold
 from llmcrawler.core.understanding.extraction.typed_values import is_cut
 from llmcrawler.errors import TooCostly
 
-_NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
+_NUMBER: Final = r"[-+]?\d(?:[\d.,'٫٬ ]*\d)?"
 _MAX_CONTEXT_CHARS: Final = 40
 _MAX_PIECES: Final = 6
 _MAX_WORD_CHARS: Final = 200

@@ -68,6 +68,7 @@ def read_date(text: str, lang: str = "", work: Work | None = None) -> str | None
     `text` has its white space folded, `lang` is in lower case. 3/4/2024 is read as `lang` says; without it, it may be
     March or April, and is None. So is "yesterday". Raises TooCostly where the words of a date have to be looked up and
     `work` has not enough left for that."""
+    text = text.translate(_WESTERN)
     value, has_words = _in_numbers(text, lang[:_MAX_CHARS])
     return _lettered(text, lang[:_MAX_CHARS], work) if has_words else value
 
@@ -248,6 +249,8 @@ _PATH_START: Final = re.compile(r"https?://|\.{0,2}/", re.IGNORECASE)
 _MAIL: Final = re.compile(r"[\w.+-]+@[\w.-]+")
 _HOST_START: Final = re.compile(r"www\.\w|[\w-]+\.(?:com|net|org|edu|gov)(?:/|$)", re.IGNORECASE)
 
+# Digits and marks of Arabic, Persian and Urdu.
+_WESTERN: Final = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹٫٬", "01234567890123456789.’")
 _MAX_NUMBER_CHARS: Final = 60
 # A number with its label or its unit: "In stock (19 available)". With more words around it, it is part of a sentence.
 _MAX_LETTERS_AROUND: Final = 30
@@ -263,12 +266,12 @@ _INDIAN: Final = re.compile(r"(?P<whole>\d{1,2}(?:,\d{2})+,\d{3})(?:\.(?P<fracti
 # "1.299" is 1299 for a German and 1.299 for an Englishman.
 _AMBIGUOUS: Final = re.compile(r"\d{1,3}[.,]\d{3}")
 _POINT_LANGUAGES: Final = frozenset(
-    "en zh ja ko th he iw hi bn ta te mr ur ms fil tl sw cy ga mt km my si ne am zu".split()
+    "en zh ja ko th he iw hi bn ta te mr ar fa ur ms fil tl sw cy ga mt km my si ne am zu".split()
 )
 _POINT_LOCALES: Final = frozenset(
     "de-ch de-li fr-ch it-ch es-mx es-us es-pr es-gt es-hn es-ni es-pa es-sv es-do".split()
 )
-_COMMA_LOCALES: Final = frozenset(["en-za"])
+_COMMA_LOCALES: Final = frozenset("en-za ar-dz ar-ly ar-ma ar-tn".split())
 
 # Of the same number, date, time or identifier; 4.5/5 is two numbers.
 _DIGIT_BEFORE: Final = re.compile(r"\d[.,:-]?$|\d/\d+/$")
@@ -288,13 +291,15 @@ _GLUED_NAME: Final = re.compile(r"\w[-\u2010\u2011.]?$")
 _MINUS: Final = re.compile(rf"(?:^|[^\w\s]\s?|\s)[-\u2212]\s?[{_CURRENCY}]?\s?$")
 _AMOUNT_UNIT: Final = re.compile(
     rf"(?:us|a|c|au|ca|nz|hk|nt|r|s)?\s?[{_CURRENCY}]|{'|'.join(one for one in _CODES.split() if len(one) == 3)}"
-    r"|kr|fr|rs|rm|zł|kč"
+    r"|kr|fr|rs|rm|zł|kč|ft|lei|tl|euros?|dollars?|руб(?:\.|л[а-я]*)?|грн|円|元|원|บาท|रुपये"
+    r"|[رد]\.\s?[سإبكمقع]\.?|ج\.\s?م\.?|ريال(?: سعودي)?|درهم|دينار|جنيه|ليرة|تومان|ریال|روپے"
 )
 _NAME_DIGITS: Final = 8
 # "1.2 million" is not 1.2, and the zeros of 1,200,000 are not on the page.
 _MULTIPLIER: Final = re.compile(
     r" ?(?:[kKMB万萬億亿](?![^\W\d_])|(?i:bn|mn|mio|mrd|mld|tsd|lakh|crore|thousand|[mbt]r?illi(?:on|ard)"
-    r"|mill[oó]n|tausend|mille\b|тыс|млн|млрд))"
+    r"|mill[oó]n|tausend|mille\b|тыс|млн|млрд"
+    r"|مليون|مليار|ألف|آلاف|میلیون|میلیارد|هزار|लाख|करोड़))"
 )
 # "1.299,-": no cents.
 _NO_CENTS: Final = re.compile(r"[.,]\s?[-\u2013\u2014]")
@@ -403,6 +408,7 @@ def _read_numeral(text: str, lang: str) -> tuple[str, str | None, bool] | None:
     """Return the digits before the decimal mark and behind it (None without one), and whether it is below zero."""
     if len(text) > _MAX_NUMBER_CHARS:
         return None
+    text = text.translate(_WESTERN)
     runs = list(_RUN.finditer(text))
     if len(runs) != 1:
         return None
@@ -436,7 +442,7 @@ def read_amount(text: str, lang: str = "") -> tuple[int | float, str] | None:
 
     None where the text says more than that ("3 left", "5 kg", "20%") or is likely a name: with a zero before other
     digits, or of eight digits and more without any mark."""
-    text = fold(text)
+    text = fold(text).translate(_WESTERN)
     value = read_number(text, lang)
     if value is None:
         return None

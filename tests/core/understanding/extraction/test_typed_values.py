@@ -41,6 +41,8 @@ TYPES = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
         ("In stock (19 available)", "en", 19),
         ("1,234 reviews", "en", 1234),
         ("٣", "ar", 3),
+        ("١٬٢٩٩٫٥٠ ر.س", "ar", 1299.5),
+        ("۱۲۳٬۰۰۰ تومان", "fa", 123000),
     ],
 )
 def test_a_number_is_read_past_its_currency_unit_and_separators(text: str, lang: str, number: float) -> None:
@@ -64,6 +66,9 @@ def test_a_number_is_read_past_its_currency_unit_and_separators(text: str, lang:
         ("1,299", "", 1299),
         ("€1.299", "", 1299),
         ("EUR 1.299", "", 1299),
+        ("1,299 ر.س", "ar-SA", 1299),
+        ("١٫٢٩٩ د.ك", "ar", 1.299),
+        ("1.299 د.م.", "ar-MA", 1299),
     ],
 )
 def test_three_digits_behind_a_mark_are_decimals_where_the_language_has_it_so(
@@ -90,6 +95,7 @@ def test_three_digits_behind_a_mark_are_decimals_where_the_language_has_it_so(
         "1.2K",
         "1.2 million",
         "3 Mio. Euro",
+        "٢ مليون ريال",
         "9007199254740993.5",
         "Delivery is free for orders of 50 pounds and over",
         "9" * 5000,
@@ -113,6 +119,7 @@ def test_an_integer_has_no_fraction(text: str, number: int | None) -> None:
         ("2024-05-12T10:30:00+0200", "", "2024-05-12T10:30:00+02:00"),
         ("Sun, 12 May 2024 10:30:00 GMT", "", "2024-05-12T10:30:00+00:00"),
         ("2024/5/2", "", "2024-05-02"),
+        ("٢٠٢٤-٠١-١٥", "ar", "2024-01-15"),
         ("2024年3月4日", "ja", "2024-03-04"),
         ("2024. 3. 4.", "ko", "2024-03-04"),
         ("12.05.2024", "en", "2024-05-12"),
