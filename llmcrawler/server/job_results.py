@@ -73,7 +73,7 @@ _NOTHING: Final[Mapping[str, Any]] = {
 
 @lru_cache(maxsize=256)
 def _counts(jobdir: Path, _moment: float) -> Mapping[str, Any]:
-    if not holds_job(jobdir / JOB_FILE):
+    if not _has_begun(jobdir):
         return _NOTHING
     status = job_status(jobdir, time.time())
     with open_snapshot(jobdir) as connection:
@@ -93,12 +93,29 @@ def _counts(jobdir: Path, _moment: float) -> Mapping[str, Any]:
 
 def plan(job: ServerJob) -> Mapping[str, Any] | None:
     """Return what a job of `plan` has found, as `scrapy plan --json` says it; None where it has not ended so."""
-    return job_status(job.jobdir, time.time()).plan if holds_job(job.jobdir / JOB_FILE) else None
+    return job_status(job.jobdir, time.time()).plan if _has_begun(job.jobdir) else None
+
+
+def _has_begun(jobdir: Path) -> bool:
+    try:
+        _check_begun(jobdir)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1_000)
+def _check_begun(jobdir: Path) -> None:
+    """Raise FileNotFoundError as long as a crawl has not made its file. Then it is not looked at again, which is more
+    work than to read a page.
+    """
+    if not holds_job(jobdir / JOB_FILE):
+        raise FileNotFoundError
 
 
 def lines_after(job: ServerJob, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
     """Give the lines that come after a place, each with its own, as they are now."""
-    if not holds_job(job.jobdir / JOB_FILE):
+    if not _has_begun(job.jobdir):
         return
     while True:
         with open_snapshot(job.jobdir) as connection:
@@ -179,7 +196,7 @@ def templates(job: ServerJob) -> list[dict[str, Any]]:
     url_pattern, examples, selectors, and what else TEMPLATES_FILE says for people.
     """
     sites = {site_name(url) for url in job.starts if "://" in url}
-    if holds_job(job.jobdir / JOB_FILE):
+    if _has_begun(job.jobdir):
         with open_snapshot(job.jobdir) as connection:
             sites |= {name for (name,) in connection.execute("SELECT name FROM hosts LIMIT 100")}
     file = TemplatesFile(job.folder.parent / "templates.json")
@@ -190,7 +207,7 @@ def templates(job: ServerJob) -> list[dict[str, Any]]:
 
 
 def _read(job: ServerJob, url: str, take: Callable[[StoredPage], T | None]) -> T | None:
-    if not holds_job(job.jobdir / JOB_FILE):
+    if not _has_begun(job.jobdir):
         return None
     with open_snapshot(job.jobdir) as connection:
         for address in dict.fromkeys((url, normalise_with_route(url) or url)):
