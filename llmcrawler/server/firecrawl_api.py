@@ -20,14 +20,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from llmcrawler.core.content import PageReader, joined
+from llmcrawler.core.content import PageReader, joined, read_outline
 from llmcrawler.core.content.markup import parse
 from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.core.storage.feeds.tables import clean
 from llmcrawler.core.urls import normalise
 from llmcrawler.crawl.task_lists import read_url
 from llmcrawler.errors import ContentError, JobRefused, NoSuchJob
-from llmcrawler.items import PageContent
 from llmcrawler.server.http_guard import error_response, query_number, read_object
 from llmcrawler.server.job_results import lines_after, progress, stored_html
 from llmcrawler.server.jobs import Jobs, ServerJob
@@ -373,22 +372,19 @@ async def _documents(job: ServerJob, asked: _ScrapeOptions, found: list[tuple[_J
     documents = []
     with closing(PageReader(_INLINE_CHARS)) as reader:
         for line, html in found:
-            url, content, cleaned = line["final_url"] or line["url"], PageContent(), ""
-            with suppress(ContentError):  # the crawl could not read it either, and its line says so
-                content = await reader.read(html, url)
-                cleaned = await reader.apply(_without_scripts, html, url=url) if "html" in kinds else ""
-            made: _Json = {
-                "markdown": (line["text"] if asked.only_main_content else joined(content.blocks)) or "",
-                "html": cleaned,
-                "rawHtml": html,
-                "links": [link.url for link in content.links],
-                "json": line["record"],
-            }
-            about = {name: line[field] for name, field in _METADATA.items()}
-            about |= {"description": content.metadata.get("description"), "url": url, "scrapeId": job.id}
+            url = line["final_url"] or line["url"]
+            doc: _Json = {"markdown": line["text"] or "", "rawHtml": html, "json": line["record"]}
+            about = {name: line[field] for name, field in _METADATA.items()} | {"url": url, "scrapeId": job.id}
             about["error"] = line["error"] and line["error"]["message"]
-            made = {name: value for name, value in made.items() if name in kinds}
-            documents.append({**made, "metadata": {name: value for name, value in about.items() if value}})
+            with suppress(ContentError):  # the crawl could not read it either, and its line says so
+                outline = await reader.apply(read_outline, html, url, url=url)
+                about["description"], doc["links"] = outline.description, outline.links
+                if "html" in kinds:
+                    doc["html"] = await reader.apply(_without_scripts, html, url=url)
+                if not asked.only_main_content:
+                    doc["markdown"] = joined((await reader.read(html, url)).blocks)
+            doc = {name: value for name, value in doc.items() if name in kinds}
+            documents.append({**doc, "metadata": {name: value for name, value in about.items() if value}})
     return documents
 
 

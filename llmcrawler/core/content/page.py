@@ -96,6 +96,7 @@ def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, fl
 
 _LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 _MAX_TITLE_CHARS: Final = 500
+_MAX_DESCRIPTION_CHARS: Final = 20_000
 # Longer than any book. To write one line of the feed with a multiple of that would hold up all other pages.
 _MAX_TEXT_CHARS: Final = 2_000_000
 _MUCH_MORE: Final = 2  # times the words of the whole page has a body that it shows only to machines
@@ -287,12 +288,15 @@ _WAYS: Final = frozenset(("next", "prev", "canonical", "alternate"))
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The title, links and feeds of a page; absolute urls, in document order. `robots` is that of PageContent."""
+    """The title, links and feeds of a page; absolute urls, in document order. `robots` is that of PageContent, and
+    `description` what the meta element of that name says.
+    """
 
     title: str
     links: tuple[str, ...]
     feeds: tuple[str, ...]
     robots: dict[str, str]
+    description: str
 
 
 def read_outline(html: str, url: str) -> Outline:
@@ -315,11 +319,14 @@ def read_outline(html: str, url: str) -> Outline:
     links = dict.fromkeys(
         resolve(reference).partition("#")[0] for reference in references if not reference.startswith("#")
     )
+    named = [(_attribute(node, "name"), _attribute(node, "content")) for node in tree.css("meta[name]")]
+    description = next((content for name, content in named if content and name.strip().lower() == "description"), "")
     return Outline(
         title=" ".join((title.text() if title is not None else "").split())[:_MAX_TITLE_CHARS],
         links=tuple(filter(None, links)),
         feeds=tuple(filter(None, feeds)),
-        robots=robots_metas((_attribute(node, "name"), _attribute(node, "content")) for node in tree.css("meta[name]")),
+        robots=robots_metas(named),
+        description=" ".join(description[:_MAX_DESCRIPTION_CHARS].split()),
     )
 
 

@@ -162,14 +162,16 @@ def test_what_is_no_llms_txt_says_so(body, fault):
     assert fault in parse_llms_txt(body).fault
 
 
-def test_a_page_has_a_title_links_and_feeds():
+def test_a_page_has_a_title_links_feeds_and_a_description():
     html = """<title> A\n page </title><base href="/sub/"><link rel="alternate" type="application/rss+xml" href="feed">
         <link rel="canonical" href="/c"><link rel="alternate" hreflang="de" href="/de">
         <link rel="stylesheet" href="x.css">
         <link rel="alternate" type="application/json" href="/x.json"><a href="1">1</a><map><area href="2"></map>
+        <meta name=description content=""><meta name=Description content=" Of
+ tea "><meta name=description content=b>
         <a href="mailto:x@y">m</a><a href="1">again</a>"""
     outline = read_outline(html, HOME)
-    assert outline.title == "A page"
+    assert (outline.title, outline.description) == ("A page", "Of tea")
     assert outline.feeds == ("https://h.example/sub/feed",)
     assert outline.links == tuple(f"https://h.example/{path}" for path in ("sub/1", "sub/2", "c", "de"))
 
