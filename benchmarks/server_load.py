@@ -106,11 +106,9 @@ def main() -> None:
         values = sorted(found[kind])
         p50, p95 = (values[int(len(values) * share)] for share in (0.5, 0.95))
         print(f"{kind:<9} {len(values):>6} requests, p50 {p50:.4f} s, p95 {p95:.4f} s, longest {values[-1]:.4f} s")
-    memory = int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+    memory = int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
     print(f"{len(found['errors'])} errors, {wall:.1f} s; server: {1000 * used / count:.2f} ms of CPU a request,")
-    print(
-        f"{memory:.0f} MB; load average {os.getloadavg()[0]:.1f}, children {children:.0f} s, {json.dumps(vars(options))}"
-    )
+    print(f"{memory:.0f} MB; load average of the machine {os.getloadavg()[0]:.1f}; {vars(options)}")
 
 
 if __name__ == "__main__":

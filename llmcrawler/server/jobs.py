@@ -203,16 +203,7 @@ class Jobs:
             raise JobsFull(f"{self.limits.max_queued} jobs are waiting: come again when some have ended")
         number = secrets.token_hex(12)
         folder = self.folder / f".new-{number}"
-        job = ServerJob(
-            number,
-            folder,
-            spider,
-            dict(arguments),
-            allowed,
-            origin,
-            created=time.time(),
-            webhook=webhook and {**webhook},
-        )
+        job = ServerJob(number, folder, spider, arguments, allowed, origin, time.time(), webhook=webhook)
         try:
             folder.mkdir(mode=0o700)
             options = await asyncio.to_thread(_read_options, job)
@@ -278,7 +269,8 @@ class Jobs:
         """End a job, and wait for that: its pages that are under way are finished, and its lines are kept."""
         job = self.get(job_id)
         while not job.has_ended:
-            (job.folder / _STOP).touch(mode=0o600)
+            with suppress(FileNotFoundError):  # it is being deleted
+                (job.folder / _STOP).touch(mode=0o600)
             job = await self.wait(job_id, _STOP_SECONDS)
         return job
 
@@ -379,8 +371,8 @@ class Jobs:
                 await asyncio.sleep(_TICK_SECONDS)
             await _end(process)
             self._note_end(job, process.returncode, await asyncio.to_thread(_cause_of, job))
-        except OSError as error:
-            logger.error("Job %s: %s", job.id, error)
+        except Exception as error:
+            logger.exception("Job %s", job.id)
             with suppress(OSError):  # as long as the disk is full, the next server has to try again
                 self._change(job, state="failed", ended=time.time(), cause=f"the crawl could not be run: {error}")
 
@@ -417,12 +409,8 @@ class Jobs:
             url = arguments.pop("url")
             start = [f"--sample={_PLANNED_PAGES}", url if "://" in url else f"https://{url}"]
         options = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-        return [
-            job.spider,
-            *start,
-            *options,
-            *(part for name, value in settings.items() for part in ("-s", f"{name}={value}")),
-        ]
+        options += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        return [job.spider, *start, *options]
 
 
 def _check_arguments(spider: str, arguments: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from llmcrawler.server.jobs import DEFAULT_BUDGET, ServerJob, _store
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, environment
 from tests.e2e.test_console import MODULE as COMMAND
+from tests.nightly import rest_by_night
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 
@@ -147,18 +148,20 @@ def test_a_public_server_touches_nothing_private(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "variables", "told"),
-    [
-        (["--host", "0.0.0.0"], {}, "--host 0.0.0.0: others can reach it: set LLMCRAWLER_TOKEN to a long secret"),
-        (["--port", "99999999"], {}, "--port 99999999: "),
-        (["--host", "192.0.2.1"], {"LLMCRAWLER_TOKEN": "a" * 20}, "name another port"),
-        (["--max-pages", "0"], {}, "--max-pages 0: it is 1 or more"),
-        (["--max-cost", "nan"], {}, "--max-cost nan: it is 0 or more"),
-        (["--running", "0"], {}, "--running 0: it is 1 or more"),
-        ([], {"LLMCRAWLER_TOKEN": "short"}, "LLMCRAWLER_TOKEN: a token has 16 or more letters"),
-        (["--jobs", "/dev/null/jobs"], {}, "/dev/null/jobs/token cannot be used"),
-        (["there"], {}, "serve takes no 'there'"),
-        (["--prot", "1"], {}, "no option --prot: did you mean --port?"),
-    ],
+    rest_by_night(
+        [
+            (["--host", "0.0.0.0"], {}, "--host 0.0.0.0: others can reach it: set LLMCRAWLER_TOKEN to a long secret"),
+            (["--port", "99999999"], {}, "--port 99999999: "),
+            (["--host", "192.0.2.1"], {"LLMCRAWLER_TOKEN": "a" * 20}, "name another port"),
+            (["--max-pages", "0"], {}, "--max-pages 0: it is 1 or more"),
+            (["--max-cost", "nan"], {}, "--max-cost nan: it is 0 or more"),
+            (["--running", "0"], {}, "--running 0: it is 1 or more"),
+            ([], {"LLMCRAWLER_TOKEN": "short"}, "LLMCRAWLER_TOKEN: a token has 16 or more letters"),
+            (["--jobs", "/dev/null/jobs"], {}, "/dev/null/jobs/token cannot be used"),
+            (["there"], {}, "serve takes no 'there'"),
+            (["--prot", "1"], {}, "no option --prot: did you mean --port?"),
+        ]
+    ),
 )
 def test_wrong_options_are_said_and_nothing_is_served(tmp_path, options, variables, told):
     given = ["serve", "--jobs", str(tmp_path / "jobs"), *options]
@@ -167,6 +170,7 @@ def test_wrong_options_are_said_and_nothing_is_served(tmp_path, options, variabl
     assert told in done.stderr
 
 
+@pytest.mark.nightly
 def test_an_operator_may_give_a_token_of_their_own(tmp_path):
     variables = {"LLMCRAWLER_TOKEN": "an-operator's-own-token"}
     with serving(tmp_path / "jobs", variables=variables) as server:
