@@ -61,6 +61,7 @@ _COOKIE: Final = "llmcrawler"
 _JOBS_SHOWN: Final = 100
 _ROWS: Final = 50
 _COLUMNS: Final = 12
+_TEMPLATES: Final = 100
 _STOP_SECONDS: Final = 5.0
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -171,21 +172,23 @@ class _Pages:
         if line is None:
             raise NoSuchJob(f"the job has no page {url[:200]!r}")
         site, template, record = site_name(url), str(line.get("template")), line.get("record")
+        known = [one for one in job_results.templates(job) if one["site"] == site and template in _ids(one)]
         shown, results, places = None, list[SelectorResult](), dict[str, str]()
         if html is not None and is_readable(html):
             learned, stored = LearnedSites(), self._file.load().get(site)
             learned.add(site, stored.templates if stored is not None else (), stored)
+            template = known[0]["template"] if known else template
             variants = learned.variants(url, template, str(line.get("page_type")), of_others=True)
             shown, results, places = look_at(html, variants, line.get("final_url") or url, line.get("lang") or "")
             shown = f"<!DOCTYPE html><meta charset=utf-8><style>{_MARKS}</style>{shown}"
         rows = record_rows(record, results, places) if isinstance(record, dict) else []
-        known = [one for one in job_results.templates(job) if (one["site"], one["template"]) == (site, template)]
         return {"job": job, "line": line, "html": shown, "rows": rows, "templates": known}
 
     async def _templates(self, request: Request, error: str = "", said: str = "") -> Response:
         job = self._jobs.get(request.path_params["id"])
-        templates = await run_in_threadpool(job_results.templates, job)
-        return _answer("templates", 400 if error else 200, job=job, templates=templates, error=error, said=said)
+        found, status = await run_in_threadpool(job_results.templates, job), 400 if error else 200
+        shown = {"templates": found[:_TEMPLATES], "left_out": len(found[_TEMPLATES:])}
+        return _answer("templates", status, job=job, error=error, said=said, **shown)
 
     async def _correct(self, request: Request) -> Response:
         job, form = self._jobs.get(request.path_params["id"]), await _form(request)
@@ -218,9 +221,16 @@ class _Pages:
         return f"The selector gives a value on {tried.given} of {tried.pages} stored pages: {values}."
 
 
+def _ids(template: Mapping[str, Any]) -> set[str]:
+    """Return the ids that lines may have for a template: earlier ones were merged into it."""
+    return {template["template"], *(template.get("aliases") or ())}
+
+
 def _stored_pages(job: ServerJob, site: str, template: str) -> Iterator[corrections.PageToTry]:
+    own = (_ids(one) for one in job_results.templates(job) if one["site"] == site)
+    ids = next((ids for ids in own if template in ids), {template})
     for _seq, line in job_results.lines_after(job):
-        if line.get("template") == template and site_name(line["url"]) == site:
+        if line.get("template") in ids and site_name(line["url"]) == site:
             html = job_results.stored_html(job, line["url"])
             if html is not None and is_readable(html):
                 yield corrections.PageToTry(html, line.get("final_url") or line["url"], line.get("lang") or "")

@@ -32,11 +32,11 @@ def make_jobs(folder: Path) -> Jobs:
     ended = replace(job, state="finished", started=2.0, ended=9.0, cause=f"it was {HOSTILE}", exit_status=0)
     pages = [
         (product(1, title=HOSTILE, record={"name": HOSTILE, "price": 11, "stock": 3}), product_html(1)),
-        (product(2), product_html(2)),
+        (product(2, template="t0"), product_html(2)),
         *((product(number), product_html(number, price="<b>{} pounds</b>")) for number in range(3, 60)),
         ({"kind": "url", "url": "https://shop.example/of-a-map/", "title": None, "error": None}, None),
     ]
-    described = template_entry("t1", "product", selectors=described_selectors([PRODUCT]))
+    described = template_entry("t1", "product", aliases=["t0"], selectors=described_selectors([PRODUCT]))
     make_stored_job(job.jobdir, pages, SiteState([described], learned_state({"t1": PRODUCT})))
     (job.jobdir / "templates.json").rename(jobs.templates_file)
     kept = {name: value for name, value in asdict(ended).items() if name != "folder"}

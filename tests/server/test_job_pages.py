@@ -14,6 +14,7 @@ import uvicorn
 from lxml.html import document_fromstring
 from playwright.sync_api import sync_playwright
 
+from llmcrawler.core.storage import replace_file
 from tests.e2e.browsing import BROWSER, needs_browser
 from tests.server.job_site import HOSTILE, ID, TOKEN, app_of, make_jobs
 
@@ -106,7 +107,7 @@ async def test_pages_are_a_table_with_a_next_part_and_a_filter(client):
     rows = first.xpath("//table//tbody/tr")
     assert [cell.text for cell in first.xpath("//thead//th")] == ["page", "type", "template", "name", "price", "stock"]
     assert len(rows) == 50
-    assert text_of(rows[1]) == "Lamp 2 product t1 Lamp 2 12 3"
+    assert text_of(rows[1]) == "Lamp 2 product t0 Lamp 2 12 3"
     assert "60" in text_of(first.xpath("//dl")[0])
     (more,) = first.xpath("//p[@class='pager']/a/@href")
     second = parsed((await client.get(f"/jobs/{ID}{more}")).text)
@@ -205,24 +206,57 @@ def served(jobs):
         thread.join()
 
 
+@contextmanager
+def browsing(jobs, **screen):
+    """A real browser in which somebody has logged in, and the address of the server."""
+    with served(jobs) as origin, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(**screen)
+        page.goto(origin)
+        yield page, origin
+        browser.close()
+
+
+def log_in(page):
+    page.fill("[name=token]", TOKEN)
+    page.click("button")
+    page.wait_for_selector("[name=url]")
+
+
 @needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing_and_no_page_is_wider_than_the_screen(stored, width, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    paths = ("", f"jobs/{ID}", f"jobs/{ID}/page?url=https://shop.example/p/2/", f"jobs/{ID}/templates")
-    with served(stored) as origin, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        for path in ("", *paths):
-            page.goto(f"{origin}/{path}")
-            page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-            assert axe.run(page).response["violations"] == []
-            assert page.evaluate("document.documentElement.scrollWidth") == width
-            if page.query_selector("[name=token]"):
-                page.fill("[name=token]", TOKEN)
-                page.click("button")
-        page.goto(f"{origin}/{paths[2]}")
+
+    def check():
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert axe.run(page).response["violations"] == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+    with browsing(stored, viewport={"width": width, "height": 900}, color_scheme=scheme) as (page, origin):
+        check()
+        log_in(page)
+        check()
+        for path in ("", "/templates", "/page?url=https://shop.example/p/2/"):
+            page.goto(f"{origin}/jobs/{ID}{path}")
+            check()
         page.click("dt a >> nth=1")
         page.frame_locator("iframe").locator("p.price:target").wait_for()
-        browser.close()
+
+
+@needs_browser
+def test_figures_are_read_again_until_the_job_has_ended(tmp_path):
+    jobs = make_jobs(tmp_path)
+    file = jobs.get(ID).folder / "job.json"
+    ended = file.read_text()
+    file.write_text(ended.replace('"finished"', '"running"'))
+    with browsing(jobs) as (page, origin):
+        log_in(page)
+        page.goto(f"{origin}/jobs/{ID}")
+        assert page.query_selector("[data-live]")
+        with page.expect_response(lambda answer: "?after=" in answer.url):
+            pass
+        replace_file(file, ended.encode())
+        page.wait_for_selector("[data-live]", state="detached")
+        assert "finished" in page.inner_text("header")

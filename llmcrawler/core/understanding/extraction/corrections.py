@@ -1,7 +1,7 @@
 """Keeps what a person has corrected of a site's templates: the page type, names of fields, the selector of a field.
 
 Corrections stand in the file of learned templates beside what crawls have learned, and no crawl writes them. Whoever
-reads a template lays them over what is learned of it: so they hold whatever is learned, split or merged afterwards.
+reads a template lays them over what is learned of it: so they hold whatever is learned or merged afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from llmcrawler.core.understanding.extraction.extractor import (
     extractions,
 )
 from llmcrawler.core.understanding.extraction.learner import Variant, described_selectors
-from llmcrawler.core.understanding.extraction.queries import compile_pattern, compile_query, is_bounded
+from llmcrawler.core.understanding.extraction.queries import compile_pattern, is_bounded
 from llmcrawler.core.understanding.extraction.record_schema import Field, filled_up, put
 from llmcrawler.core.understanding.extraction.selectors import LANGUAGES, Selector
 from llmcrawler.errors import ConfigError, TooCostly
@@ -237,16 +237,13 @@ def _check_selector(selector: Selector) -> None:
     for name in ("query", "pattern", "attribute"):
         if len(getattr(selector, name) or "") > _MAX_CHARS:
             raise ConfigError(f"{name}: it is longer than {_MAX_CHARS} characters")
+    if not selector.query or not is_bounded(selector):
+        kinds = "tags, #id, .class, [attribute=value], :nth-of-type(), children and descendants, or such an XPath"
+        raise ConfigError(f"selector: {selector.query!r} is no {selector.language} selector of {kinds}")
     try:
-        if not is_bounded(selector):
-            compile_query(selector.query, selector.language)
-        if selector.pattern is not None:
-            compile_pattern(selector.pattern)
+        compile_pattern(selector.pattern or "()")
     except ValueError as error:
-        raise ConfigError(f"selector: {error}") from error
-    if not selector.query.strip() or not is_bounded(selector):
-        understood = "tags, #id, .class, [attribute=value], :nth-of-type(), children and descendants"
-        raise ConfigError(f"selector: {selector.query!r} may take for ever on a page; use {understood}")
+        raise ConfigError(f"pattern: {error}") from error
 
 
 def _try(rule: FieldRule, pages: Iterable[PageToTry]) -> Tried:
