@@ -38,11 +38,13 @@ class FieldRule:
     """A field and its selectors, the best one first; the next is used where those before give nothing.
 
     The queries of a field with a group are relative to the elements that the group's selectors give. With `joined`, one
-    value stands in several places (the paragraphs of a text): they are joined with line feeds."""
+    value stands in several places (the paragraphs of a text): they are joined with line feeds. With a `separator`, one
+    text holds several values."""
 
     field: Field
     selectors: tuple[Selector, ...]
     joined: bool = False
+    separator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,12 @@ class TemplateExtractor:
         """Read what `to_json` gave. Raises ValueError for anything else."""
         try:
             rules = tuple(
-                FieldRule(Field(**rule["field"]), _selectors(rule["selectors"]), bool(rule["joined"]))
+                FieldRule(
+                    Field(**rule["field"]),
+                    _selectors(rule["selectors"]),
+                    bool(rule["joined"]),
+                    str(rule.get("separator", "")),
+                )
                 for rule in value["rules"]
             )
             groups = tuple((name, _selectors(rows)) for name, rows in value["groups"])
@@ -211,6 +218,8 @@ def _values(selector: Selector, rule: FieldRule, page: _Page, row: etree._Elemen
     texts = texts_at(page.source, selector, row)
     if rule.joined and texts and row is None:
         texts = ["\n".join(texts)]
+    if rule.separator:
+        texts = [part for text in texts for part in text.split(rule.separator)]
     # Values for machines are written alike in all languages.
     lang = "" if selector.language == "json-ld" and row is None else page.lang
     given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)

@@ -11,7 +11,7 @@ from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, Field, RequestedSchema
 
 TASK: Final = "induce"
-PROMPT_VERSION: Final = "induce-4"
+PROMPT_VERSION: Final = "induce-5"
 
 # With the schema of the answer it has some 1,075 tokens: OpenAI caches from 1,024 on. An example makes up that length.
 SYSTEM: Final = """\
@@ -33,7 +33,8 @@ categories, tags). Leave out menus, adverts, related items, cookie notes and eve
 - "values": for each page and field the numbers of the blocks that hold the value, in the order of the page. Take the
   block that holds the value and as little else as possible, never a label, never the same value in an advert or a menu.
   A list, or a text of several paragraphs, has several blocks.
-- "quote": the value, letter for letter, when it is only a part of its block ("12.99" in "Price: £12.99"); else null.
+- "quote": the value, letter for letter, when it is only a part of its block ("12.99" in "Price: £12.99"); else null. Of
+  a list within one block each item has an entry of its own.
 - A field that is not on a page has no entry for that page. Never point at something that only resembles it, as the
   price of another product does.
 - Things that repeat on one page with several properties each (reviews, offers, rows of a table): give their fields one

@@ -38,14 +38,24 @@ from llmcrawler.core.understanding.extraction.tree import fold, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import fits
 
 _NUMBER: Final = re.compile(r"\d[\d.,]*")
+_SEPARATOR: Final = re.compile(r" ?[,;/|·•、،] ?")
 _MAX_AMOUNT_CHARS: Final = 60
 _NOT_READ: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
+    """`separator` is what parts the items of a list in one text."""
+
     text: str
     spot: Spot
+    separator: str = ""
+
+    def with_item(self, item: str, whole: str) -> Value | None:
+        """Return the list that goes on with an item in the `whole` text; None where no sign parts it from that."""
+        between = whole.partition(self.text)[2].partition(item)[0]
+        separator = between.strip() if item in whole and _SEPARATOR.fullmatch(between) else ""
+        return Value(f"{self.text}{between}{item}", self.spot, separator) if separator else None
 
 
 def as_one(values: Sequence[Value]) -> tuple[Value, ...]:
@@ -81,8 +91,9 @@ class AnnotatedPage:
             of_field = values.setdefault(one.field, {})
             for number in one.blocks:
                 if number in page.spots:
-                    text = fold(one.quote) if one.quote else page.blocks[number - 1].text
-                    of_field[number] = Value(text, page.spots[number])
+                    whole, known = page.blocks[number - 1].text, of_field.get(number)
+                    value = Value(fold(one.quote) if one.quote else whole, page.spots[number])
+                    of_field[number] = (known and known.with_item(value.text, whole)) or value
         return cls(page, {name: tuple(found[n] for n in sorted(found)) for name, found in values.items()})
 
 
@@ -356,7 +367,11 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
         spoken = tuple(at for at, output in enumerate(leader.outputs) if output)
         return LearnedField(field, None, faults[id(leader)], spoken if leader.judged < _MANY_PAGES else ())
     finalists = sorted((one for one in finalists if not faults[id(one)]), key=lambda one: -one.score)
-    return _judged(field, finalists, texts, pages, joined=joined)
+    learned = _judged(field, finalists, texts, pages, joined=joined)
+    separators = Counter(value.separator for values in given for value in values if value.separator)
+    if learned.rule is None or not separators or not field.many:
+        return learned
+    return replace(learned, rule=replace(learned.rule, separator=separators.most_common(1)[0][0]))
 
 
 def _fault(one: CandidateScore, pages: TrainingSet) -> str:

@@ -293,6 +293,20 @@ def test_a_label_is_trusted_before_a_place_that_others_take_too(slip):
     assert extracted(result, page(32, colour=False)) is None
 
 
+def test_the_items_of_a_list_in_one_text_are_parted_as_on_the_samples():
+    lists = [["Drama", "Crime"], ["Comedy"], ["Horror", "Drama", "Science Fiction"], ["War"], ["Crime", "War"]]
+    pages = [PageBlocks(f"<h1>M{n}</h1><p class=g>Genres: {' / '.join(one)}</p>") for n, one in enumerate(lists)]
+    samples = []
+    for page, genres in zip(pages[:3], lists, strict=False):
+        block = next(block.n for block in page.blocks if block.text.startswith("Genres"))
+        samples.append(AnnotatedPage.of(page, [Pointed("genres", (block,), one) for one in genres]))
+    found = learn_field(Field("genres", "string", many=True), TrainingSet(samples, pages[3:]))
+    assert found.rule is not None
+    extractor = TemplateExtractor("movie", (found.rule,))
+    compiled = compile_extractor(TemplateExtractor.from_json(extractor.to_json()))
+    assert [compiled.extract_from(page.source, "http://site.test/").record["genres"] for page in pages] == lists
+
+
 def test_paragraphs_of_one_text_are_joined():
     def page(n: int) -> str:
         return f"<h1>h{n}</h1><div class='body'><p>First {n}.</p><p>Second {n}.</p><p>Third {n}.</p></div><p>Foot</p>"
