@@ -38,6 +38,7 @@ _COMMANDS: Final = {
     "report": "Show a crawl as one HTML page, or compare two",
     "templates": "Show the templates that crawls have learned",
     "apply": "Take the records of web archives by what crawls have learned",
+    "mcp": "Give assistants tools to crawl with (MCP)",
     "parse": "Fetch one page and show what comes out",
     "shell": "Look at a page interactively, with the learned templates",
     "proxies": "Check which proxies work",

@@ -47,49 +47,51 @@ class Command(Offline, ScrapyCommand):
             raise wrong_usage(f"serve takes no {args[0]!r}")
         with config_errors_as_usage():
             require("mcp", "server", "llmcrawler serve")
-            self._serve(opts)
+            serve(opts)
 
-    def _serve(self, opts: argparse.Namespace) -> None:
-        import uvicorn
 
-        from llmcrawler.server.http_api import create_app
-        from llmcrawler.server.http_guard import HEAD_SECONDS, ImpatientProtocol
-        from llmcrawler.server.jobs import Jobs
-        from llmcrawler.server.webhooks import Webhooks
+def serve(opts: argparse.Namespace) -> None:
+    """Serve as the options of this command say, up to Ctrl-C or SIGTERM. Raises ConfigError."""
+    import uvicorn
 
-        is_here, is_own = opts.host in ("127.0.0.1", "localhost", "::1"), bool(os.environ.get(_TOKEN))
-        if not is_here and not is_own:
-            raise ConfigError(f"--host {opts.host}: others can reach it: set {_TOKEN} to a long secret of your own")
-        jobs = Jobs(Path(opts.jobs), job_limits(opts))
-        path = jobs.folder / "token"
-        token = os.environ.pop(_TOKEN, "") or _kept_token(path)
-        if len(token) < _LEAST_CHARS or not token.isascii() or not token.isprintable() or " " in token:
-            where = _TOKEN if is_own else path
-            raise ConfigError(f"{where}: a token has {_LEAST_CHARS} or more letters, digits and signs")
-        try:
-            sock = socket.create_server(
-                (opts.host, opts.port), family=socket.AF_INET6 if ":" in opts.host else socket.AF_INET
-            )
-        except (OSError, OverflowError) as error:
-            raise ConfigError(f"--host {opts.host} --port {opts.port}: {error}; name another port") from error
-        names = [*opts.public_name, *([] if is_here else [opts.host])]
-        config = uvicorn.Config(
-            create_app(jobs, token, names),
-            http=ImpatientProtocol,
-            ws="none",
-            log_level="warning",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            limit_concurrency=_CONNECTIONS,
-            timeout_keep_alive=int(HEAD_SECONDS),
-            timeout_graceful_shutdown=3,
+    from llmcrawler.server.http_api import create_app
+    from llmcrawler.server.http_guard import HEAD_SECONDS, ImpatientProtocol
+    from llmcrawler.server.jobs import Jobs
+    from llmcrawler.server.webhooks import Webhooks
+
+    is_here, is_own = opts.host in ("127.0.0.1", "localhost", "::1"), bool(os.environ.get(_TOKEN))
+    if not is_here and not is_own:
+        raise ConfigError(f"--host {opts.host}: others can reach it: set {_TOKEN} to a long secret of your own")
+    jobs = Jobs(Path(opts.jobs), job_limits(opts))
+    path = jobs.folder / "token"
+    token = os.environ.pop(_TOKEN, "") or _kept_token(path)
+    if len(token) < _LEAST_CHARS or not token.isascii() or not token.isprintable() or " " in token:
+        where = _TOKEN if is_own else path
+        raise ConfigError(f"{where}: a token has {_LEAST_CHARS} or more letters, digits and signs")
+    try:
+        sock = socket.create_server(
+            (opts.host, opts.port), family=socket.AF_INET6 if ":" in opts.host else socket.AF_INET
         )
-        where = f"http://{f'[{opts.host}]' if ':' in opts.host else opts.host}:{sock.getsockname()[1]}/"
-        sys.stderr.write(f"{where} is open; the token is {'yours' if is_own else f'in {path}'}\n")
-        for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more after its end
-            signal.signal(number, lambda *_: None)
-        asyncio.run(_run(jobs, Webhooks(jobs, token), uvicorn.Server(config), sock))
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"--host {opts.host} --port {opts.port}: {error}; name another port") from error
+    names = [*opts.public_name, *([] if is_here else [opts.host])]
+    config = uvicorn.Config(
+        create_app(jobs, token, names),
+        http=ImpatientProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=int(HEAD_SECONDS),
+        timeout_graceful_shutdown=3,
+    )
+    where = f"http://{f'[{opts.host}]' if ':' in opts.host else opts.host}:{sock.getsockname()[1]}/"
+    sys.stderr.write(f"{where} is open; the token is {'yours' if is_own else f'in {path}'}\n")
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more after its end
+        signal.signal(number, lambda *_: None)
+    asyncio.run(_run(jobs, Webhooks(jobs, token), uvicorn.Server(config), sock))
 
 
 async def _run(jobs: Any, webhooks: Any, server: Any, sock: socket.socket) -> None:

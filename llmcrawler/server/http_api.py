@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain, islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,8 +25,9 @@ from llmcrawler.core.understanding.extraction.record_table import RecordTable, t
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob, require
 from llmcrawler.items import Page, Url
 from llmcrawler.server import firecrawl_api, job_pages, job_results
-from llmcrawler.server.http_guard import HttpGuard, error_response, query_number, read_object
+from llmcrawler.server.http_guard import MAX_BODY_BYTES, HttpGuard, error_response, query_number, read_object
 from llmcrawler.server.jobs import ARGUMENTS, SPIDERS, JobBudget, Jobs, ServerJob
+from llmcrawler.server.mcp_tools import build_server
 from llmcrawler.server.webhooks import check_webhook
 
 _MOST_JOBS: Final = 100  # of one answer
@@ -38,10 +40,16 @@ _OF_RECORDS: Final = ("url", "page_type", "template", RECORD, "lang")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def create_app(jobs: Jobs, token: str, names: Iterable[str] = ()) -> ASGIApp:
-    """Return the server's application. `names` are hosts by which it may be asked for, beside those of loopback."""
-    api = _JobApi(jobs)
-
+def create_app(jobs: Jobs, token: str, names: Sequence[str] = ()) -> ASGIApp:
+    """Return the server's application, with the tools of MCP at /mcp. `names` are hosts by which it may be asked for,
+    beside those of loopback.
+    """
+    api, tools = _JobApi(jobs), build_server(jobs)
+    # HttpGuard has judged Host and Origin before; the SDK does it too, but knows the names of loopback only.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if names else None
+    mcp = tools.streamable_http_app(
+        stateless_http=True, json_response=True, max_request_body_size=MAX_BODY_BYTES, transport_security=security
+    )
     own = [Route(path, getattr(api, name), methods=[method]) for method, path, name, *_ in _OPERATIONS]
     app = Starlette(
         routes=[
@@ -49,7 +57,9 @@ def create_app(jobs: Jobs, token: str, names: Iterable[str] = ()) -> ASGIApp:
             Route("/openapi.json", _openapi),
             *firecrawl_api.routes(jobs),
             *job_pages.routes(jobs, token),
+            *mcp.routes,
         ],
+        lifespan=lambda _app: tools.session_manager.run(),
         exception_handlers={
             JobRefused: _handler(400, "BAD_REQUEST"),
             JobsFull: _handler(429, "JOBS_FULL", {"Retry-After": "60"}),
