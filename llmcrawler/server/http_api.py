@@ -31,6 +31,7 @@ from llmcrawler.server.mcp_tools import build_server
 from llmcrawler.server.webhooks import check_webhook
 
 _MOST_JOBS: Final = 100  # of one answer
+_SHORT_CHARS: Final = 2_000
 _MOST_LINES: Final = 10_000
 _MOST_TEMPLATES: Final = 100
 _PARQUET: Final = "application/vnd.apache.parquet"
@@ -90,11 +91,14 @@ class _JobApi:
         return JSONResponse(job.as_dict(), 201, {"Location": f"/v1/jobs/{job.id}"})
 
     async def list(self, request: Request) -> Response:
-        """List jobs, the newest first"""
+        """List jobs, the newest first, without their long arguments"""
         limit, cursor = query_number(request, "limit", 20, _MOST_JOBS), request.query_params.get("cursor", "")
         jobs = [job for job in self._jobs.all() if not cursor or _cursor_of(job) < cursor]
         more = _cursor_of(jobs[limit - 1]) if len(jobs) > limit else None
-        return JSONResponse({"jobs": [job.as_dict() for job in jobs[:limit]], "next": more})
+        shown = [job.as_dict() for job in jobs[:limit]]
+        for job in shown:  # a schema may have a megabyte
+            job["arguments"] = {name: one for name, one in job["arguments"].items() if len(str(one)) <= _SHORT_CHARS}
+        return JSONResponse({"jobs": shown, "next": more})
 
     async def show(self, request: Request) -> Response:
         """Tell how far a job is"""

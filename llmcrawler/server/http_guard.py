@@ -21,6 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from llmcrawler.errors import JobRefused
 
 MAX_BODY_BYTES: Final = 2**20
+MAX_FORM_BYTES: Final = 2**16  # of the pages' forms, which anybody may send
 BODY_SECONDS: Final = 15.0  # for all of a body
 HEAD_SECONDS: Final = 15.0  # for the head of a request, and for the pause before it
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "[::1]"))
@@ -69,12 +70,13 @@ class HttpGuard:
             return
         if scope["type"] != "http":
             return
-        body = b""
-        refusal = self._reason_to_refuse(Request(scope))
+        body, is_page = b"", _PAGES.match(scope["path"]) is not None
+        most = MAX_FORM_BYTES if is_page else MAX_BODY_BYTES
+        refusal = self._reason_to_refuse(Request(scope), most, is_page=is_page)
         if refusal is None:
             try:
                 async with asyncio.timeout(BODY_SECONDS):
-                    body, refusal = await _read_body(receive)
+                    body, refusal = await _read_body(receive, most)
             except TimeoutError:
                 refusal = error_response(408, "TIMEOUT", f"the body did not come in {BODY_SECONDS:g} s")
         if refusal is not None:
@@ -88,7 +90,7 @@ class HttpGuard:
 
         await self._app(scope, give, send)
 
-    def _reason_to_refuse(self, request: Request) -> Response | None:
+    def _reason_to_refuse(self, request: Request, most: int, *, is_page: bool) -> Response | None:
         hosts, origins = request.headers.getlist("Host"), request.headers.getlist("Origin")
         host = hosts[0] if len(hosts) == 1 else ""
         named = _HOST.fullmatch(host)
@@ -97,9 +99,9 @@ class HttpGuard:
             return error_response(421, "WRONG_HOST", told)
         if any(origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}") for origin in origins):
             return error_response(403, "WRONG_ORIGIN", "a page of another site may not ask this server")
-        if len(size := request.headers.get("Content-Length", "0")) > 9 or int(size) > MAX_BODY_BYTES:
-            return _too_large()
-        if _PAGES.match(request.url.path) is None and not self._knows_token(request):
+        if len(size := request.headers.get("Content-Length", "0")) > 9 or int(size) > most:
+            return _too_large(most)
+        if not is_page and not self._knows_token(request):
             told = "send the server's token: Authorization: Bearer TOKEN"
             return error_response(401, "UNAUTHORIZED", told, {"WWW-Authenticate": "Bearer"})
         return None
@@ -126,20 +128,20 @@ class ImpatientProtocol(H11Protocol):
             self.loop.call_later(HEAD_SECONDS, self._look_again, self.cycle if is_idle else self)
 
 
-async def _read_body(receive: Receive) -> tuple[bytes, Response | None]:
+async def _read_body(receive: Receive, most: int) -> tuple[bytes, Response | None]:
     parts, size, is_more = [], 0, True
     while is_more:
         message = await receive()
         parts.append(message.get("body", b""))  # a client that has gone sends none
         size += len(parts[-1])
         is_more = message.get("more_body", False)
-        if size > MAX_BODY_BYTES:
-            return b"", _too_large()
+        if size > most:
+            return b"", _too_large(most)
     return b"".join(parts), None
 
 
-def _too_large() -> Response:
-    return error_response(413, "TOO_LARGE", f"the body is too large: at most {MAX_BODY_BYTES:,} bytes")
+def _too_large(most: int) -> Response:
+    return error_response(413, "TOO_LARGE", f"the body is too large: at most {most:,} bytes")
 
 
 def _refuse_constant(name: str) -> None:

@@ -125,6 +125,7 @@ def test_the_next_server_goes_on_and_no_page_is_lost(tmp_path, number):
     assert len(pages.requested) < 120 + 40  # pages that were on their way are asked for again, and few others
 
 
+@pytest.mark.nightly
 def test_a_public_server_touches_nothing_private(tmp_path):
     with (
         MockSite({"/": "<p>Secret"}).in_thread() as site,

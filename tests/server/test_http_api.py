@@ -69,6 +69,10 @@ async def test_jobs_are_listed_by_the_page(tmp_path):
             found.append([job["id"] for job in answer["jobs"]])
             cursor = answer["next"]
         assert found == [[made[2], made[1]], [made[0], ID]]
+        long = {"arguments": {"url": "https://1.1.1.1/wait", "schema": {"title": "a" * 3000, "properties": {"a": {}}}}}
+        made = (await client.post("/v1/jobs", json=long)).json()
+        assert {*made["arguments"]} == {"url", "schema"}
+        assert {*(await client.get("/v1/jobs")).json()["jobs"][0]["arguments"]} == {"url"}
 
 
 async def test_too_many_jobs_are_told_when_to_come_again(tmp_path):
@@ -278,6 +282,7 @@ HOSTILE = [
     bad("POST", "/v1/jobs", 413, "TOO_LARGE", content=b" " * (2**20 + 1), headers={"Content-Type": "application/json"}),
     bad("POST", "/v1/jobs", 413, "TOO_LARGE", content=b"{}", headers={"Content-Length": "9" * 30}),
     bad("GET", "/v1/jobs", 413, "TOO_LARGE", content=b" " * 2**21),
+    bad("POST", "/login", 413, "TOO_LARGE", content=b" " * (2**16 + 1), headers={"Authorization": ""}),
     # Settings and arguments that are the operator's.
     *(
         bad("POST", "/v1/jobs", 400, "BAD_REQUEST", **new({**SHOP, name: "/etc/passwd"}))
