@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import platformdirs
 from scrapy.commands import ScrapyCommand
@@ -19,9 +19,6 @@ from scrapy.commands import ScrapyCommand
 from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
 from llmcrawler.commands.serve import add_job_options, job_limits, serve
 from llmcrawler.errors import ConfigError, require
-
-if TYPE_CHECKING:
-    from llmcrawler.server.jobs import Jobs
 
 _NAME: Final = "llmcrawler"  # of the entry
 
@@ -39,8 +36,6 @@ class _Assistant:
     names_transport: bool = False
 
     def path(self) -> Path:
-        import platformdirs
-
         return (Path.home() if self.is_in_home else platformdirs.user_config_path(roaming=True)) / self.file
 
 
@@ -79,9 +74,7 @@ class Command(Offline, ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with config_errors_as_usage():
             require("mcp", "server", "llmcrawler mcp")
-            from llmcrawler.server.jobs import Jobs
-
-            jobs = Jobs(Path(opts.jobs).expanduser(), job_limits(opts))
+            limits = job_limits(opts)
             if args[:1] == ["install"]:
                 install(args[1:], _options(opts), is_agreed=opts.yes, only_print=opts.only_print)
             elif args:
@@ -90,12 +83,14 @@ class Command(Offline, ScrapyCommand):
                 serve(argparse.Namespace(**vars(opts), host="127.0.0.1", port=opts.http, public_name=[]))
             else:
                 with suppress(KeyboardInterrupt):
-                    asyncio.run(_serve_stdio(jobs))
+                    asyncio.run(_serve_stdio(Path(opts.jobs).expanduser(), limits))
 
 
-async def _serve_stdio(jobs: Jobs) -> None:
+async def _serve_stdio(folder: Path, limits: Any) -> None:
+    from llmcrawler.server.jobs import Jobs
     from llmcrawler.server.mcp_tools import build_server
 
+    jobs = Jobs(folder, limits)
     await jobs.open()
     try:
         await build_server(jobs).run_stdio_async()
@@ -119,20 +114,18 @@ def install(names: Sequence[str], options: Sequence[str], *, is_agreed: bool, on
     if unknown := [name for name in names if name not in _ASSISTANTS]:
         raise ConfigError(f"no assistant {unknown[0]!r}: there are {', '.join(_ASSISTANTS)}; --print is for all others")
     if only_print:
-        for key in dict.fromkeys(_ASSISTANTS[name].key for name in names or ["claude-desktop"]):
-            sys.stdout.write(f"{_as_json({key: {_NAME: _entry(options)}})}\n")
+        key = _ASSISTANTS[names[0] if names else "claude-desktop"].key
+        sys.stdout.write(f"{_as_json({key: {_NAME: _entry(options)}})}\n")
         return
-    found = [name for name, one in _ASSISTANTS.items() if one.path().exists() or _has_own_folder(one)]
+    # One that has not listed a server yet has a folder.
+    found = [
+        name for name, one in _ASSISTANTS.items() if (one.path().parent if "/" in one.file else one.path()).exists()
+    ]
     if not (names or found):
         known = ", ".join(_ASSISTANTS)
         raise ConfigError(f"no assistant was found here: name one of {known}, or use --print and add the entry by hand")
     for name in dict.fromkeys(names or found):
         _install(_ASSISTANTS[name], options, is_agreed=is_agreed)
-
-
-def _has_own_folder(assistant: _Assistant) -> bool:
-    """Tell whether the assistant has been used here, though it lists no servers yet."""
-    return "/" in assistant.file and assistant.path().parent.is_dir()
 
 
 def _entry(options: Sequence[str]) -> dict[str, Any]:
@@ -168,16 +161,15 @@ def _install(assistant: _Assistant, options: Sequence[str], *, is_agreed: bool) 
     if _read(path, assistant.key)[0] != before:
         raise ConfigError(f"{path}: it has changed meanwhile, and is left as it is: try again")
     servers[_NAME] = old | entry
-    kept = ""
+    backup = path.with_name(f"{path.name}.before-{_NAME}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if before is not None:
-            backup = path.with_name(f"{path.name}.before-{_NAME}")
             shutil.copy2(path, backup)
-            kept = f" (as it was: {backup})"
         replace_file(path, f"{_as_json(config)}\n".encode())
     except OSError as error:
         raise ConfigError(f"{path}: it cannot be written: {error.strerror}") from error
+    kept = "" if before is None else f" ({backup.name} is what it was)"
     sys.stdout.write(f"Written{kept}. Start {assistant.title} again to use it.\n")
 
 
