@@ -6,7 +6,7 @@ line in any order and any process. Imports neither Scrapy nor Twisted, directly 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import PathLike
@@ -193,7 +193,7 @@ class PageExtractor:
             return self._unknown
         try:
             site = _OpenedSite.open(stored, name, origin_of(url))
-            known = self._knowledge(name, site.templates, lambda _site, template: site.correction_of(template))
+            known = self._knowledge(name, site.templates, site)
             if site.verdicts is not None:
                 known.classifier.restore(name, site.verdicts, site.origin)
             known.records.restore(site.learners)
@@ -204,12 +204,10 @@ class PageExtractor:
             self._sites.popitem(last=False)
         return known
 
-    def _knowledge(
-        self,
-        name: str,
-        grouper: TemplateGrouper,
-        corrected: Callable[[str, str], Correction | None] = lambda _site, _template: None,
-    ) -> _SiteKnowledge:
+    def _knowledge(self, name: str, grouper: TemplateGrouper, site: _OpenedSite | None = None) -> _SiteKnowledge:
+        def corrected(_site: str, template: str) -> Correction | None:
+            return None if site is None else site.correction_of(template)
+
         types, requested = self._rules.record_types, self._rules.requested
         rules = RecordRules(record_types=types, requested=requested, tries_guesses=tries_guesses(requested, types))
         classifier = Classifier(self._rules.page_types, None, correction_of=corrected)
