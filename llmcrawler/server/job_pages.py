@@ -60,6 +60,7 @@ _HEADERS: Final = {
 _COOKIE: Final = "llmcrawler"
 _JOBS_SHOWN: Final = 100
 _ROWS: Final = 50
+_PLACE_DIGITS: Final = 18  # SQLite has no longer numbers
 _COLUMNS: Final = 12
 _TEMPLATES: Final = 100
 _STOP_SECONDS: Final = 5.0
@@ -141,11 +142,10 @@ class _Pages:
 
     async def _job(self, request: Request) -> Response:
         job, query = self._jobs.get(request.path_params["id"]), request.query_params
-        after = query.get("after", "")
+        text = query.get("after", "")
+        after = int(text) if text.isdecimal() and len(text) <= _PLACE_DIGITS else 0
         filters: dict[str, Any] = {"page_type": query.get("type") or None, "has_record": "records" in query}
-        found = await run_in_threadpool(
-            job_results.pages, job, after=int(after) if after.isdecimal() else 0, limit=_ROWS, **filters
-        )
+        found = await run_in_threadpool(job_results.pages, job, after=after, limit=_ROWS, **filters)
         counts = await run_in_threadpool(job_results.progress, job)
         names = Counter(name for line in found.lines for name in line.get("record") or ())
         columns = [name for name, _count in names.most_common(_COLUMNS)]

@@ -114,6 +114,8 @@ async def test_pages_are_a_table_with_a_next_part_and_a_filter(client):
     assert len(second.xpath("//tbody/tr")) == 10
     assert text_of(second.xpath("//tbody/tr")[-1]).startswith("https://shop.example/of-a-map/ –")
     assert not second.xpath("//p[@class='pager']/a")
+    again = parsed((await client.get(f"/jobs/{ID}?after={'9' * 5000}")).text)
+    assert len(again.xpath("//tbody/tr")) == 50
     none = parsed((await client.get(f"/jobs/{ID}?type=listing&after=x")).text)
     assert not none.xpath("//tbody/tr")
     assert (await client.get(f"/jobs/{'b' * 24}")).status_code == 404
