@@ -52,7 +52,7 @@ _ASSISTANTS: Final = {
 class Command(Offline, ScrapyCommand):
     """Exit status: 0, or 2 for wrong usage and for a file or a port that cannot be used."""
 
-    usage = "[options] | install [options] [assistant ...]"
+    usage = "[options] | install [options] [<assistant> ...]"
     summary = "Give assistants tools to crawl with (MCP)"
     details = (
         "Serve tools that plan, start and query crawls to an assistant that speaks MCP, over standard input and output."
