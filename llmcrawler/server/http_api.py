@@ -206,25 +206,19 @@ def _failed(_request: Request, _error: Exception) -> Response:
     return error_response(500, "INTERNAL", "the server could not answer; its log says why")
 
 
-_LIMIT: Final = ("limit", "integer", "how many at most")
-_AFTER: Final = ("after", "integer", "the place behind which to go on")
-_FILTERS: Final = (
-    _LIMIT,
-    _AFTER,
-    ("page_type", "string", "only pages of this type"),
-    ("where", "string", "FIELD:TEXT, and FIELD:>NUMBER, FIELD:~PART"),
-    ("format", "string", "jsonl or parquet"),
-)
-# Method, path, name of the endpoint, its parameters, the status and the schema of a good answer.
+_LIMIT: Final = {"limit": "how many at most"}
+_AFTER: Final = {"after": "the place behind which to go on"}
+_WHERE: Final = {"where": "FIELD:TEXT, FIELD:>NUMBER or FIELD:~PART", "page_type": "", "format": "jsonl or parquet"}
+# Method, path, name of the endpoint, its parameters in the query, the status and the schema of a good answer.
 _OPERATIONS: Final[tuple[tuple[Any, ...], ...]] = (
-    ("POST", "/v1/jobs", "submit", (), 201, "Job"),
-    ("GET", "/v1/jobs", "list", (_LIMIT, ("cursor", "string", "`next` of the answer before")), 200, "JobList"),
-    ("GET", "/v1/jobs/{id}", "show", (), 200, "Job"),
-    ("DELETE", "/v1/jobs/{id}", "delete", (), 204, None),
-    ("POST", "/v1/jobs/{id}/stop", "stop", (), 200, "Job"),
-    ("GET", "/v1/jobs/{id}/pages", "pages", _FILTERS, 200, _JSON_LINES),
-    ("GET", "/v1/jobs/{id}/records", "records", _FILTERS, 200, _JSON_LINES),
-    ("GET", "/v1/jobs/{id}/templates", "templates", (_LIMIT, _AFTER), 200, "TemplateList"),
+    ("POST", "/v1/jobs", "submit", {}, 201, "Job"),
+    ("GET", "/v1/jobs", "list", _LIMIT | {"cursor": "`next` of the answer before"}, 200, "JobList"),
+    ("GET", "/v1/jobs/{id}", "show", {}, 200, "Job"),
+    ("DELETE", "/v1/jobs/{id}", "delete", {}, 204, ""),
+    ("POST", "/v1/jobs/{id}/stop", "stop", {}, 200, "Job"),
+    ("GET", "/v1/jobs/{id}/pages", "pages", _LIMIT | _AFTER | _WHERE, 200, _JSON_LINES),
+    ("GET", "/v1/jobs/{id}/records", "records", _LIMIT | _AFTER | _WHERE, 200, _JSON_LINES),
+    ("GET", "/v1/jobs/{id}/templates", "templates", _LIMIT | _AFTER, 200, "TemplateList"),
 )
 
 
@@ -235,64 +229,52 @@ async def _openapi(_request: Request) -> Response:
 def openapi() -> dict[str, Any]:
     """Return the description of /v1 as OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
-    for method, path, name, parameters, status, answer in _OPERATIONS:
-        told = {"id": ("path", True), **{one[0]: ("query", False) for one in parameters}}
-        types = {"id": ("string", "the job"), **{one: (kind, text) for one, kind, text in parameters}}
+    for method, path, name, asked, status, answer in _OPERATIONS:
+        told = [(one, "query", text) for one, text in asked.items()] + [("id", "path", "the job")] * ("{id}" in path)
         good: dict[str, Any] = {"description": "done"}
-        if answer is not None:
-            media, schema = (answer, {"type": "string"}) if "/" in answer else ("application/json", _ref(answer))
-            good["content"] = {media: {"schema": schema}}
-            if answer == _JSON_LINES:
-                good["content"][_PARQUET] = {"schema": {}}
-        operation: dict[str, Any] = {
+        if answer == _JSON_LINES:
+            good["content"] = {media: {"schema": {}} for media in (_JSON_LINES, _PARQUET)}
+        elif answer:
+            good |= _json_of(answer)
+        paths.setdefault(path, {})[method.lower()] = {
             "operationId": name,
             "summary": getattr(_JobApi, name).__doc__,
             "parameters": [
-                {"name": one, "in": where, "required": is_required, "schema": {"type": types[one][0]}}
-                | {"description": types[one][1]}
-                for one, (where, is_required) in told.items()
-                if one != "id" or "{id}" in path
+                {
+                    "name": one,
+                    "in": place,
+                    "required": place == "path",
+                    "description": text,
+                    "schema": {"type": "string"},
+                }
+                for one, place, text in told
             ],
-            "responses": {
-                str(status): good,
-                "default": {"description": "an error", "content": {"application/json": {"schema": _ref("Error")}}},
-            },
+            "responses": {str(status): good, "default": {"description": "an error", **_json_of("Error")}},
+            **({"requestBody": {"required": True, **_json_of("NewJob")}} if name == "submit" else {}),
         }
-        if name == "submit":
-            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref("NewJob")}}}
-        paths.setdefault(path, {})[method.lower()] = operation
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "llmcrawler", "version": llmcrawler.__version__},
-        "paths": paths,
-        "security": [{"token": []}],
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": _schemas()},
-    }
+    components = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}, "schemas": _schemas()}
+    info = {"title": "llmcrawler", "version": llmcrawler.__version__}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "security": [{"token": []}], "components": components}
 
 
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
+def _json_of(name: str) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}
 
 
 def _schemas() -> dict[str, Any]:
-    numbers = {"int": "integer", "float": "number"}
-    budget = {one.name: {"type": numbers[str(one.type)]} for one in fields(JobBudget)}
-    kinds = {"str": "string", "float": "number", "int": "integer", "float | None": ["number", "null"]}
-    kinds["int | None"] = ["integer", "null"]
-    job = {one.name: {"type": kinds.get(str(one.type), ["object", "null"])} for one in fields(ServerJob)}
-    asked = {"spider": {"enum": [*SPIDERS]}, "arguments": {"type": "object"}, "budget": _ref("Budget")}
-    hook = {"url": {"type": "string", "format": "uri"}, "secret": {"type": "string"}}
-    some = {"next": {"type": ["string", "integer", "null"]}}
+    def of(*names: str, **typed: Any) -> dict[str, Any]:
+        return {"type": "object", "properties": {**{one: {} for one in names}, **typed}}
 
-    def of(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"type": "object", "properties": properties, **more}
+    def all_of(one: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "array", "items": one}
 
-    asked["arguments"] = of({name: {} for name in ARGUMENTS}, additionalProperties=False)
+    budget = of(**{one.name: {"type": "number"} for one in fields(JobBudget)})
+    job = of(*(one.name for one in fields(ServerJob) if one.name not in ("folder", "tries")), "progress")
+    spider = {"enum": [*SPIDERS], "default": "explore"}
     return {
-        "Budget": of(budget, additionalProperties=False),
-        "NewJob": of({**asked, "webhook": of(hook, required=["url"])}, required=["arguments"]),
-        "Job": of({name: one for name, one in job.items() if name not in ("folder", "tries")} | {"progress": of({})}),
-        "JobList": of({"jobs": {"type": "array", "items": _ref("Job")}, **some}),
-        "TemplateList": of({"templates": {"type": "array", "items": of({})}, **some}),
-        "Error": of({"success": {"const": False}, "error": {"type": "string"}, "code": {"type": "string"}}),
+        "NewJob": of(spider=spider, arguments=of(*ARGUMENTS), budget=budget, webhook=of("url", "secret")),
+        "Job": job,
+        "JobList": of("next", jobs=all_of(job)),
+        "TemplateList": of("next", templates=all_of({"type": "object"})),
+        "Error": of("success", "error", "code"),
     }

@@ -20,7 +20,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -207,7 +207,7 @@ class Jobs:
         try:
             folder.mkdir(mode=0o700)
             options = await asyncio.to_thread(_read_options, job)
-            await self.check_hosts(urlsplit(url).hostname or "" for url in options.urls)
+            await self._check_hosts(urlsplit(url).hostname or "" for url in options.urls)
             _store(job)
             folder.rename(self.folder / number)
         except BaseException:
@@ -235,7 +235,7 @@ class Jobs:
             given[name] = value
         return JobBudget(**given)
 
-    async def check_hosts(self, hosts: Iterable[str]) -> None:
+    async def _check_hosts(self, hosts: Iterable[str]) -> None:
         """Raise JobRefused for a host that no job may ask. The crawl judges each address once more when it connects."""
         hosts = [*dict.fromkeys(hosts)]
         for host in hosts:
@@ -287,17 +287,6 @@ class Jobs:
             if job.has_ended or time.monotonic() >= deadline:
                 return job
             await asyncio.sleep(_TICK_SECONDS)
-
-    async def changes(self, job_id: str) -> AsyncIterator[ServerJob]:
-        """Give the job now and whenever its state has changed, up to its end. Raises NoSuchJob, also meanwhile."""
-        before = None
-        while before is None or not before.has_ended:
-            job = self.get(job_id)
-            if before is None or job.state != before.state:
-                before = job
-                yield job
-            else:
-                await asyncio.sleep(_TICK_SECONDS)
 
     def _read(self, job_id: str) -> ServerJob | None:
         path = self.folder / job_id / _JOB

@@ -193,7 +193,7 @@ HOSTILE = [
     # No token, and odd ones.
     *(
         bad("GET", path, 401, "UNAUTHORIZED", headers={"Authorization": token})
-        for path in ("/v1/jobs", "/openapi.json", f"/v1/jobs/{ID}/pages")
+        for path in ("/v1/jobs", "/openapi.json", f"/v1/jobs/{ID}/pages", "/mcp")
         for token in (
             *("", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"{BEARER}x", BEARER[:-1]),
             *(f"Bearer  {TOKEN}", f"{BEARER} {TOKEN}", BEARER.upper(), "Bearer \xff\xfe", "Bearer " + "a" * 10_000),
