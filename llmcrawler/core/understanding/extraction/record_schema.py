@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, get_args
 
+from llmcrawler.core.understanding.classification.page_types import KNOWN_NAMES
 from llmcrawler.errors import ConfigError
 
 FieldType = Literal["string", "integer", "number", "boolean", "date", "url"]
@@ -283,7 +284,8 @@ _FORMATS: Final[dict[str, FieldType]] = {
 _TYPES: Final = ("string", "integer", "number", "boolean", "object", "array")
 _MAX_FIELDS: Final = 200
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
-# A page type with one of these words in its name leads somewhere, asks for something or says how the site works.
+# A page type with one of these words in its name leads somewhere, asks for something or says how the site works; unless
+# its last word is a thing's: a listing_ad is an ad.
 _WITHOUT_RECORD: Final = frozenset(
     """
     home homepage index start landing listing list category categories collection collections archive search
@@ -292,6 +294,12 @@ _WITHOUT_RECORD: Final = frozenset(
     basket cart checkout wishlist compare error maintenance legal terms privacy imprint cookie cookies
     contact about help faq documentation docs reference pricing other unknown misc gallery
     """.split()
+)
+_THINGS: Final = frozenset(
+    name.rpartition("_")[2]
+    for kind, names in KNOWN_NAMES.items()
+    for name in names
+    if _WITHOUT_RECORD.isdisjoint((kind, *name.split("_")))
 )
 
 
@@ -488,8 +496,8 @@ class RecordTypes:
         if not isinstance(page_type, str):
             return False
         if self.auto:
-            words = {word.lower() for word in _WORDS.findall(page_type.replace("_", " "))}
-            return not words & _WITHOUT_RECORD
+            words = _WORDS.findall(page_type.lower())
+            return _WITHOUT_RECORD.isdisjoint(words) or not _THINGS.isdisjoint(words[-1:])
         return page_type in self.names or "all" in self.names
 
 

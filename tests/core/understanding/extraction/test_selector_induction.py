@@ -408,6 +408,11 @@ def test_samples_are_as_different_as_they_come():
     ("setting", "with_records", "without"),
     [
         ("auto", {"product", "location"}, {"product_listing", "collection", "login"}),
+        (
+            "auto",
+            {"listing_ad", "help-article", "collection_item"},
+            {"ad_listing", "product_search", "error_404", "privacy_policy"},
+        ),
         ("", {"article"}, set()),
         ("all", {"login"}, set()),
         ("none", set(), {"product"}),
