@@ -79,6 +79,13 @@ _SESSION_KEY = re.compile(
     re.IGNORECASE,
 )
 
+# Where a login, or another form, is to lead back to: the page that has the link.
+_RETURN_KEY = re.compile(
+    r"(?:.*_)?(?:next|goto|dest(?:ination)?|continue|came_?from|refer+er|(?:back|return|redir(?:ect)?)_?(?:to|ur[il])?)",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"(?:https?(?::|%3a))?(?:/|%2f)", re.IGNORECASE)
+
 # How many urls of one kind are admitted. These leave a shop of 10,000 products and 20 years of a blog whole.
 _CALENDAR = 300
 _DAYS_AHEAD = 400
@@ -188,18 +195,21 @@ class TrapGuard:
         return "trap: calendar" if self._count("calendar", host, path.split("/", 2)[1]) > _CALENDAR else None
 
     def _session(self, address: str, parameters: list[tuple[str, str]]) -> str | None:
-        """Judge a url that comes with ever other codes."""
-        codes = [(key, value) for key, value in parameters if _CODE.fullmatch(value) and not _says(_PAGE_KEY, key)]
+        """Judge a url that comes with ever other codes, or ever other pages to lead back to."""
+        back = [(key, value) for key, value in parameters if _ADDRESS.match(value) and _says(_RETURN_KEY, key)]
+        codes = back or [
+            (key, value) for key, value in parameters if _CODE.fullmatch(value) and not _says(_PAGE_KEY, key)
+        ]
         if not codes:
             return None
         rest = [parameter for parameter in parameters if parameter not in codes]
         # A code under an unknown name may be what names the page, unless a number beside it does so.
-        is_named = any(_says(_SESSION_KEY, key) for key, _ in codes)
+        is_named = bool(back) or any(_says(_SESSION_KEY, key) for key, _ in codes)
         if not is_named and not any(value.isdigit() and not _says(_PAGE_KEY, key) for key, value in rest):
             return None
-        limit = _SESSIONS if is_named and rest else _SESSIONS * 10
+        limit = _SESSIONS if back or (is_named and rest) else _SESSIONS * 10
         times = self._count("session", address, *(f"{key}={value}" for key, value in sorted(rest)))
-        return "trap: session in the url" if times > limit else None
+        return f"trap: {'page to return to' if back else 'session'} in the url" if times > limit else None
 
     def _path_session(self, host: str, path: str, query: str) -> str | None:
         if _MAY_HOLD_ID.search(path) is None:

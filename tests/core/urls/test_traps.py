@@ -41,6 +41,10 @@ ORDINARY = {
     "joomla": lambda: [
         f"/index.php?option=com_content&view=article&id={n}&catid={n % 30}&Itemid={n % 9}" for n in range(5_000)
     ],
+    "cursors that are called next": lambda: [f"/list?next={n * 2654435761:032x}" for n in range(1000)],
+    "numbers that are called next": lambda: [f"/list?next={n}" for n in range(1000)],
+    "addresses that are looked up": lambda: [f"/check?url=http://h{n}.example/" for n in range(1000)],
+    "logins of many sites": lambda: [f"/sites/{n}/login?next=/sites/{n}" for n in range(1000)],
     "forum": lambda: [f"/viewtopic.php?f={n % 20}&t={n}" for n in range(10_000)],
     "forum pages": lambda: [f"/viewtopic.php?f={n % 20}&t={n}&start={p}" for n in range(2_000) for p in (15, 30)],
     "categories and pages": lambda: [f"/list?cat={c}&sub={c * 3}&page={p}" for c in range(50) for p in range(100)],
@@ -104,6 +108,11 @@ TRAPS = {
     "calendar in the query": (lambda: [f"/events?year={y}&month={m}" for y, m in MONTHS], 300),
     "date in the query": (lambda: [f"/yoga/?date={day}" for day in DAYS], 300),
     "plain date in the query": (lambda: [f"/yoga/?date={day.replace('-', '')}" for day in DAYS], 300),
+    "logins that lead back": (lambda: [f"/user/login/?next=/t/thread-{n}/" for n in range(1000)], 3),
+    "logins that lead back to an address": (
+        lambda: [f"/login?lang=en&return_to=https%3A%2F%2Fh.example%2Fp%2F{n}" for n in range(1000)],
+        3,
+    ),
     "facets": (lambda: [f"/lamps?{query}" for query in _facet_queries(FACETS, 5)], 200),
     "facets of many lists": (
         lambda: [f"/{name}?{query}" for name in ("a", "b", "c", "d") for query in _facet_queries(FACETS, 3)],
