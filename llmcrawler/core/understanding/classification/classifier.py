@@ -22,7 +22,6 @@ from llmcrawler.core.understanding.classification.question import (
     Verdict,
 )
 from llmcrawler.core.understanding.classification.template_samples import (
-    PageHint,
     SampleStep,
     SiteVerdicts,
     TemplateSamples,
@@ -193,7 +192,7 @@ class Classifier:
             samples.votes.note(label)
         if self._asker is None:
             return self._by_template(question) or self._by_looks(samples, question, guess)
-        site.enter(question.url, question.template, PageHint(label, question.words))
+        site.enter(question.url, question.template, label)
         self.waiting_count += 1
         if self._watching is None or self._watching.done():
             self._watching = asyncio.ensure_future(self._watch_end())

@@ -7,7 +7,7 @@ import enum
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from llmcrawler.core.understanding.classification.answer_forest import AnswerForest
 from llmcrawler.core.understanding.classification.question import CLASSIFIER, Answer, Question, Verdict
@@ -69,18 +69,6 @@ _PAGES_OF_FOLDER: Final = 4
 _MAX_FIRST_PAGES: Final = 1_000  # of folders without a sample
 
 
-class PageHint(NamedTuple):
-    """What is known of a page without a model: the label that it seems to have, and words that others of its kind may
-    share.
-    """
-
-    guess: Answer | None = None
-    words: frozenset[str] = frozenset()
-
-
-NO_HINT: Final = PageHint()
-
-
 @dataclass(slots=True)
 class GuessVotes:
     """The guesses of a template's pages, added up: label -> sum of the confidences."""
@@ -134,15 +122,15 @@ class SampleStep(enum.Enum):
 class TemplateSamples:
     """A template with its samples, and the pages that wait for them. `labels` are the model's answers by url, in the
     order they came. `asked` are the samples that are out (url -> patient), `waiting` the pages that wait for them.
-    `page_count` is the highest member number seen. `hints` has what is known of these pages without a model; `votes`
-    adds up the guesses of all pages.
+    `page_count` is the highest member number seen. `guesses` has what these pages look like; `votes` adds up those
+    of all pages.
     """
 
     template: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     asked: dict[str, bool] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
-    hints: dict[str, PageHint] = field(default_factory=dict)
+    guesses: dict[str, Answer | None] = field(default_factory=dict)
     votes: GuessVotes = field(default_factory=GuessVotes)
     page_count: int = 0
     last_error: LLMError | None = None
@@ -244,17 +232,17 @@ class TemplateSamples:
             return None
         if self._is_reliable(guess):
             return SampleStep.GUESS
-        right, wrong = record_of(guess.label, self.labels, self.hints)
+        right, wrong = record_of(guess.label, self.labels, self.guesses)
         out = sum(1 for one in self.asked if (other := self._guess(one)) and other.label == guess.label)
         if wrong + out < _FALSE_ALARMS or right > wrong:
             return SampleStep.ASK
         return SampleStep.WAIT if out and self._urgent_count else None
 
     def _guess(self, url: str) -> Answer | None:
-        return self.hints.get(url, NO_HINT).guess
+        return self.guesses.get(url)
 
     def _is_reliable(self, guess: Answer | None) -> bool:
-        return guess is not None and is_reliable(guess, record_of(guess.label, self.labels, self.hints), _MIN_RIGHT)
+        return guess is not None and is_reliable(guess, record_of(guess.label, self.labels, self.guesses), _MIN_RIGHT)
 
     def note_asked(self, url: str, *, patient: bool) -> None:
         self.asked[url] = patient
@@ -287,7 +275,7 @@ class TemplateSamples:
         if majority is not None and label != majority and not self._in_doubt and is_doubtful:
             self._in_doubt = True
             extra = min(EXTRA_SAMPLES << min(self._doubts, 4), _MAX_EXTRA_SAMPLES)
-            self._extra_left = extra - self._choose(extra, like=url)
+            self._extra_left = extra - self._choose(extra)
         elif not self._in_doubt and len(self.waiting) >= TRUSTED_ALONE:
             self._choose(QUORUM - len(self.labels) - self._urgent_count)
 
@@ -415,19 +403,13 @@ class TemplateSamples:
     def _urgent_count(self) -> int:
         return sum(not patient for patient in self.asked.values())
 
-    def _choose(self, count: int, like: str = "") -> int:
-        """Choose samples from the waiting pages: half are those that are most like the page `like`, or that look like
-        something else than the verdict; the others are evenly spread. Returns how many."""
+    def _choose(self, count: int) -> int:
+        """Choose samples from the waiting pages: half are those that look like something else than the verdict; the
+        others are evenly spread. Returns how many."""
         free = [url for url in self.waiting if url not in self._chosen]
         count = max(0, min(count, len(free)))
-        words, majority = self.hints.get(like, NO_HINT).words, self.majority
-        ranked = {}
-        for url in free:
-            hint = self.hints.get(url, NO_HINT)
-            union = len(words | hint.words)
-            resemblance = len(words & hint.words) / union if union else 0.0  # Jaccard
-            ranked[url] = resemblance, hint.guess is not None and hint.guess.label != majority
-        first = sorted((url for url in free if any(ranked[url])), key=ranked.__getitem__, reverse=True)[: count // 2]
+        looks = {url: guess.label for url in free if (guess := self._guess(url))}
+        first = [url for url, label in looks.items() if label != self.majority][: count // 2]
         self._chosen.update(first)
         free = [url for url in free if url not in self._chosen]
         rest = count - len(first)
@@ -435,13 +417,13 @@ class TemplateSamples:
         return count
 
 
-def record_of(label: str, answers: Mapping[str, str], hints: Mapping[str, PageHint]) -> tuple[int, int]:
+def record_of(label: str, answers: Mapping[str, str], guesses: Mapping[str, Answer | None]) -> tuple[int, int]:
     """Return how many of the pages with an answer (url -> label) that surely looked like `label` are so, and how many
     are not."""
     found = [
         answer
         for url, answer in answers.items()
-        if (guess := hints.get(url, NO_HINT).guess) and guess.label == label and guess.confidence >= SURE_GUESS
+        if (guess := guesses.get(url)) and guess.label == label and guess.confidence >= SURE_GUESS
     ]
     right = found.count(label)
     return right, len(found) - right
@@ -488,7 +470,7 @@ class SiteVerdicts:
         # Answers for pages that fitted their template badly and disagreed with it: they say nothing about it.
         self._loose: set[str] = set()
         self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
-        self._hints: dict[str, PageHint] = {}  # of the pages that are here, and of those with an answer
+        self._guesses: dict[str, Answer | None] = {}  # of the pages that are here, and of those with an answer
         self._lessons: deque[tuple[Names, str]] = deque(maxlen=_MAX_LESSONS)  # what pages have, and the answers
         self._forest: AnswerForest | None = None
         self._learn_in = _LEARNED_ANSWERS
@@ -503,11 +485,11 @@ class SiteVerdicts:
         answer = self.earlier(url)
         return answer.label if answer is not None else self.samples(template).majority
 
-    def enter(self, url: str, template: str, hint: PageHint = NO_HINT) -> None:
+    def enter(self, url: str, template: str, guess: Answer | None = None) -> None:
         """Let a page stay until `leave`; it is asked about, or waits for others of its template."""
         if url not in self._answers:
             self._template_of[url] = self._resolve(template)
-        self._hints[url] = hint
+        self._guesses[url] = guess
 
     def leave(self, url: str) -> None:
         samples = self.samples_of(url)
@@ -515,12 +497,12 @@ class SiteVerdicts:
             samples.wake()
         if url not in self._answers:
             del self._template_of[url]
-            self._hints.pop(url, None)
+            self._guesses.pop(url, None)
 
     def samples(self, template: str) -> TemplateSamples:
         template = self._resolve(template)
         if template not in self._templates:
-            self._templates[template] = TemplateSamples(template, hints=self._hints)
+            self._templates[template] = TemplateSamples(template, guesses=self._guesses)
         return self._templates[template]
 
     def samples_of(self, url: str) -> TemplateSamples:
@@ -534,11 +516,11 @@ class SiteVerdicts:
 
     def trusts_looks_of(self, url: str) -> bool:
         """Tell whether a page's guess may stand for an answer: it is sure, and such have been right on this site."""
-        guess = self._hints.get(url, NO_HINT).guess
+        guess = self._guesses.get(url)
         if guess is None:
             return False
         answers = {url: answer.label for url, answer in self._answers.items()}
-        return is_reliable(guess, record_of(guess.label, answers, self._hints), _MIN_RIGHT_OF_SITE)
+        return is_reliable(guess, record_of(guess.label, answers, self._guesses), _MIN_RIGHT_OF_SITE)
 
     def learned(self, names: Callable[[], Names]) -> Answer | None:
         """Return what the site's answers tell of a page by its `names`, or None."""
@@ -616,7 +598,7 @@ class SiteVerdicts:
                     site._loose.add(url)
             labels = site._labels_by_template()
             for template, counts in value["groups"].items():
-                samples = TemplateSamples(template, labels[template], hints=site._hints)
+                samples = TemplateSamples(template, labels[template], guesses=site._guesses)
                 samples.restore(counts)
                 site._templates[template] = samples
         except (KeyError, TypeError, AttributeError) as error:

@@ -17,7 +17,6 @@ from llmcrawler.core.understanding.classification.template_samples import (
     EXTRA_SAMPLES,
     QUORUM,
     GuessVotes,
-    PageHint,
     SampleStep,
     TemplateSamples,
 )
@@ -60,8 +59,10 @@ async def test_looks_that_mean_nothing_here_cost_two_questions() -> None:
 
 
 def test_looks_that_mean_nothing_here_cost_no_more_once_no_more_pages_come() -> None:
-    hints = {f"u{number}": PageHint(Answer("article", CLASSIFIER_IS_SURE)) for number in range(9)}
-    samples = TemplateSamples(labels=dict.fromkeys(["u1", "u2", "u3"], "product"), page_count=9, _round=1, hints=hints)
+    guesses = {f"u{number}": Answer("article", CLASSIFIER_IS_SURE) for number in range(9)}
+    samples = TemplateSamples(
+        labels=dict.fromkeys(["u1", "u2", "u3"], "product"), page_count=9, _round=1, guesses=guesses
+    )
     samples.note_asked("u4", patient=False)
     assert samples.step("u5", 9, is_over=True) is SampleStep.WAIT
     samples.note_answer("u4", "product")
@@ -172,16 +173,14 @@ async def test_pages_of_a_template_that_surely_look_alike_are_hardly_looked_at(
 
 
 def samples_of(looks: Callable[[int], str], count: int) -> TemplateSamples:
-    hints = {
-        f"u{n}": PageHint(Answer(looks(n), CLASSIFIER_IS_SURE), frozenset({looks(n), f"w{n}"})) for n in range(count)
-    }
-    samples = TemplateSamples(hints=hints)
-    for hint in hints.values():
-        samples.votes.note(hint.guess)
+    guesses = {f"u{n}": Answer(looks(n), CLASSIFIER_IS_SURE) for n in range(count)}
+    samples = TemplateSamples(guesses=guesses)
+    for guess in guesses.values():
+        samples.votes.note(guess)
     return samples
 
 
-def test_after_an_odd_answer_pages_like_the_odd_one_are_shown_first() -> None:
+def test_after_an_odd_answer_pages_that_look_odd_are_shown_first() -> None:
     samples = samples_of(lambda n: "product" if n in (1, 17, 23, 31) else "article", 40)
     for url in ("u0", "u1"):
         samples.note_asked(url, patient=False)
