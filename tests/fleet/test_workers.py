@@ -179,7 +179,8 @@ async def test_what_was_learned_of_a_finished_site_is_for_who_takes_over_from_it
     await heir.connection.close()
     assert taken == ["https://a.example/"]
     kept = await other.read_site("a.example")
-    assert (kept.learned, kept.origin) == ({"templates": [], "state": {"grouping": 1}}, "https://a.example")
+    learned = {"templates": [], "state": {"grouping": 1}, "corrections": {}}
+    assert (kept.learned, kept.origin) == (learned, "https://a.example")
     client, prefix = one.connection.client, one.connection.prefix
     assert await client.hgetall(f"{prefix}:owners") == {b"a.example": b"w2"}
 

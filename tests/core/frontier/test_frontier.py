@@ -368,7 +368,7 @@ async def test_the_owner_before_is_told_and_what_it_kept_goes_to_the_next_one(wo
     await lose(first, second)
     assert await leased_paths(second) == ["/1", "/2"]
     kept = await other.read_site("a.example")
-    assert kept.learned == {"templates": [], "state": {"grouping": 1}}
+    assert kept.learned == {"templates": [], "state": {"grouping": 1}, "corrections": {}}
     assert (kept.throttle, kept.before) == (throttle["a.example"], "w1")
     assert taken == ["https://a.example/1"]
     for session in (one, other):
