@@ -324,7 +324,7 @@ _WITHOUT_EXTRAS = """
 import importlib, pkgutil, sys
 urls = sys.argv[1:]
 optional = ("playwright", "scrapy_playwright", "redis", "ray", "uvloop", "pyarrow", "pandas")
-optional += ("prometheus_client", "opentelemetry", "langchain_core", "llama_index")
+optional += ("prometheus_client", "opentelemetry", "langchain_core", "llama_index", "mcp", "starlette", "uvicorn")
 for name in optional:
     sys.modules[name] = None
 import llmcrawler
@@ -334,9 +334,9 @@ for module in pkgutil.walk_packages(llmcrawler.__path__, "llmcrawler."):
         importlib.import_module(module.name)
     except ModuleNotFoundError as error:
         missing = error.name.partition(".")[0]
-        if missing not in ("playwright", "scrapy_playwright", "redis"):
+        if missing not in ("playwright", "scrapy_playwright", "redis", "mcp", "starlette", "uvicorn"):
             raise
-        # These are loaded by a crawl that renders pages, or that has a Redis.
+        # These are loaded by a crawl that renders pages, or that has a Redis, and by a server.
         print("without", missing, module.name)
     except ConfigError as error:
         if "is not installed: pip install" not in str(error):

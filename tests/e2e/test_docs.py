@@ -28,8 +28,9 @@ INDEX = DOCS / "README.md"
 PAGES = sorted(set(DOCS.glob("*.md")) - {INDEX})
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = {"explore.md", "firecrawl.md", "jobs.md", "main-text.md", "models.md", "page-kinds.md", "politeness.md"}
+NOTHING_RUN = {"explore.md", "firecrawl.md", "jobs.md", "main-text.md", "mcp.md", "models.md", "page-kinds.md"}
 NOTHING_RUN |= {
+    "politeness.md",
     "proxies.md",
     "records.md",
     "rendering.md",
