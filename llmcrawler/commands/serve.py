@@ -89,9 +89,10 @@ def serve(opts: argparse.Namespace) -> None:
     )
     where = f"http://{f'[{opts.host}]' if ':' in opts.host else opts.host}:{sock.getsockname()[1]}/"
     sys.stderr.write(f"{where} is open; the token is {'yours' if is_own else f'in {path}'}\n")
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them once more after its end
-        signal.signal(number, lambda *_: None)
-    asyncio.run(_run(jobs, Webhooks(jobs, token), uvicorn.Server(config), sock))
+    server = uvicorn.Server(config)
+    for number in (signal.SIGINT, signal.SIGTERM):  # before it takes them itself, and once more after its end
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    asyncio.run(_run(jobs, Webhooks(jobs, token), server, sock))
 
 
 async def _run(jobs: Any, webhooks: Any, server: Any, sock: socket.socket) -> None:
@@ -100,6 +101,8 @@ async def _run(jobs: Any, webhooks: Any, server: Any, sock: socket.socket) -> No
     try:
         await server.serve(sockets=[sock])
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):  # whoever does not want to wait for the crawls' end
+            signal.signal(number, signal.SIG_DFL)
         delivering.cancel()
         await asyncio.gather(delivering, return_exceptions=True)
         await jobs.close()
