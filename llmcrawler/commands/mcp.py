@@ -6,14 +6,13 @@ import argparse
 import asyncio
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import platformdirs
 from scrapy.commands import ScrapyCommand
 
 from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
@@ -36,6 +35,8 @@ class _Assistant:
     names_transport: bool = False
 
     def path(self) -> Path:
+        import platformdirs
+
         return (Path.home() if self.is_in_home else platformdirs.user_config_path(roaming=True)) / self.file
 
 
@@ -61,6 +62,8 @@ class Command(Offline, ScrapyCommand):
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
+        import platformdirs
+
         super().add_options(parser)
         add_job_options(parser)
         folder = platformdirs.user_data_path("llmcrawler") / "jobs"  # an assistant starts programs in any folder
@@ -82,8 +85,9 @@ class Command(Offline, ScrapyCommand):
             elif opts.http is not None:
                 serve(argparse.Namespace(**vars(opts), host="127.0.0.1", port=opts.http, public_name=[]))
             else:
-                with suppress(KeyboardInterrupt):
-                    asyncio.run(_serve_stdio(Path(opts.jobs).expanduser(), limits))
+                # Ctrl-C is no more than kill -9: what waits for standard input cannot be interrupted in an orderly way.
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                asyncio.run(_serve_stdio(Path(opts.jobs).expanduser(), limits))
 
 
 async def _serve_stdio(folder: Path, limits: Any) -> None:

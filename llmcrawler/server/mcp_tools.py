@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, TypedDict
@@ -158,7 +159,7 @@ class _Tools:
             )
         types = {kind: pages["likely"] for kind, pages in [*plan["page_types"].items()][:_LISTED]}
         patterns = [f"{one['pattern'][:200]} ({one['page_type']})" for one in plan["templates"][:_LISTED]]
-        figures = {name: plan[name] for name in ("pages", "seconds", "notes")}
+        figures = {name: plan[name] for name in ("site_pages", "pages", "seconds", "notes")}
         model = {name: plan["llm"][name] for name in ("model", "tokens", "cost_usd")}
         return _answer(_cut({**figures, **model, "page_types": types, "patterns": patterns}))
 
@@ -191,7 +192,9 @@ class _Tools:
 
     async def stop_crawl(self, job: JobId) -> Annotated[CallToolResult, Progress]:
         """End a crawl; what it has found is kept."""
-        return await self.crawl_progress((await self._jobs.stop(job)).id, 0)
+        with suppress(TimeoutError):  # pages under way are finished first
+            await asyncio.wait_for(self._jobs.stop(job), _MOST_SECONDS)
+        return await self.crawl_progress(job, 0)
 
     async def query_records(  # noqa: PLR0913, PLR0917 - each is a filter of its own
         self,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -95,7 +96,7 @@ async def over_stdio(folder: Path) -> AsyncIterator[Agent]:
 @contextlib.contextmanager
 def http_server(folder: Path, **settings: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     command = [sys.executable, *arguments(folder, "--http=0", **settings)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env=variables(), cwd=folder.parent, text=True) as process:
+    with subprocess.Popen(command, stderr=PIPE, env=variables(), cwd=folder.parent, text=True) as process:
         try:
             assert process.stderr is not None
             while " is open" not in (line := process.stderr.readline()):
@@ -217,9 +218,9 @@ def test_standard_output_has_only_the_protocol(tmp_path):
     ]
     process = subprocess.Popen(
         [sys.executable, *arguments(tmp_path / "jobs")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
         env=variables(),
         cwd=tmp_path,
         text=True,
@@ -239,6 +240,19 @@ def test_standard_output_has_only_the_protocol(tmp_path):
     assert process.returncode == 0
     assert answers[0]["result"]["serverInfo"]["name"] == "llmcrawler"
     assert [answers[number]["result"]["isError"] for number in range(1, 5)] == [False, True, True, True]
+
+
+@pytest.mark.nightly
+def test_ctrl_c_ends_a_server_that_waits_for_its_client(tmp_path):
+    command = [sys.executable, *arguments(tmp_path / "jobs")]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, env=variables(), cwd=tmp_path, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_SECONDS) == -signal.SIGINT
 
 
 @pytest.mark.nightly
