@@ -139,7 +139,7 @@ def pages(  # noqa: PLR0913 - each is a filter of its own
     """Return up to `limit` lines that come after the place `after` and pass all filters.
 
     The filters are those of `line_filter`. `fields` are those of the line to return; "record.price" is one of the
-    record.
+    record, and so is a name that the line does not have.
     """
     passes = line_filter(page_type, where, has_record=has_record)
     lines: list[dict[str, Any]] = []
@@ -149,7 +149,8 @@ def pages(  # noqa: PLR0913 - each is a filter of its own
             return PageSlice(tuple(lines), last, last)
         last = seq
         if passes(line):
-            lines.append(line if fields is None else {name: _value(line, name) for name in fields})
+            shown = {name: line[name] if name in line else _value(line, name) for name in fields or ()}
+            lines.append(line if fields is None else shown)
             chars += len(line.get("text") or "") + len(str(line.get("record") or ""))
     return PageSlice(tuple(lines), None, last)
 

@@ -86,16 +86,19 @@ class OnePage(TypedDict, total=False):
 
 def build_server(jobs: Jobs) -> MCPServer[None]:
     """Return a server of jobs that are open."""
-    of = _Tools(jobs)
+    own = _Tools(jobs)
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     fetches = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
     stops = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
     offered: list[tuple[Callable[..., Any], ToolAnnotations]] = [
-        *((of.plan, fetches), (of.start_crawl, fetches), (of.crawl_progress, reads), (of.stop_crawl, stops)),
-        *((of.query_records, reads), (of.query_pages, reads), (of.read_page, fetches)),
-        *((of.map_site, fetches), (of.extract_url, fetches), (of.templates, reads)),
+        *((own.plan, fetches), (own.start_crawl, fetches), (own.crawl_progress, reads), (own.stop_crawl, stops)),
+        *((own.query_records, reads), (own.query_pages, reads), (own.read_page, fetches)),
+        *((own.map_site, fetches), (own.extract_url, fetches), (own.templates, reads)),
     ]
-    tools = [_tool(function, hints) for function, hints in offered]
+    tools = [Tool.from_function(function, annotations=hints) for function, hints in offered]
+    for tool in tools:
+        tool.parameters = {**_slim(tool.parameters), "additionalProperties": False}
+        tool.fn_metadata.output_schema = _slim(tool.fn_metadata.output_schema)
     return _Server(tools, jobs.limits)
 
 
@@ -104,9 +107,8 @@ class _Server(MCPServer[None]):
 
     def __init__(self, tools: Sequence[Tool], limits: JobLimits) -> None:
         self._arguments = {tool.name: [*tool.parameters["properties"]] for tool in tools}
-        budgets = [
-            f"{name}={value} (at most {asdict(limits.most)[name]})" for name, value in asdict(limits.default).items()
-        ]
+        most = asdict(limits.most)
+        budgets = [f"{name}={value} (at most {most[name]})" for name, value in asdict(limits.default).items()]
         super().__init__(
             "llmcrawler",
             instructions=_INSTRUCTIONS + ", ".join(budgets),
@@ -307,13 +309,6 @@ class _Tools:
             found = await asyncio.to_thread(job_results.pages, job, **query, limit=len(rows))
         more = found.next if found.next is not None or job.has_ended else found.last
         return _answer({"job": job.id, "state": job.state, "rows": rows}, more)
-
-
-def _tool(function: Callable[..., Any], hints: ToolAnnotations) -> Tool:
-    tool = Tool.from_function(function, annotations=hints)
-    tool.parameters = {**_slim(tool.parameters), "additionalProperties": False}
-    tool.fn_metadata.output_schema = _slim(tool.fn_metadata.output_schema)
-    return tool
 
 
 def _slim(schema: Any) -> Any:

@@ -79,7 +79,7 @@ def shop(tools):
                 "title": f"Thing {number}",
                 "price": number,
                 "note": None,
-                "about": "long " * 1_000 * (number > 10),
+                "text": "long " * 1_000 * (number > 10),
             },
             status=200,
         )
@@ -159,7 +159,7 @@ def test_records_come_with_their_source_and_in_slices(tools, shop):
         found += part["rows"]
         cursor = part.get("next")
     assert [row["record"]["price"] for row in found] == [*range(1, 31)]
-    assert len(found[-1]["record"]["about"]) == 1_001
+    assert len(found[-1]["record"]["text"]) == 1_001
 
 
 def test_pages_are_listed_with_the_fields_asked_for(tools, shop):
