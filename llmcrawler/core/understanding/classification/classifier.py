@@ -130,8 +130,7 @@ class Classifier:
         site = self._site(question.site)
         if decided_by == LLM and site.earlier(question.url) is None:
             site.enter(question.url, question.template)
-            fits = question.settled and site.speaks_for(question.url, question.rivals)
-            site.note_answer(question.url, Answer(page_type, confidence), fits=fits)
+            site.note_answer(question.url, Answer(page_type, confidence))
             site.leave(question.url)
 
     def to_json(self, site: str) -> dict[str, Any]:
@@ -283,8 +282,7 @@ class Classifier:
         url, error = question.url, None
         try:
             answer = await asker.submit(describe_page(question), patient=patient)
-            fits = question.settled and site.speaks_for(url, question.rivals)
-            site.note_answer(url, answer, fits=fits, names=names)
+            site.note_answer(url, answer, names)
             return _llm_verdict(answer)
         except LLMError as failure:
             error = failure

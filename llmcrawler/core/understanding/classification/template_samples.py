@@ -467,8 +467,6 @@ class SiteVerdicts:
         self._aliases: dict[str, str] = {}
         self._template_of: dict[str, str] = {}  # by url
         self._answers: dict[str, Answer] = {}
-        # Answers for pages that fitted their template badly and disagreed with it: they say nothing about it.
-        self._loose: set[str] = set()
         self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
         self._guesses: dict[str, Answer | None] = {}  # of the pages that are here, and of those with an answer
         self._lessons: deque[tuple[Names, str]] = deque(maxlen=_MAX_LESSONS)  # what pages have, and the answers
@@ -526,14 +524,10 @@ class SiteVerdicts:
         """Return what the site's answers tell of a page by its `names`, or None."""
         return None if self._forest is None else self._forest.guess(names())
 
-    def note_answer(self, url: str, answer: Answer, *, fits: bool, names: Callable[[], Names] = frozenset) -> None:
+    def note_answer(self, url: str, answer: Answer, names: Callable[[], Names] = frozenset) -> None:
         self._answers[url] = answer
         samples = self.samples_of(url)
-        if fits or samples.majority in (None, answer.label):
-            samples.note_answer(url, answer.label, self.learned(names))
-        else:
-            self._loose.add(url)
-            samples.asked.pop(url, None)
+        samples.note_answer(url, answer.label, self.learned(names))
         self.has_mixed |= samples.is_mixed
         self._lessons.append((names(), answer.label))
         self._learn_in -= 1
@@ -547,7 +541,6 @@ class SiteVerdicts:
         self._aliases.update(aliases)
         for url, template in self._template_of.items():
             self._template_of[url] = self._resolve(moved.get(url, template))
-        self._loose -= moved.keys()
         labels, asked = self._labels_by_template(), defaultdict[str, dict[str, bool]](dict)
         for url, patient in out:
             asked[self._template_of[url]][url] = patient
@@ -580,7 +573,7 @@ class SiteVerdicts:
                 if samples.labels or samples.votes.page_count
             },
             "answers": [
-                [relative_url(url), answer.label, answer.confidence, self._template_of[url], int(url in self._loose)]
+                [relative_url(url), answer.label, answer.confidence, self._template_of[url]]
                 for url, answer in self._answers.items()
             ],
         }
@@ -590,12 +583,10 @@ class SiteVerdicts:
         """Read what `to_json` gave. Raises ValueError for anything else."""
         site = cls()
         try:
-            for path, label, confidence, template, is_loose in value["answers"]:
+            for path, label, confidence, template in value["answers"]:
                 url, answer = origin + path, Answer(str(label), float(confidence))
                 site._answers[url] = site._earlier[path] = answer
                 site._template_of[url] = str(template)
-                if is_loose:
-                    site._loose.add(url)
             labels = site._labels_by_template()
             for template, counts in value["groups"].items():
                 samples = TemplateSamples(template, labels[template], guesses=site._guesses)
@@ -608,8 +599,7 @@ class SiteVerdicts:
     def _labels_by_template(self) -> defaultdict[str, dict[str, str]]:
         labels = defaultdict[str, dict[str, str]](dict)
         for url, answer in self._answers.items():
-            if url not in self._loose:
-                labels[self._template_of[url]][url] = answer.label
+            labels[self._template_of[url]][url] = answer.label
         return labels
 
     def _resolve(self, template: str) -> str:

@@ -48,7 +48,7 @@ async def test_a_page_that_was_judged_itself_keeps_its_verdict_by_its_url() -> N
     await one_by_one(first, [page(number, settled=number < 9) for number in range(1, 10)])
     odd = await again(first, unused).classify(page(9, settled=False))
     assert odd == Verdict("listing", 0.95, "llm")
-    assert await again(first, unused).classify(page(3, is_known=True)) == Verdict("product", 0.75, "template")
+    assert await again(first, unused).classify(page(3, is_known=True)) == Verdict("product", 0.6, "template")
     assert unused.asked == []
 
 

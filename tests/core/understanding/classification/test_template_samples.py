@@ -193,7 +193,7 @@ async def test_pages_do_not_wait_for_samples_that_have_moved_to_another_template
     samples.note_asked(urls[0], patient=False)
     waits = [asyncio.create_task(site.samples("t1").wait(url)) for url in urls[1:]]
     await asyncio.sleep(0)
-    site.note_answer(urls[0], Answer("product", 0.9), fits=True)
+    site.note_answer(urls[0], Answer("product", 0.9))
     steps = {url: samples.step(url, len(urls)) for url in urls[1:]}
     chosen = [url for url, step in steps.items() if step is SampleStep.ASK]
     others = [url for url, step in steps.items() if step is SampleStep.WAIT]
