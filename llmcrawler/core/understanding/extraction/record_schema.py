@@ -365,10 +365,7 @@ class _Reader:
         schema, seen = self._resolved(self._schema, "", ())
         if self._kind(schema, "") != "object":
             raise _fault("", 'a record is an object: describe one page\'s with "type": "object" and "properties"')
-        fields = self._properties(schema, "", "", seen)
-        if len(fields) > _MAX_FIELDS:
-            raise _fault("", f"{len(fields)} fields are too many for one record; the limit is {_MAX_FIELDS}")
-        return fields
+        return self._properties(schema, "", "", seen)
 
     def _properties(self, schema: Mapping[str, Any], prefix: str, group: str, seen: tuple[str, ...]) -> list[Field]:
         where = _place(group, prefix.rstrip("."))
@@ -380,6 +377,8 @@ class _Reader:
             if not _NAME.fullmatch(name):
                 raise _fault(where, f"{name!r} is not a field name: use letters, digits, _ and -, 64 in all")
             fields += self._field(given, prefix + name, group, seen)
+            if len(fields) > _MAX_FIELDS:  # looked at as they come: with $ref a kilobyte can describe millions
+                raise _fault("", f"there are too many fields for one record; the limit is {_MAX_FIELDS}")
         return fields
 
     def _field(self, given: Any, name: str, group: str, seen: tuple[str, ...]) -> list[Field]:

@@ -116,7 +116,17 @@ def of(**properties: Any) -> dict[str, Any]:
         (of(a={"type": "string", "pattern": "("}), ["properties.a", "regex"]),
         ({**of(a={}), "$schema": "https://x.test/schema"}, ["$schema", "leave it out"]),
         ({**of(a={}), "x-page-types": "product"}, ["x-page-types", '["product"]']),
-        (of(**{f"f{n}": {} for n in range(201)}), ["201 fields"]),
+        (of(**{f"f{n}": {} for n in range(201)}), ["too many fields", "200"]),
+        (
+            {  # two to the power of 60 fields
+                **of(a={"$ref": "#/$defs/d0"}),
+                "$defs": {
+                    f"d{n}": of(x={"$ref": f"#/$defs/d{n + 1}"}, y={"$ref": f"#/$defs/d{n + 1}"}) for n in range(60)
+                }
+                | {"d60": {}},
+            },
+            ["too many fields", "200"],
+        ),
     ],
 )
 def test_what_is_no_schema_of_a_record_says_where_and_what_to_do(tmp_path: Path, schema: Any, words: list[str]) -> None:
