@@ -11,10 +11,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from reprlib import repr as shown
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -27,10 +27,9 @@ from llmcrawler.core.storage.feeds.tables import clean
 from llmcrawler.core.urls import normalise
 from llmcrawler.crawl.task_lists import read_url
 from llmcrawler.errors import ContentError, JobRefused, NoSuchJob
-from llmcrawler.server.http_guard import error_response, query_number, read_object
+from llmcrawler.server.http_guard import error_response, query_number, read_body
 from llmcrawler.server.job_results import lines_after, progress, stored_html
-from llmcrawler.server.jobs import Jobs, ServerJob
-from llmcrawler.server.webhooks import check_webhook
+from llmcrawler.server.jobs import Jobs, ServerJob, Spider, Webhook, read_as
 
 _ORIGIN: Final = "firecrawl"
 _OPTIONS: Final = "firecrawl.json"  # in the job's folder: how its documents are to be
@@ -81,7 +80,6 @@ _Path = Annotated[str, Field(max_length=500)]
 _Url = Annotated[str, AfterValidator(read_url)]
 _BY_TYPE: Final = BeforeValidator(lambda given: {"type": given} if isinstance(given, str) else given)
 _BY_URL: Final = BeforeValidator(lambda given: {"url": given} if isinstance(given, str) else given)
-_AnyBody = TypeVar("_AnyBody", bound=_Body)
 _Json = dict[str, Any]
 
 
@@ -191,7 +189,7 @@ class _Firecrawl:
         self._jobs = jobs
 
     async def scrape(self, request: Request) -> _Json:
-        asked = await _read(_ScrapeRequest, request)
+        asked = await read_body(_ScrapeRequest, request)
         job = await self._finished("extract", {"urls": [asked.url], **asked.arguments()}, 1, asked.timeout)
         found, _ = await asyncio.to_thread(_found_after, job, 0, 1)
         if found:
@@ -201,21 +199,21 @@ class _Firecrawl:
         raise FirecrawlRefusal(*_code_of(line["error"]), f"{asked.url}: {line['error']['message']}")
 
     async def map(self, request: Request) -> _Json:
-        asked = await _read(_MapRequest, request)
+        asked = await read_body(_MapRequest, request)
         most = {} if asked.search else {"max_urls": asked.limit}  # what is searched for may be the last url
         given = {"url": asked.url, "subdomains": asked.include_subdomains, **most}
         job = await self._finished("map", given, None, asked.timeout)
         return {"id": job.id, "links": await asyncio.to_thread(_links, job, asked)}
 
     async def start_crawl(self, request: Request) -> _Json:
-        asked = await _read(_CrawlRequest, request)
+        asked = await read_body(_CrawlRequest, request)
         if (most := self._jobs.limits.most.max_pages) < (asked.limit or 0):
             raise JobRefused(f"limit={asked.limit}: at most {most} here")
         job = await self._submit("explore", asked.arguments(), {"max_pages": asked.limit}, asked.webhook)
         return _started(request, job, asked.scrape_options)
 
     async def start_batch(self, request: Request) -> _Json:
-        asked = await _read(_BatchRequest, request)
+        asked = await read_body(_BatchRequest, request)
         invalid = {url for url in asked.urls if normalise(url) is None}
         if invalid and not asked.ignore_invalid_urls:
             raise JobRefused(f"urls: {shown(min(invalid))} is not an http or https url")
@@ -261,11 +259,11 @@ class _Firecrawl:
         ours = [job for job in self._jobs.all() if (job.origin, job.spider) == (_ORIGIN, "explore")]
         return {"crawls": [{"id": job.id, "teamId": "", "url": job.starts[0]} for job in ours if not job.has_ended]}
 
-    async def _submit(self, spider: str, given: _Json, budget: _Json, hook: _Webhook | None = None) -> ServerJob:
-        webhook = check_webhook(hook and {"url": hook.url}, allow_private=self._jobs.limits.allow_private)
+    async def _submit(self, spider: Spider, given: _Json, budget: _Json, hook: _Webhook | None = None) -> ServerJob:
+        webhook = None if hook is None else read_as(Webhook, {"url": hook.url})
         return await self._jobs.submit(spider, given, budget, origin=_ORIGIN, webhook=webhook)
 
-    async def _finished(self, spider: str, arguments: _Json, pages: int | None, timeout_ms: int) -> ServerJob:
+    async def _finished(self, spider: Spider, arguments: _Json, pages: int | None, timeout_ms: int) -> ServerJob:
         """Return a job that has ended. Raises FirecrawlRefusal where it could not in its time."""
         seconds = min(timeout_ms / 1000, self._jobs.limits.most.max_seconds)
         job = await self._submit(spider, arguments, {"max_pages": pages, "max_seconds": seconds})
@@ -296,16 +294,6 @@ def _answering(endpoint: Callable[[Request], Awaitable[_Json]]) -> Callable[[Req
 
 async def _not_offered(request: Request) -> _Json:
     raise FirecrawlRefusal(404, "NOT_FOUND", f"{request.method} {request.url.path} is not offered here")
-
-
-async def _read(kind: type[_AnyBody], request: Request) -> _AnyBody:
-    """Read the body of a request. Raises JobRefused, which names the option."""
-    body = await read_object(request)
-    try:
-        return kind.model_validate(body)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise JobRefused(f"{'.'.join(map(str, fault['loc']))}={shown(fault['input'])}: {fault['msg']}") from error
 
 
 def _started(request: Request, job: ServerJob, options: _ScrapeOptions) -> _Json:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain, islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,10 +27,9 @@ from llmcrawler.core.understanding.extraction.record_table import RecordTable, t
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob, require
 from llmcrawler.items import Page, Url
 from llmcrawler.server import firecrawl_api, job_pages, job_results
-from llmcrawler.server.http_guard import MAX_BODY_BYTES, HttpGuard, error_response, query_number, read_object
-from llmcrawler.server.jobs import ARGUMENTS, SPIDERS, JobBudget, Jobs, ServerJob
+from llmcrawler.server.http_guard import MAX_BODY_BYTES, HttpGuard, error_response, query_number, read_body
+from llmcrawler.server.jobs import ARGUMENTS, JobBudget, Jobs, ServerJob, Spider, Webhook
 from llmcrawler.server.mcp_tools import build_server
-from llmcrawler.server.webhooks import check_webhook
 
 _MOST_JOBS: Final = 100  # of one answer
 _SHORT_CHARS: Final = 2_000
@@ -38,7 +39,14 @@ _PARQUET: Final = "application/vnd.apache.parquet"
 _JSON_LINES: Final = "application/x-ndjson"
 _OF_RECORDS: Final = ("url", "page_type", "template", RECORD, "lang")
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+
+class NewJob(BaseModel, extra="forbid"):
+    """What a client asks for."""
+
+    spider: Spider = "explore"
+    arguments: dict[str, Any] = Field(default={}, description=f"its arguments: {', '.join(ARGUMENTS)}")
+    budget: dict[str, Any] = Field(default={}, description=", ".join(one.name for one in fields(JobBudget)))
+    webhook: Webhook | None = None
 
 
 def create_app(jobs: Jobs, token: str, names: Sequence[str] = ()) -> ASGIApp:
@@ -81,13 +89,8 @@ class _JobApi:
 
     async def submit(self, request: Request) -> Response:
         """Queue a crawl"""
-        asked = {"spider": "explore", "arguments": {}, "budget": {}, "webhook": None, **await read_object(request)}
-        if unknown := sorted(asked.keys() - {"spider", "arguments", "budget", "webhook"}):
-            raise JobRefused(f"no {unknown[0][:80]!r}: a job has spider, arguments, budget, webhook")
-        if not isinstance(asked["arguments"], dict) or not isinstance(asked["budget"], dict):
-            raise JobRefused("arguments and budget are objects")
-        hook = check_webhook(asked["webhook"], allow_private=self._jobs.limits.allow_private)
-        job = await self._jobs.submit(asked["spider"], asked["arguments"], asked["budget"], origin="api", webhook=hook)
+        asked = await read_body(NewJob, request)
+        job = await self._jobs.submit(asked.spider, asked.arguments, asked.budget, origin="api", webhook=asked.webhook)
         return JSONResponse(job.as_dict(), 201, {"Location": f"/v1/jobs/{job.id}"})
 
     async def list(self, request: Request) -> Response:
@@ -262,19 +265,14 @@ def _json_of(name: str) -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    def of(*names: str, **typed: Any) -> dict[str, Any]:
-        return {"type": "object", "properties": {**{one: {} for one in names}, **typed}}
+    def of(*names: str) -> dict[str, Any]:
+        return {"type": "object", "properties": {one: {} for one in names}}
 
-    def all_of(one: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "array", "items": one}
-
-    budget = of(**{one.name: {"type": "number"} for one in fields(JobBudget)})
-    job = of(*(one.name for one in fields(ServerJob) if one.name not in ("folder", "tries")), "progress")
-    spider = {"enum": [*SPIDERS], "default": "explore"}
+    _names, asked = models_json_schema([(NewJob, "validation")], ref_template="#/components/schemas/{model}")
     return {
-        "NewJob": of(spider=spider, arguments=of(*ARGUMENTS), budget=budget, webhook=of("url", "secret")),
-        "Job": job,
-        "JobList": of("next", jobs=all_of(job)),
-        "TemplateList": of("next", templates=all_of({"type": "object"})),
+        **asked["$defs"],
+        "Job": of(*(one.name for one in fields(ServerJob) if one.name not in ("folder", "tries")), "progress"),
+        "JobList": of("jobs", "next"),
+        "TemplateList": of("templates", "next"),
         "Error": of("success", "error", "code"),
     }

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from hmac import compare_digest
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,6 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from llmcrawler.errors import JobRefused
+from llmcrawler.server.jobs import read_as
+
+T = TypeVar("T")
 
 MAX_BODY_BYTES: Final = 2**20
 MAX_FORM_BYTES: Final = 2**16  # of the pages' forms, which anybody may send
@@ -35,17 +38,15 @@ def error_response(status: int, code: str, told: str, headers: dict[str, str] | 
     return JSONResponse({"success": False, "error": told, "code": code}, status, headers)
 
 
-async def read_object(request: Request) -> dict[str, Any]:
-    """Return the JSON object that a request brings. Raises JobRefused for anything else."""
+async def read_body(kind: type[T], request: Request) -> T:
+    """Return the JSON that a request brings as a value of a type. Raises JobRefused for anything else."""
     if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
         raise JobRefused("Content-Type: send the body as application/json")
     try:
         value = json.loads(await request.body(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise JobRefused(f"the body is no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise JobRefused("the body is not a JSON object")
-    return value
+    return read_as(kind, value)
 
 
 def query_number(request: Request, name: str, default: int, most: int) -> int:

@@ -20,14 +20,17 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from reprlib import repr as shown
+from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from llmcrawler.api.python_crawl import QUIET_SETTINGS, CrawlLog, argument_text, close_crawl_process, crawl_process
 from llmcrawler.core.reporting.exit_status import ExitStatus
@@ -37,12 +40,10 @@ from llmcrawler.core.storage.shared_file import replace_file
 from llmcrawler.core.urls.private_addresses import NameLookup, is_host_of, is_private_address, is_private_host
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob
 
-SPIDERS: Final = ("explore", "extract", "map", "plan")
 ARGUMENTS: Final = (
     *("url", "urls", "depth", "allow", "deny", "goal", "max_records", "fields", "schema", "render"),
     *("match", "subdomains", "max_urls"),
 )
-ENDED: Final = frozenset(("finished", "failed", "stopped"))
 _TEXT_CHARS: Final = 2_000  # of an argument
 _PATTERN_CHARS: Final = 500  # of a regular expression: compiling it takes some milliseconds at most
 _MAX_URLS: Final = 30_000  # of a map
@@ -57,17 +58,54 @@ _ID: Final = re.compile(r"[0-9a-f]{24}")
 _JOB, _LOG, _STOP = "job.json", "log", "stop"
 _OWN_SETTINGS: Final = {**QUIET_SETTINGS, "FEEDS": "{}", "METRICS_PORT": "0", "METRICS_TEXTFILE": "", "REDIS_URL": ""}
 
+T = TypeVar("T")
+Spider = Literal["explore", "extract", "map", "plan"]
+Moment = Annotated[float, Field(allow_inf_nan=False)]  # seconds since 1970
+
+_adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)  # making one takes milliseconds
 logger = logging.getLogger(__name__)
+
+
+def read_as(kind: type[T], given: Any) -> T:
+    """Return what a client sent, or what a file holds, as a value of a type. Raises JobRefused, which names the part
+    that is wrong.
+    """
+    try:
+        value: T = _adapter(kind).validate_python(given)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise JobRefused(f"{'.'.join(map(str, fault['loc']))}={shown(fault['input'])}: {fault['msg']}") from error
+    return value
+
+
+def _check_url(url: str) -> str:
+    parts = urlsplit(url)
+    is_fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
+    if not is_fine or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("it is no http or https URL (in ASCII, without a user)")
+    return url
 
 
 @dataclass(frozen=True, slots=True)
 class JobBudget:
     """What one job may take: tokens and dollars of the model (0 of either: without a model), seconds of crawling."""
 
-    max_pages: int
-    max_tokens: int
-    max_cost_usd: float
-    max_seconds: float
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    max_pages: Annotated[int, Field(strict=True, ge=1)]
+    max_tokens: Annotated[int, Field(strict=True, ge=0)]
+    max_cost_usd: Annotated[float, Field(strict=True, ge=0)]
+    max_seconds: Annotated[float, Field(strict=True, ge=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where the end of a job is told (webhooks.py), and what that is signed with; None: the server's token."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    url: Annotated[str, Field(max_length=2_000), AfterValidator(_check_url)]
+    secret: Annotated[str, Field(min_length=16, max_length=2_000)] | None = None
 
 
 DEFAULT_BUDGET: Final = JobBudget(100, 100_000, 0.05, 900.0)
@@ -98,18 +136,18 @@ class ServerJob:
 
     id: str
     folder: Path
-    spider: str
-    arguments: Mapping[str, Any]
+    spider: Spider
+    arguments: dict[str, Any]
     budget: JobBudget
     origin: str
-    created: float
-    state: str = "queued"
-    started: float | None = None
-    ended: float | None = None
+    created: Moment
+    state: Literal["queued", "running", "finished", "failed", "stopped"] = "queued"
+    started: Moment | None = None
+    ended: Moment | None = None
     exit_status: int | None = None
     cause: str = ""
     tries: int = 0  # ends that nobody had asked for
-    webhook: Mapping[str, Any] | None = None
+    webhook: Webhook | None = None
 
     @property
     def jobdir(self) -> Path:
@@ -117,7 +155,7 @@ class ServerJob:
 
     @property
     def has_ended(self) -> bool:
-        return self.state in ENDED
+        return self.state not in ("queued", "running")
 
     @property
     def is_short(self) -> bool:
@@ -131,9 +169,8 @@ class ServerJob:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a client may see of it, as plain JSON: not its folder, nor the secret of its webhook."""
-        hook = None if self.webhook is None else {name: self.webhook[name] for name in ("url",) if name in self.webhook}
-        shown = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("folder", "tries")}
-        return {**shown, "arguments": dict(self.arguments), "budget": asdict(self.budget), "webhook": hook}
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("folder", "tries")}
+        return {**told, "budget": asdict(self.budget), "webhook": self.webhook and {"url": self.webhook.url}}
 
 
 class Jobs:
@@ -183,12 +220,12 @@ class Jobs:
 
     async def submit(
         self,
-        spider: str,
-        arguments: Mapping[str, Any],
+        spider: Spider,
+        arguments: dict[str, Any],
         budget: Mapping[str, Any] | None = None,
         *,
         origin: str,
-        webhook: Mapping[str, Any] | None = None,
+        webhook: Webhook | None = None,
     ) -> ServerJob:
         """Queue a crawl. `arguments` are those of ARGUMENTS that the spider has, as JSON has them: `url` a text or a
         list, `urls` a list, `schema` an object. `budget` has fields of JobBudget; what it lacks is the operator's.
@@ -196,7 +233,10 @@ class Jobs:
         Raises JobRefused for all that may not be asked for, and JobsFull.
         """
         allowed = self.budget_of(budget or {})
-        _check_arguments(spider, arguments)
+        _check_arguments(arguments)
+        hook_host = urlsplit(webhook.url).hostname if webhook is not None else None
+        if hook_host is not None and not self.limits.allow_private and is_private_host(hook_host):
+            raise JobRefused(f"webhook: {hook_host} is a private host")
         if len(_starts(arguments)) > allowed.max_pages:
             raise JobRefused(f"urls: {len(_starts(arguments))} are more than max_pages={allowed.max_pages}")
         if sum(job.state == "queued" for job in self.all()) >= self.limits.max_queued:
@@ -217,23 +257,16 @@ class Jobs:
 
     def budget_of(self, asked: Mapping[str, Any]) -> JobBudget:
         """Return the budget of a job. Raises JobRefused for more than the operator allows."""
-        names = [one.name for one in fields(JobBudget)]
-        if unknown := sorted(asked.keys() - {*names}):
-            raise JobRefused(f"budget: no {unknown[0]!r}: there are {', '.join(names)}")
-        given: dict[str, Any] = {}
-        for name in names:
-            value, most = asked.get(name), getattr(self.limits.most, name)
-            if value is None:
-                given[name] = min(getattr(self.limits.default, name), most)
-                continue
-            least = 0 if name in ("max_tokens", "max_cost_usd") else 1
-            whole = name in ("max_pages", "max_tokens")
-            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not value >= least:
-                raise JobRefused(f"{name}={value!r} is no {'whole ' if whole else ''}number of {least} or more")
-            if value > most:
-                raise JobRefused(f"{name}={value} is more than a job may have here: at most {most:g}")
-            given[name] = value
-        return JobBudget(**given)
+        most = asdict(self.limits.most)
+        default = {name: min(value, most[name]) for name, value in asdict(self.limits.default).items()}
+        given = {name: value for name, value in asked.items() if value is not None}
+        if unknown := given.keys() - most:
+            raise JobRefused(f"budget: no {min(unknown)!r}: there are {', '.join(most)}")
+        budget = read_as(JobBudget, default | given)
+        for name, value in given.items():
+            if value > most[name]:
+                raise JobRefused(f"{name}={value} is more than a job may have here: at most {most[name]:g}")
+        return budget
 
     async def _check_hosts(self, hosts: Iterable[str]) -> None:
         """Raise JobRefused for a host that no job may ask. The crawl judges each address once more when it connects."""
@@ -265,14 +298,13 @@ class Jobs:
         self._known = {job.id: self._known[job.id] for job in jobs}
         return sorted(jobs, key=lambda job: (job.created, job.id), reverse=True)
 
-    async def stop(self, job_id: str) -> ServerJob:
-        """End a job, and wait for that: its pages that are under way are finished, and its lines are kept."""
+    async def stop(self, job_id: str, seconds: float = math.inf) -> ServerJob:
+        """End a job, and wait that long for it: its pages that are under way are finished, and its lines are kept."""
         job = self.get(job_id)
-        while not job.has_ended:
+        if not job.has_ended:
             with suppress(FileNotFoundError):  # it is being deleted
                 (job.folder / _STOP).touch(mode=0o600)
-            job = await self.wait(job_id, _STOP_SECONDS)
-        return job
+        return await self.wait(job_id, seconds)
 
     async def delete(self, job_id: str) -> None:
         """End a job, and delete all that was kept of it."""
@@ -402,10 +434,8 @@ class Jobs:
         return [job.spider, *start, *options]
 
 
-def _check_arguments(spider: str, arguments: Mapping[str, Any]) -> None:
+def _check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise JobRefused for what no client may ask for, before anything reads it."""
-    if spider not in SPIDERS:
-        raise JobRefused(f"spider={spider!r}: it is one of {', '.join(SPIDERS)}")
     for name, value in arguments.items():
         if name not in ARGUMENTS:
             there_are = f"a job takes {', '.join(ARGUMENTS)}; what it may take is its budget"
@@ -480,9 +510,8 @@ def _write(path: Path, text: str) -> str:
 
 
 def _store(job: ServerJob) -> None:
-    kept = {one.name: getattr(job, one.name) for one in fields(job) if one.name != "folder"}
-    text = json.dumps({**kept, "budget": asdict(job.budget)})
-    replace_file(job.folder / _JOB, text.encode())
+    kept = {name: value for name, value in asdict(job).items() if name != "folder"}
+    replace_file(job.folder / _JOB, json.dumps(kept).encode())
     (job.folder / _JOB).chmod(0o600)
 
 
@@ -491,15 +520,9 @@ def _load(path: Path, changed: float) -> ServerJob:
     data = path.read_bytes()
     folder = path.parent
     try:
-        kept = json.loads(data)
-        job = ServerJob(**{**kept, "folder": folder, "budget": JobBudget(**kept["budget"])})
-        numbers = (job.created, *asdict(job.budget).values())
-        if job.id != folder.name or job.state not in (*ENDED, "queued", "running") or job.spider not in SPIDERS:
-            raise ValueError("it is another job's")
-        if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in numbers):
-            raise ValueError("a number is none")
-        _check_arguments(job.spider, job.arguments)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, JobRefused) as error:
+        job = read_as(ServerJob, {**json.loads(data), "id": folder.name, "folder": folder})
+        _check_arguments(job.arguments)
+    except (ValueError, TypeError, RecursionError, JobRefused) as error:
         cause = f"{_JOB} is damaged ({error}): delete the job, or mend the file"
         none = JobBudget(0, 0, 0.0, 0.0)
         return ServerJob(folder.name, folder, "explore", {}, none, "", changed, "failed", ended=changed, cause=cause)

@@ -14,7 +14,7 @@ import json
 import logging
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
@@ -22,44 +22,16 @@ from urllib.parse import SplitResult, urlsplit
 from filelock import FileLock, Timeout
 
 from llmcrawler.core.storage.shared_file import replace_file
-from llmcrawler.core.urls.private_addresses import NameLookup, is_private_address, is_private_host
-from llmcrawler.errors import JobRefused
-from llmcrawler.server.jobs import Jobs, ServerJob
+from llmcrawler.core.urls.private_addresses import NameLookup, is_private_address
+from llmcrawler.server.jobs import Jobs, ServerJob, Webhook
 
 RETRY_SECONDS: Final = (60.0, 300.0, 900.0)
 _TIMEOUT_SECONDS: Final = 10.0  # for all of one delivery
 _AT_ONCE: Final = 8
 _LOOK_SECONDS: Final = 0.5
-_MOST_CHARS: Final = 2_000
 _STATE: Final = "webhook.json"
 
 logger = logging.getLogger(__name__)
-
-
-def check_webhook(given: Any, *, allow_private: bool) -> dict[str, str] | None:
-    """Return the webhook that a client asks for. Raises JobRefused for all that is none."""
-    if given is None:
-        return None
-    if not isinstance(given, dict) or given.keys() - {"url", "secret"} or not isinstance(given.get("url"), str):
-        raise JobRefused("webhook: give an object with url and, if you want, secret")
-    secret = given.get("secret", "")
-    if not isinstance(secret, str) or (secret and not 16 <= len(secret) <= _MOST_CHARS):
-        raise JobRefused("webhook: the secret is a text of 16 characters or more")
-    host = _parts_of(given["url"]).hostname or ""
-    if not allow_private and is_private_host(host):
-        raise JobRefused(f"webhook: {host} is a private host")
-    return {"url": given["url"], **({"secret": secret} if secret else {})}
-
-
-def _parts_of(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        is_fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
-    except ValueError:
-        is_fine = False
-    if not is_fine or not url.isascii() or not url.isprintable() or " " in url or len(url) > _MOST_CHARS:
-        raise JobRefused(f"webhook: {url[:80]!r} is no http or https URL (in ASCII, without a user)")
-    return parts
 
 
 class Webhooks:
@@ -100,16 +72,16 @@ class Webhooks:
             state = self._states.setdefault(job.id, _load_state(job))
             if state["is_over"] or state["next"] > self._clock() or len(self._under_way) >= _AT_ONCE:
                 continue
-            task = self._under_way[job.id] = asyncio.create_task(self._deliver(job, state))
+            task = self._under_way[job.id] = asyncio.create_task(self._deliver(job, job.webhook, state))
             task.add_done_callback(lambda _task, number=job.id: self._under_way.pop(number))  # type: ignore[misc]
         return [*self._under_way.values()]
 
-    async def _deliver(self, job: ServerJob, state: dict[str, Any]) -> None:
+    async def _deliver(self, job: ServerJob, hook: Webhook, state: dict[str, Any]) -> None:
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                status = await self._post(job)
+                status = await self._post(job, hook)
             told, is_over = f"answered {status}", 200 <= status < 300
-        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError, JobRefused) as error:
+        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError) as error:
             told, is_over = str(error) or type(error).__name__, False
         tries = state["tries"] + 1
         is_given_up = not is_over and tries > len(RETRY_SECONDS)
@@ -120,10 +92,9 @@ class Webhooks:
         with suppress(OSError):  # it is deleted meanwhile, or the disk is full
             replace_file(job.folder / _STATE, json.dumps(state).encode())
 
-    async def _post(self, job: ServerJob) -> int:
+    async def _post(self, job: ServerJob, hook: Webhook) -> int:
         """Send it to an address that was judged, and return the status of the answer; nothing else of it is read."""
-        hook: Mapping[str, Any] = job.webhook or {}
-        parts = _parts_of(hook["url"])
+        parts = urlsplit(hook.url)
         host = parts.hostname or ""
         addresses = await self._names.addresses(host)
         if not addresses:
@@ -139,7 +110,7 @@ class Webhooks:
             limit=2**12,
         )
         try:
-            secret = hook.get("secret") or self._token
+            secret = hook.secret or self._token
             writer.write(_request(parts, json.dumps(job.as_dict()).encode(), secret, self._clock()))
             protocol, status, *_ = (await reader.readuntil(b"\r\n")).decode("latin-1").split()
             if not protocol.startswith("HTTP/1.") or not status.isdigit():

@@ -11,6 +11,7 @@ import pytest
 
 from llmcrawler.server import firecrawl_api
 from llmcrawler.server.http_api import create_app
+from llmcrawler.server.jobs import Webhook
 from tests.server.conftest import open_jobs
 
 PAGE, WAITS = "https://1.1.1.1/exit/0", "https://1.1.1.1/wait"
@@ -235,4 +236,4 @@ async def test_a_webhook_is_told_of_the_end(tmp_path):
     async with serving(tmp_path, max_running=0) as (jobs, client):
         for hook in ("https://1.1.1.1/told", {"url": "https://1.1.1.1/told", "events": ["completed"], "metadata": {}}):
             answer = await client.post("/v2/crawl", json={"url": PAGE, "webhook": hook})
-            assert jobs.get(answer.json()["id"]).webhook == {"url": "https://1.1.1.1/told"}
+            assert jobs.get(answer.json()["id"]).webhook == Webhook("https://1.1.1.1/told")

@@ -84,7 +84,6 @@ async def test_only_the_operator_can_read_the_jobs(tmp_path):
 
 REFUSED = [
     ("explore", {}, "no start URL"),
-    ("shell", {"url": "https://shop.test"}, "spider='shell': it is one of explore, extract, map, plan"),
     ("plan", {"url": ["https://shop.test/a", "https://shop.test/b"]}, "url: a plan is of one url"),
     ("plan", {"url": "https://shop.test/a,b"}, "url: a plan is of one url, without commas"),
     ("explore", {"url": "no url"}, "url='no url'"),
@@ -152,12 +151,12 @@ async def test_what_no_client_may_have_is_refused(tmp_path, spider, arguments, t
         ({"max_tokens": 10**7}, "at most 500000"),
         ({"max_cost_usd": 1}, "at most 0.5"),
         ({"max_cost_usd": float("inf")}, "at most 0.5"),
-        ({"max_cost_usd": float("nan")}, "is no number of 0 or more"),
-        ({"max_seconds": 0}, "max_seconds=0 is no number of 1 or more"),
-        ({"max_pages": 0}, "is no whole number of 1 or more"),
-        ({"max_pages": "10"}, "is no whole number of 1 or more"),
-        ({"max_pages": True}, "is no whole number of 1 or more"),
-        ({"max_tokens": -1}, "is no whole number of 0 or more"),
+        ({"max_cost_usd": float("nan")}, "max_cost_usd=nan: Input should be greater than or equal to 0"),
+        ({"max_seconds": 0}, "max_seconds=0: Input should be greater than or equal to 1"),
+        ({"max_pages": 0}, "max_pages=0: Input should be greater than or equal to 1"),
+        ({"max_pages": "10"}, "max_pages='10': Input should be a valid integer"),
+        ({"max_pages": True}, "max_pages=True: Input should be a valid integer"),
+        ({"max_tokens": -1}, "max_tokens=-1: Input should be greater than or equal to 0"),
         ({"pages": 1}, "budget: no 'pages': there are max_pages"),
     ],
 )
