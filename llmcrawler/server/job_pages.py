@@ -6,12 +6,10 @@ the server's token is asked to log in; a form counts only where it comes from a 
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -155,8 +153,7 @@ class _Pages:
 
     async def _stop(self, request: Request) -> Response:
         job = self._jobs.get(request.path_params["id"])
-        with suppress(TimeoutError):  # what is under way may take longer, and then the page tells that
-            await asyncio.wait_for(self._jobs.stop(job.id), _STOP_SECONDS)
+        await self._jobs.stop(job.id, _STOP_SECONDS)  # what is under way may take longer, and then the page tells that
         return _to(f"/jobs/{job.id}")
 
     async def _delete(self, request: Request) -> Response:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, TypedDict
@@ -194,8 +193,7 @@ class _Tools:
 
     async def stop_crawl(self, job: JobId) -> Annotated[CallToolResult, Progress]:
         """End a crawl; what it has found is kept."""
-        with suppress(TimeoutError):  # pages under way are finished first
-            await asyncio.wait_for(self._jobs.stop(job), _MOST_SECONDS)
+        await self._jobs.stop(job, _MOST_SECONDS)  # pages under way are finished first
         return await self.crawl_progress(job, 0)
 
     async def query_records(  # noqa: PLR0913, PLR0917 - each is a filter of its own
