@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import signal
+import subprocess
 import sys
 from contextlib import aclosing
 from types import SimpleNamespace
@@ -193,3 +195,21 @@ def test_in_a_notebook_the_progress_is_one_output_that_changes(monkeypatch):
 def test_elsewhere_it_is_lines_on_stderr(capsys):
     progress_output(True)("1 page")
     assert capsys.readouterr().err == "1 page\n"
+
+
+HANGS = """
+import re, signal, sys, types
+from llmcrawler.commands import python_crawl_process
+python_crawl_process._HUNG_SECONDS = 1.0
+signal.signal(signal.SIGTERM, lambda *_: None)  # as Scrapy, whose handler waits for the end of the expression
+console = types.ModuleType("llmcrawler.commands.console")
+console.main = lambda _argv: re.match("(a+)+$", "a" * 100 + "!")
+sys.modules["llmcrawler.commands.console"] = console
+python_crawl_process.main()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such signal on this system")
+def test_a_crawl_that_an_expression_holds_ends_when_nobody_is_there_to_kill_it():
+    done = subprocess.run([sys.executable, "-c", HANGS], input=b"[]\n", check=False, timeout=60)
+    assert done.returncode == -signal.SIGALRM
