@@ -160,6 +160,23 @@ SITES: dict[str, tuple[str, str, Rules]] = {
             (r"", _docbook),
         ),
     ),
+    "ikiwiki (a wiki)": (
+        "ikiwiki",
+        "html",
+        (
+            (r"^index\.html", "homepage"),
+            (r"^ikiwiki/directive/.", "api_reference"),
+            (r"discussion\.html", "forum_thread"),
+            (r"^(news|tips|examples/blog/posts)/.", "article"),
+            (r"^(plugins/contrib|soc)/.", "download"),
+            (r"^quotes/.", "review"),
+            (
+                r"^(news|plugins|tips|templates|users|examples|tags|sitemap|recentchanges|themes|wishlist)\.html",
+                "listing",
+            ),
+            (r"^(rcs|basewiki|ikiwiki/directive|plugins/type/\w+|plugins/contrib|examples/blog)\.html", "listing"),
+        ),
+    ),
     "glib (DocBook)": (
         "libglib2.0-doc",
         "html",
