@@ -67,12 +67,7 @@ class TemplateExtractor:
         """Read what `to_json` gave. Raises ValueError for anything else."""
         try:
             rules = tuple(
-                FieldRule(
-                    Field(**rule["field"]),
-                    _selectors(rule["selectors"]),
-                    bool(rule["joined"]),
-                    str(rule.get("separator", "")),
-                )
+                FieldRule(**{**rule, "field": Field(**rule["field"]), "selectors": _selectors(rule["selectors"])})
                 for rule in value["rules"]
             )
             groups = tuple((name, _selectors(rows)) for name, rows in value["groups"])
@@ -82,6 +77,8 @@ class TemplateExtractor:
         for field in read.fields:
             if field.type not in (None, *FIELD_TYPES) or not field.name or not isinstance(field.many, bool):
                 raise ValueError(f"not a field: {field!r}")
+        if not all(isinstance(rule.joined, bool) and isinstance(rule.separator, str) for rule in read.rules):
+            raise ValueError(f"not an extractor: {value!r}")
         of_fields = (text for one in read.fields for text in (one.name, one.description, one.group))
         for text in (read.page_type, *(name for name, _ in groups), *of_fields):
             if not isinstance(text, str):
