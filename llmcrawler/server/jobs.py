@@ -179,7 +179,7 @@ class Jobs:
     def __init__(self, folder: Path, limits: JobLimits, names: NameLookup | None = None) -> None:
         self.folder = folder.absolute()
         self.limits = limits
-        self._names = names or NameLookup()
+        self.names = names or NameLookup()
         self._known: dict[str, tuple[tuple[int, int], ServerJob]] = {}
         self._lock = FileLock(self.folder / ".lock")
         self._leading: asyncio.Task[None] | None = None
@@ -215,7 +215,7 @@ class Jobs:
             self._leading.cancel()
             await asyncio.gather(self._leading, return_exceptions=True)
         await asyncio.gather(*self._running.values())
-        self._names.close()
+        self.names.close()
         self._lock.release()
 
     async def submit(
@@ -278,7 +278,7 @@ class Jobs:
                 raise JobRefused(f"{host} is a private host, and may not be crawled here")
         if not self.limits.allow_private:
             looked_up = hosts[:_LOOKED_UP]
-            found = await asyncio.gather(*map(self._names.addresses, looked_up))
+            found = await asyncio.gather(*map(self.names.addresses, looked_up))
             for host, addresses in zip(looked_up, found, strict=True):
                 if any(map(is_private_address, addresses)):
                     raise JobRefused(f"{host} has a private address, and may not be crawled here")
