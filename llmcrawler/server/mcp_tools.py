@@ -29,10 +29,10 @@ from llmcrawler.items import Page, Url
 from llmcrawler.server import job_results
 from llmcrawler.server.jobs import JobLimits, Jobs, ServerJob
 
-# Of one answer, as JSON: 10,000 tokens at three bytes a token, which most text has more of. It is sent twice, as text
-# and as structured content: a client that hands both to its model stays below 20,000.
-_ANSWER_BYTES: Final = 30_000
-_ROWS_BYTES: Final = 27_000  # of an answer: its rows, or the text of its page
+# Of an answer, as _size counts it: its rows, or the text of its page. With all else it has 10,000 tokens of ordinary
+# text, and not over 20,000 whatever strangers have put into their pages. It is sent twice, as text and as structured
+# content, which some clients both hand to their models.
+_ROWS_SIZE: Final = 27_000
 _CELL_CHARS: Final = (1_000, 100, 20)  # of one text in a row; the next, where the row is too large nevertheless
 _ARGUMENT_BYTES: Final = 100_000  # of all arguments of one call
 _MOST_SECONDS: Final = 45  # of waiting; clients give up a call after 60
@@ -239,9 +239,9 @@ class _Tools:
         """The main text of a page as Markdown."""
         place, line = await self._page(job, _given(url=url))
         text = line.pop("text", None) or ""
-        part = text[offset : offset + _ROWS_BYTES]
-        while (size := len(_as_json(part).encode())) > _ROWS_BYTES:
-            part = part[: len(part) * _ROWS_BYTES // size]
+        part = text[offset : offset + _ROWS_SIZE]
+        while (size := _size(part)) > _ROWS_SIZE:
+            part = part[: len(part) * _ROWS_SIZE // size]
         end = offset + len(part)
         facts = _row({name: line.get(name) for name in ("title", "lang", "page_type")})
         return _answer({**place, **facts, "text": part}, end if end < len(text) else None)
@@ -333,6 +333,15 @@ def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _size(value: Any) -> int:
+    """Return the bytes of a value as JSON, twice those that are neither small letters nor spaces. Ordinary text has a
+    token for three or more of them. Tokenizers give up to one for each byte of odd signs, and up to two for three
+    letters in no order: no text has more than two for three of these.
+    """
+    given = _as_json(value).encode()
+    return len(given) + len(given.translate(None, b"abcdefghijklmnopqrstuvwxyz "))
+
+
 def _given(**values: Any) -> dict[str, Any]:
     """Return what was given, as JSON has it."""
     given = {name: [*value] if isinstance(value, tuple) else value for name, value in values.items()}
@@ -355,7 +364,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         row = {**row, "error": f"{error['kind']}: {error['message']}"}
     for most in _CELL_CHARS:
         cut: dict[str, Any] = _cut(row, most)
-        if len(_as_json(cut).encode()) <= _ROWS_BYTES // 2:
+        if _size(cut) <= _ROWS_SIZE // 2:
             return cut
     return {"url": row.get("url", "")[: _CELL_CHARS[1]], "note": "this row is too large: name fewer fields"}
 
@@ -369,5 +378,5 @@ def _cut(value: Any, most: int = _CELL_CHARS[0]) -> Any:
 
 
 def _fitting(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    sizes = accumulate(len(_as_json(row).encode()) + 1 for row in rows)
-    return [*rows[: max(1, sum(size <= _ROWS_BYTES for size in sizes))]]
+    sizes = accumulate(_size(row) + 2 for row in rows)
+    return [*rows[: max(1, sum(size <= _ROWS_SIZE for size in sizes))]]

@@ -18,7 +18,7 @@ from llmcrawler.core.storage import Outcome, State, open_job_file, url_key, writ
 from llmcrawler.core.urls.private_addresses import NameLookup
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.server.jobs import JobLimits, Jobs
-from llmcrawler.server.mcp_tools import build_server
+from llmcrawler.server.mcp_tools import _size, build_server
 from tests.server.conftest import resolve
 
 pytestmark = pytest.mark.server
@@ -27,6 +27,8 @@ TOOLS = (
     *("read_page", "map_site", "extract_url", "templates"),
 )
 SHOP = "https://1.1.1.1/exit/0"
+# Tokenizers give up to one for each byte of these.
+ODD_SIGNS = ("\U0002a6d6", "\U00012023", "\u0236", "a\u0345", "\ud55c", "~`", "\x01", "\U0001f9ff\u200d")
 
 
 class Tools:
@@ -87,6 +89,7 @@ def shop(tools):
     ]
     pages.append(Page("https://shop.test/gone", status=404, error=PageError("fetch", "http_404", "404 Not Found")))
     huge = {f"field {number}": ["value " * 300] * 100 for number in range(100)}
+    pages += [Page(f"https://shop.test/odd/{number}", text=sign * 30_000) for number, sign in enumerate(ODD_SIGNS)]
     pages.append(Page("https://shop.test/huge", page_type="table", title="t" * 5_000, record=huge))
     job.jobdir.mkdir()
     with closing(open_job_file(job.jobdir / "crawl.sqlite")) as connection:
@@ -155,7 +158,7 @@ def test_records_come_with_their_source_and_in_slices(tools, shop):
     found, cursor = [], 0
     while cursor is not None:
         part = tools("query_records", job=shop, page_type="product", cursor=cursor, limit=20)
-        assert len(json.dumps(part, ensure_ascii=False).encode()) < 30_000
+        assert _size(part) < 30_000
         found += part["rows"]
         cursor = part.get("next")
     assert [row["record"]["price"] for row in found] == [*range(1, 31)]
@@ -185,12 +188,21 @@ def test_a_page_is_read_in_parts(tools, shop):
     while offset is not None:
         part = tools("read_page", job=shop, url="https://shop.test/1", offset=offset)
         assert part["source"] == "https://shop.test/1"
-        assert len(json.dumps(part, ensure_ascii=False).encode()) < 30_000
+        assert _size(part) < 30_000
         parts.append(part["text"])
         offset = part.get("next")
     assert len(parts) > 2
     assert "".join(parts) == "# Thing 1\n\n" + "word “quoted” " * 4_000
     assert tools("read_page", job=shop, url="https://shop.test/1", offset=10**9)["text"] == ""
+
+
+@pytest.mark.parametrize("number", range(len(ODD_SIGNS)))
+def test_no_page_makes_an_answer_of_more_than_20_000_tokens(tools, shop, number):
+    part = tools("read_page", job=shop, url=f"https://shop.test/odd/{number}")
+    assert len(json.dumps(part, ensure_ascii=False).encode()) <= 20_000
+    assert part["next"] == len(part["text"]) > 1_000
+    rows = tools("query_pages", job=shop, fields=["text"], where={"url": "~/odd/"})
+    assert len(json.dumps(rows, ensure_ascii=False).encode()) <= 20_000
 
 
 def test_templates_are_those_of_the_crawl_with_their_selectors(tools, shop):
