@@ -27,7 +27,7 @@ from llmcrawler.core.storage.feeds.tables import clean
 from llmcrawler.core.urls import normalise
 from llmcrawler.crawl.task_lists import read_url
 from llmcrawler.errors import ContentError, JobRefused, NoSuchJob
-from llmcrawler.server.http_guard import error_response, query_number, read_body
+from llmcrawler.server.http_guard import query_number, read_body
 from llmcrawler.server.job_results import lines_after, progress, stored_html
 from llmcrawler.server.jobs import Jobs, ServerJob, Spider, Webhook, read_as
 
@@ -179,7 +179,6 @@ def routes(jobs: Jobs) -> list[BaseRoute]:
         ("GET", "batch/scrape/{job_id}", api.status),
         ("DELETE", "batch/scrape/{job_id}", api.cancel),
         ("GET", "batch/scrape/{job_id}/errors", api.errors),
-        *((method, "{path:path}", _not_offered) for method in ("GET", "POST", "PATCH", "DELETE")),
     ]
     return [Route(f"/v2/{path}", _answering(endpoint), methods=[method]) for method, path, endpoint in endpoints]
 
@@ -281,19 +280,12 @@ class _Firecrawl:
 
 
 def _answering(endpoint: Callable[[Request], Awaitable[_Json]]) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that answers as Firecrawl's; what the jobs refuse is answered so by the app."""
+    """Return an endpoint that answers as Firecrawl's; what is refused is answered by the app."""
 
     async def answer(request: Request) -> Response:
-        try:
-            return JSONResponse(clean({"success": True, **await endpoint(request)}))
-        except FirecrawlRefusal as refusal:
-            return error_response(*refusal.args)
+        return JSONResponse(clean({"success": True, **await endpoint(request)}))
 
     return answer
-
-
-async def _not_offered(request: Request) -> _Json:
-    raise FirecrawlRefusal(404, "NOT_FOUND", f"{request.method} {request.url.path} is not offered here")
 
 
 def _started(request: Request, job: ServerJob, options: _ScrapeOptions) -> _Json:

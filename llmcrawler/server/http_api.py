@@ -70,6 +70,7 @@ def create_app(jobs: Jobs, token: str, names: Sequence[str] = ()) -> ASGIApp:
         ],
         lifespan=lambda _app: tools.session_manager.run(),
         exception_handlers={
+            firecrawl_api.FirecrawlRefusal: lambda _request, refusal: error_response(*refusal.args),
             JobRefused: _handler(400, "BAD_REQUEST"),
             JobsFull: _handler(429, "JOBS_FULL", {"Retry-After": "60"}),
             NoSuchJob: _handler(404, "NOT_FOUND"),

@@ -147,7 +147,7 @@ def test_errors_are_the_clients_own(client, url, site, crawl):
     with pytest.raises(errors.FirecrawlError, match="there is no job 'none'") as none:
         client.get_crawl_status("none")
     assert none.value.code == "NOT_FOUND"
-    with pytest.raises(errors.FirecrawlError, match="POST /v2/search is not offered here"):
+    with pytest.raises(errors.FirecrawlError, match="POST /v2/search: Not Found"):
         client.search("tea")
     with pytest.raises(errors.UnauthorizedError):
         firecrawl.Firecrawl(api_url=url, api_key="wrong").get_crawl_status(crawl.id)

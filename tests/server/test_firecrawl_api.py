@@ -192,7 +192,7 @@ async def test_other_endpoints_say_what_there_is(tmp_path):
     async with serving(tmp_path) as (_, client):
         answer = await client.post("/v2/extract", json={"urls": [PAGE]})
     assert answer.status_code == 404
-    assert answer.json()["error"] == "POST /v2/extract is not offered here"
+    assert answer.json()["error"] == "POST /v2/extract: Not Found; /openapi.json says what there is"
 
 
 async def test_a_job_tells_how_it_ended(pretended, tmp_path):
