@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 import llmcrawler
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
-from llmcrawler.core.storage.feeds.tables import RECORD, clean, columns_of
+from llmcrawler.core.storage.feeds.tables import RECORD, Column, clean, columns_of
 from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob, require
 from llmcrawler.items import Page, Url
@@ -154,8 +154,8 @@ class _JobApi:
             require("pyarrow", "parquet", "format=parquet")
         except ConfigError as error:
             raise JobRefused(str(error)) from error
-        write = _write_pages if taken is None else _write_records
-        return StreamingResponse(_parts_of(await asyncio.to_thread(write, lines)), media_type=_PARQUET)
+        kind = None if taken else Url if job.spider == "map" else Page
+        return StreamingResponse(_parts_of(await asyncio.to_thread(_write, lines, kind)), media_type=_PARQUET)
 
 
 def _cursor_of(job: ServerJob) -> str:
@@ -167,24 +167,21 @@ def _text_of(seq: int, line: Mapping[str, Any], taken: Iterable[str] | None) -> 
     return json.dumps(clean({"seq": seq, **shown}), ensure_ascii=False) + "\n"
 
 
-def _write_pages(lines: Iterator[tuple[int, dict[str, Any]]]) -> IO[bytes]:
-    file, out = TemporaryFile(), None  # noqa: SIM115 - it is read after this
-    columns = columns_of(Page)
-    for _seq, line in lines:
-        if out is None:  # all lines of a job are of one kind
-            columns = columns_of(Url) if line.get("kind") == "url" else columns
-            out = ParquetFile(file, [(column.name, column) for column in columns])
-        out.add(clean(line.get(column.name)) for column in columns)
-    (out or ParquetFile(file, [(column.name, column) for column in columns])).close()
-    return file
-
-
-def _write_records(lines: Iterator[tuple[int, dict[str, Any]]]) -> IO[bytes]:
-    file, table = TemporaryFile(), RecordTable()  # noqa: SIM115 - it is read after this
-    rows = [(table.row_of(line), line.get("lang") or "") for _seq, line in lines]
-    out = ParquetFile(file, [(column.name, column) for column in table.columns])
-    for row, lang in rows:
-        out.add(typed_cell(column, row.get(column.name), lang) for column in table.columns)
+def _write(lines: Iterator[tuple[int, dict[str, Any]]], kind: type[Page | Url] | None) -> IO[bytes]:
+    """Return a Parquet file of lines, which are all of one kind; None: of their records."""
+    rows: Iterable[Iterable[Any]]
+    if kind is not None:
+        columns: Sequence[Column] = columns_of(kind)
+        rows = ([clean(line.get(column.name)) for column in columns] for _seq, line in lines)
+    else:
+        table = RecordTable()
+        found = [(table.row_of(line), line.get("lang") or "") for _seq, line in lines]
+        columns = table.columns
+        rows = ([typed_cell(column, row.get(column.name), lang) for column in columns] for row, lang in found)
+    file = TemporaryFile()  # noqa: SIM115 - it is read after this
+    out = ParquetFile(file, [(column.name, column) for column in columns])
+    for row in rows:
+        out.add(row)
     out.close()
     return file
 
