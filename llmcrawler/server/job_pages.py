@@ -6,6 +6,7 @@ the server's token is asked to log in; a form counts only where it comes from a 
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from base64 import b64encode
 from collections import Counter
@@ -17,7 +18,6 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from jinja2 import Environment
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -120,7 +120,7 @@ class _Pages:
 
     async def _list(self, _request: Request, form: Mapping[str, str] = {}, error: str = "") -> Response:
         jobs = self._jobs.all()
-        shown = await run_in_threadpool(lambda: [(job, job_results.progress(job)) for job in jobs[:_JOBS_SHOWN]])
+        shown = await asyncio.to_thread(lambda: [(job, job_results.progress(job)) for job in jobs[:_JOBS_SHOWN]])
         limits, left_out = self._jobs.limits, max(0, len(jobs) - _JOBS_SHOWN)
         status = 400 if error else 200
         return _answer("jobs", status, jobs=shown, left_out=left_out, limits=limits, form=form, error=error)
@@ -143,8 +143,8 @@ class _Pages:
         text = query.get("after", "")
         after = int(text) if text.isdecimal() and len(text) <= _PLACE_DIGITS else 0
         filters: dict[str, Any] = {"page_type": query.get("type") or None, "has_record": "records" in query}
-        found = await run_in_threadpool(job_results.pages, job, after=after, limit=_ROWS, **filters)
-        counts = await run_in_threadpool(job_results.progress, job)
+        found = await asyncio.to_thread(job_results.pages, job, after=after, limit=_ROWS, **filters)
+        counts = await asyncio.to_thread(job_results.progress, job)
         names = Counter(name for line in found.lines for name in line.get("record") or ())
         columns = [name for name, _count in names.most_common(_COLUMNS)]
         kept = {"type": query.get("type", ""), **({"records": "1"} if filters["has_record"] else {})}
@@ -162,7 +162,7 @@ class _Pages:
 
     async def _page(self, request: Request) -> Response:
         job, url = self._jobs.get(request.path_params["id"]), request.query_params.get("url", "")
-        return _answer("page", **await run_in_threadpool(self._looked_at, job, url))
+        return _answer("page", **await asyncio.to_thread(self._looked_at, job, url))
 
     def _looked_at(self, job: ServerJob, url: str) -> dict[str, Any]:
         line, html = job_results.page(job, url), job_results.stored_html(job, url)
@@ -183,14 +183,14 @@ class _Pages:
 
     async def _templates(self, request: Request, error: str = "", said: str = "") -> Response:
         job = self._jobs.get(request.path_params["id"])
-        found, status = await run_in_threadpool(job_results.templates, job), 400 if error else 200
+        found, status = await asyncio.to_thread(job_results.templates, job), 400 if error else 200
         shown = {"templates": found[:_TEMPLATES], "left_out": len(found[_TEMPLATES:])}
         return _answer("templates", status, job=job, error=error, said=said, **shown)
 
     async def _correct(self, request: Request) -> Response:
         job, form = self._jobs.get(request.path_params["id"]), await _form(request)
         try:
-            said = await run_in_threadpool(self._corrected, job, form)
+            said = await asyncio.to_thread(self._corrected, job, form)
         except (ConfigError, OSError) as error:
             return await self._templates(request, str(error))
         return await self._templates(request, said=said)
