@@ -18,7 +18,6 @@ import os
 import re
 import secrets
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -386,11 +385,15 @@ class Jobs:
             (job.folder / _LOG).touch(mode=0o600)
             process = crawl_process(self._argv(job, max(1.0, seconds)), job.folder / _LOG, umask=0o077)
             deadline = time.monotonic() + max(1.0, seconds) + _STOP_SECONDS  # for a crawl that hangs
-            while process.poll() is None and not self._is_closing and not (job.folder / _STOP).exists():
+            is_told = False
+            while process.poll() is None:
+                if not is_told and (self._is_closing or (job.folder / _STOP).exists()):
+                    close_crawl_process(process)
+                    is_told, deadline = True, time.monotonic() + _STOP_SECONDS
                 if time.monotonic() > deadline:
                     process.kill()
                 await asyncio.sleep(_TICK_SECONDS)
-            await _end(process)
+            close_crawl_process(process)
             self._note_end(job, process.returncode, await asyncio.to_thread(_cause_of, job))
         except Exception as error:
             logger.exception("Job %s", job.id)
@@ -550,13 +553,3 @@ def _cause_of(job: ServerJob) -> str:
         return log.cause[:500]
     finally:
         log.close()
-
-
-async def _end(process: subprocess.Popen[bytes]) -> None:
-    """Stop a crawl in an orderly way, or after a minute in another."""
-    close_crawl_process(process)
-    deadline = time.monotonic() + _STOP_SECONDS
-    while process.poll() is None:
-        if time.monotonic() > deadline:
-            process.kill()
-        await asyncio.sleep(_TICK_SECONDS)
