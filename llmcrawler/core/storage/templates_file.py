@@ -53,6 +53,11 @@ class StoredSite:
     packed: str
     corrections: Mapping[str, Any] = field(default_factory=dict)
 
+    def now(self, template: str) -> str:
+        """Return the template that another one was merged into, or that one itself."""
+        found = (one["template"] for one in self.templates if template in (one.get("aliases") or ()))
+        return next(found, template)
+
     def state(self) -> dict[str, Any]:
         """Unpack the state. Raises ValueError where it is damaged."""
         try:

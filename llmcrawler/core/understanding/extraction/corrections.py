@@ -78,8 +78,8 @@ class Correction:
 
     def extractors(self, learned: Sequence[TemplateExtractor]) -> list[TemplateExtractor]:
         """Return the extractors of a template as `extractor`; that of the person's selectors where none was learned."""
-        own = [self.own_extractor] if self.rules else []
-        return [self.extractor(one) for one in learned] or own
+        own = TemplateExtractor(self.page_type or "", ())
+        return [self.extractor(one) for one in learned or ([own] if self.rules else [])]
 
     def variants(self, learned: Sequence[Variant]) -> list[Variant]:
         """Return the variants of a template likewise, to read single pages with."""
@@ -87,11 +87,6 @@ class Correction:
         coverage = [one.coverage for one in learned] or [{}]
         shares = [{self.names.get(key, key): value for key, value in one.items()} for one in coverage]
         return [Variant(*both) for both in zip(extractors, shares, strict=False)]
-
-    @property
-    def own_extractor(self) -> TemplateExtractor:
-        """The extractor of the person's selectors alone."""
-        return self.extractor(TemplateExtractor(self.page_type or "", ()))
 
     def record(self, made: Mapping[str, Any] | None, own: Extraction) -> dict[str, Any] | None:
         """Return a page's record: what was `made` of it without the person, under the person's names, and what their
@@ -153,8 +148,7 @@ def described_templates(file: TemplatesFile, site: str, stored: StoredSite) -> l
 
 
 def _corrected(stored: StoredSite, template: str) -> Correction:
-    corrections, aliases = read_corrections(stored.corrections), _aliases(stored)
-    return correction_of(corrections, template, lambda name: aliases.get(name, name)) or Correction()
+    return correction_of(read_corrections(stored.corrections), template, stored.now) or Correction()
 
 
 class PageToTry(NamedTuple):
@@ -262,9 +256,8 @@ def _correct(
 ) -> None:
     def changed(stored: StoredSite) -> dict[str, Any]:
         before, entry = _known(stored, file, site, template)
-        after, aliases = change(before, entry), _aliases(stored)
-        name = entry["template"]
-        kept = {one: value for one, value in stored.corrections.items() if aliases.get(one, one) != name}
+        after, name = change(before, entry), entry["template"]
+        kept = {one: value for one, value in stored.corrections.items() if stored.now(one) != name}
         return kept if after == Correction() else {**kept, name: after.to_json()}
 
     file.correct(site, changed)
@@ -274,16 +267,12 @@ def _known(
     stored: StoredSite | None, file: TemplatesFile, site: str, template: str
 ) -> tuple[Correction, Mapping[str, Any]]:
     """Return what was corrected of a template before, and its entry for people."""
-    aliases = {} if stored is None else _aliases(stored)
-    name = aliases.get(template, template)
-    entry = next((one for one in stored.templates if one["template"] == name), None) if stored is not None else None
-    if stored is None or entry is None:
-        raise ConfigError(f"template: {file.path} has no template {template!r} of {site}")
-    return _corrected(stored, name), entry
-
-
-def _aliases(stored: StoredSite) -> dict[str, str]:
-    return {alias: one["template"] for one in stored.templates for alias in one.get("aliases") or ()}
+    if stored is not None:
+        name = stored.now(template)
+        for entry in stored.templates:
+            if entry["template"] == name:
+                return _corrected(stored, name), entry
+    raise ConfigError(f"template: {file.path} has no template {template!r} of {site}")
 
 
 def _learned_name(before: Correction, field: str) -> str:

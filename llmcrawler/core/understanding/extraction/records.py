@@ -196,8 +196,7 @@ class Records:
         if self.rules.requested is not None:  # who asks for fields has named them
             correction = replace(correction, names={})
         found = Extraction({}, frozenset())
-        if correction.rules:
-            own = [correction.own_extractor]
+        if own := correction.extractors([]):
             (found,) = await self._runner.extractions(own, question.html, question.url, question.lang, question.site)
         record = correction.record(answer.record, found)
         valid = None if record is None else await self._valid_record(record)
