@@ -28,7 +28,7 @@ from llmcrawler.core.urls import normalise
 from llmcrawler.crawl.task_lists import read_url
 from llmcrawler.errors import ContentError, JobRefused, NoSuchJob
 from llmcrawler.server.http_guard import query_number, read_body
-from llmcrawler.server.job_results import lines_after, progress, stored_html
+from llmcrawler.server.job_results import lines_after, page, progress
 from llmcrawler.server.jobs import Jobs, ServerJob, Spider, Webhook, read_as
 
 _ORIGIN: Final = "firecrawl"
@@ -304,7 +304,7 @@ def _found_after(job: ServerJob, after: int, limit: int) -> tuple[list[tuple[_Js
             return found, after
         after = seq
         if _is_document(job, line):
-            html = stored_html(job, line["url"]) or ""
+            html = page(job, line["url"])[1] or ""
             found.append((line, html))
             chars += len(line["text"] or "") + len(html)
     return found, None

@@ -165,7 +165,7 @@ class _Pages:
         return _answer("page", **await asyncio.to_thread(self._looked_at, job, url))
 
     def _looked_at(self, job: ServerJob, url: str) -> dict[str, Any]:
-        line, html = job_results.page(job, url), job_results.stored_html(job, url)
+        line, html = job_results.page(job, url)
         if line is None:
             raise NoSuchJob(f"the job has no page {url[:200]!r}")
         site, template, record = site_name(url), str(line.get("template")), line.get("record")
@@ -228,7 +228,7 @@ def _stored_pages(job: ServerJob, site: str, template: str) -> Iterator[correcti
     ids = next((ids for ids in own if template in ids), {template})
     for _seq, line in job_results.lines_after(job):
         if line.get("template") in ids and site_name(line["url"]) == site:
-            html = job_results.stored_html(job, line["url"])
+            _, html = job_results.page(job, line["url"])
             if html is not None and is_readable(html):
                 yield corrections.PageToTry(html, line.get("final_url") or line["url"], line.get("lang") or "")
 

@@ -12,20 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from llmcrawler.core.content import decode_page
 from llmcrawler.core.storage.job_file import JOB_FILE, holds_job, read_runs
 from llmcrawler.core.storage.job_status import job_status, open_snapshot
-from llmcrawler.core.storage.ledger import StoredPage, read_lines, read_page
+from llmcrawler.core.storage.ledger import read_lines, read_page
 from llmcrawler.core.storage.templates_file import TemplatesFile
 from llmcrawler.core.understanding.extraction.corrections import described_templates
 from llmcrawler.core.understanding.extraction.typed_values import read_number
 from llmcrawler.core.urls import normalise_with_route, site_name
 from llmcrawler.errors import JobRefused
 from llmcrawler.server.jobs import ServerJob
-
-T = TypeVar("T")
 
 _LINES_AT_ONCE: Final = 20  # a line may have a text of megabytes
 _MOST_CHARS: Final = 8_000_000  # of the lines of one slice
@@ -177,19 +175,20 @@ def line_filter(
     return passes
 
 
-def page(job: ServerJob, url: str) -> dict[str, Any] | None:
-    """Return the line of a url; None where there is none (yet)."""
-    return _read(job, url, lambda stored: stored.line)
-
-
-def stored_html(job: ServerJob, url: str) -> str | None:
-    """Return the page of a url as it was fetched; None where it is not kept."""
-
-    def text_of(stored: StoredPage) -> str | None:
-        body = stored.body
-        return None if body is None or body.body is None else decode_page(body.body, body.header("Content-Type"))
-
-    return _read(job, url, text_of)
+def page(job: ServerJob, url: str) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the line of a url, None where there is none (yet), and its page as it was fetched, None where it is not
+    kept.
+    """
+    if _has_begun(job.jobdir):
+        with open_snapshot(job.jobdir) as connection:
+            for address in dict.fromkeys((url, normalise_with_route(url) or url)):
+                stored = read_page(connection, address)
+                if stored.line is not None:
+                    kept = stored.body
+                    if kept is None or kept.body is None:
+                        return stored.line, None
+                    return stored.line, decode_page(kept.body, kept.header("Content-Type"))
+    return None, None
 
 
 def templates(job: ServerJob) -> list[dict[str, Any]]:
@@ -205,16 +204,6 @@ def templates(job: ServerJob) -> list[dict[str, Any]]:
     return [
         {**one, "site": name} for name, stored in learned.items() for one in described_templates(file, name, stored)
     ]
-
-
-def _read(job: ServerJob, url: str, take: Callable[[StoredPage], T | None]) -> T | None:
-    if not _has_begun(job.jobdir):
-        return None
-    with open_snapshot(job.jobdir) as connection:
-        for address in dict.fromkeys((url, normalise_with_route(url) or url)):
-            if (found := take(read_page(connection, address))) is not None:
-                return found
-    return None
 
 
 def _value(line: Mapping[str, Any], name: str) -> Any:

@@ -287,7 +287,7 @@ class _Tools:
         job = self._jobs.get(job_id)
         if job.spider == "extract":
             job = await self._jobs.wait(job_id, _MOST_SECONDS)
-        line = await asyncio.to_thread(job_results.page, job, url)
+        line, _ = await asyncio.to_thread(job_results.page, job, url)
         if line is None and job.has_ended:
             raise ToolError(f"job {job.id} has no page {url[:500]}: {job.cause or 'query_pages lists those it has'}")
         if line and line["error"] and not line.get("text"):

@@ -42,8 +42,7 @@ def test_a_job_that_has_not_begun_has_nothing(tmp_path):
     job = ServerJob("a" * 24, tmp_path, "explore", {"url": "https://shop.test/"}, DEFAULT_BUDGET, "api", 1.0)
     assert job_results.progress(job)["pages_done"] == 0
     assert job_results.pages(job) == job_results.PageSlice((), None, 0)
-    assert job_results.page(job, "https://shop.test/") is None
-    assert job_results.stored_html(job, "https://shop.test/") is None
+    assert job_results.page(job, "https://shop.test/") == (None, None)
     assert job_results.templates(job) == []
 
 
@@ -86,8 +85,8 @@ def test_only_what_was_asked_for_comes(job):
 
 
 def test_a_page_is_found_as_it_is_written(job):
-    assert job_results.page(job, "HTTPS://shop.test:443/4")["title"] == "Thing 4"
-    assert job_results.page(job, "https://shop.test/46") is None
+    assert job_results.page(job, "HTTPS://shop.test:443/4")[0]["title"] == "Thing 4"
+    assert job_results.page(job, "https://shop.test/46") == (None, None)
 
 
 def test_a_damaged_result_says_so(job):
