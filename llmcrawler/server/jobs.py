@@ -47,6 +47,7 @@ _TEXT_CHARS: Final = 2_000  # of an argument
 _PATTERN_CHARS: Final = 500  # of a regular expression: compiling it takes some milliseconds at most
 _MAX_URLS: Final = 30_000  # of a map
 _MAX_BYTES: Final = 2**20  # of all arguments
+_MAX_CHARS: Final = 100_000  # of all but urls: read into memory, where the jobs are kept, JSON may take 30 times that
 _TRIES: Final = 3  # starts of a crawl that somebody else ends, as the kernel does when memory is short
 _TICK_SECONDS: Final = 0.2
 _LEFT_SECONDS: Final = 3_600.0
@@ -365,8 +366,8 @@ class Jobs:
     async def _begin_and_tidy(self) -> None:
         jobs = self.all()
         for job in reversed(jobs):  # the oldest first
-            if job.state != "queued" or job.id in self._running:
-                continue
+            if job.has_ended or job.id in self._running:
+                continue  # "running" is also one whose end could not be written
             if (job.folder / _STOP).exists():
                 self._change(job, state="stopped", ended=time.time(), cause="stopped")
                 continue
@@ -397,8 +398,10 @@ class Jobs:
             self._note_end(job, process.returncode, await asyncio.to_thread(_cause_of, job))
         except Exception as error:
             logger.exception("Job %s", job.id)
-            with suppress(OSError):  # as long as the disk is full, the next server has to try again
+            try:
                 self._change(job, state="failed", ended=time.time(), cause=f"the crawl could not be run: {error}")
+            except OSError:  # the disk is full, and the job is begun again
+                await asyncio.sleep(5 * _TICK_SECONDS)
 
     def _note_end(self, job: ServerJob, status: int, cause: str) -> None:
         ended: dict[str, Any] = {"ended": time.time(), "exit_status": status, "cause": cause}
@@ -449,10 +452,13 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
             _check_value(name, value)
     try:
         size = len(json.dumps(arguments))
+        others = len(json.dumps({**arguments, "urls": ""}))
     except (ValueError, RecursionError) as error:
         raise JobRefused(f"the arguments are no JSON: {error}") from error
     if size > _MAX_BYTES:
         raise JobRefused(f"the arguments have {size:,} characters: at most {_MAX_BYTES:,}")
+    if others > _MAX_CHARS:
+        raise JobRefused(f"the arguments have {others:,} characters without urls: at most {_MAX_CHARS:,}")
     if not _starts(arguments):
         raise JobRefused("no start URL: give a url, or urls, a list")
 

@@ -78,7 +78,8 @@ class Webhooks:
             if job.webhook is None or not job.has_ended or job.id in self._under_way:
                 continue
             state = self._states.setdefault(job.id, _load_state(job))
-            if state.is_over or state.next > self._clock() or len(self._under_way) >= _AT_ONCE:
+            left_seconds = state.next - self._clock()  # more than the longest pause: the clock was put back
+            if state.is_over or 0 < left_seconds <= RETRY_SECONDS[-1] or len(self._under_way) >= _AT_ONCE:
                 continue
             task = self._under_way[job.id] = asyncio.create_task(self._deliver(job, job.webhook, state))
             task.add_done_callback(lambda _task, number=job.id: self._under_way.pop(number))  # type: ignore[misc]

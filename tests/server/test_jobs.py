@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import stat
+from dataclasses import replace
 
 import pytest
 
 from llmcrawler.errors import JobRefused, JobsFull, NoSuchJob
-from llmcrawler.server.jobs import DEFAULT_BUDGET, JobBudget
+from llmcrawler.server import jobs as jobs_module
+from llmcrawler.server.jobs import DEFAULT_BUDGET, MOST_BUDGET, JobBudget
 from tests.server.conftest import open_jobs
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("pretended")]
@@ -42,6 +45,33 @@ async def test_a_job_ends_as_its_crawl_does(tmp_path, status, state):
     assert (ended.state, ended.exit_status, ended.cause) == (state, status, f"so it is: {status}")
     assert ended.created <= ended.started <= ended.ended
     assert ended.tries == (2 if status == 3 else 0)  # what somebody else ends is started again
+
+
+async def test_a_job_whose_end_could_not_be_written_is_ended_later(tmp_path, monkeypatch):
+    store, refused = jobs_module._store, list[str]()
+
+    def store_later(job):
+        if job.has_ended and len(refused) < 2:
+            refused.append(job.state)
+            raise OSError(errno.ENOSPC, "no space left on device")
+        store(job)
+
+    monkeypatch.setattr(jobs_module, "_store", store_later)
+    async with open_jobs(tmp_path / "jobs") as jobs:
+        ended = await jobs.wait((await submitted(jobs, "exit/0")).id, WAIT)
+    assert (ended.state, refused) == ("finished", ["finished", "failed"])
+
+
+async def test_what_stays_in_memory_of_a_job_is_bounded(tmp_path):
+    urls = [f"https://1.1.1.1/{'a' * 1_000}{number}" for number in range(200)]
+    async with open_jobs(tmp_path / "jobs", most=replace(MOST_BUDGET, max_pages=200)) as jobs:
+        job = await jobs.submit("extract", {"urls": urls}, {"max_pages": 200}, origin="api")
+        assert len(job.starts) == 200
+        for arguments in ({"schema": {"properties": {"a": {}}, "x": [[]] * 50_000}}, {"goal": ["a"] * 50_000}):
+            with pytest.raises(
+                JobRefused, match=r"the arguments have 2\d\d,\d{3} characters without urls: at most 100,0"
+            ):
+                await submitted(jobs, **arguments)
 
 
 async def test_the_crawl_gets_its_arguments_its_budget_and_the_operators_settings(tmp_path):

@@ -106,6 +106,17 @@ async def test_it_is_tried_again_after_one_five_and_fifteen_minutes_by_the_next_
     assert caplog.messages[-1] == f"The webhook of job {ID}: answered 500; it is given up"
 
 
+async def test_a_clock_that_is_put_back_puts_no_delivery_off(tmp_path):
+    now = [10.0**9]
+    async with receiving(answer(500)) as (receiver, url), open_hooks(tmp_path, url, now) as (hooks, jobs):
+        assert await delivered(hooks) == 1
+        now[0] -= 10**8
+        assert await delivered(hooks) == 1
+        assert await delivered(hooks) == 0
+        assert state_of(jobs)["next"] == now[0] + 300
+    assert len(receiver.requests) == 2
+
+
 BAD_ANSWERS = [
     (answer(302, b"Location: http://127.0.0.1/"), "answered 302"),
     (b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\n\r\n", "answered 302"),

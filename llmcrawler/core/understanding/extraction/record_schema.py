@@ -321,6 +321,8 @@ def requested_fields(text: str) -> RequestedSchema:
         if name.lower() in fields:
             raise ConfigError(f"fields={text!r}: {name!r} occurs twice; give each field once")
         fields[name.lower()] = Field(name, next((one for one in FIELD_TYPES if one == kind), None), many)
+    if len(fields) > _MAX_FIELDS:
+        raise ConfigError(f"fields: {len(fields)} are too many for one record; the limit is {_MAX_FIELDS}")
     return RequestedSchema(schema_of(tuple(fields.values())), tuple(fields.values()))
 
 

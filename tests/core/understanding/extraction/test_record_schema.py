@@ -181,6 +181,12 @@ def test_wrong_names_and_types_are_refused(text: str, words: str) -> None:
     assert str(raised.value).startswith(f"fields={text!r}: ")
 
 
+def test_a_record_has_as_many_fields_at_most_as_with_a_schema() -> None:
+    assert len(requested_fields(",".join(f"f{number}" for number in range(200))).fields) == 200
+    with pytest.raises(ConfigError, match="fields: 201 are too many for one record; the limit is 200"):
+        requested_fields(",".join(f"f{number}" for number in range(201)))
+
+
 FIELDS = (
     Field("title", "string", description="its name"),
     Field("offer.price", "number"),
