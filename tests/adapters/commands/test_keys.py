@@ -7,11 +7,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from scrapy.cmdline import ScrapyArgumentParser
 from scrapy.exceptions import UsageError
-from scrapy.utils.project import get_project_settings
 
 from llmcrawler.commands.keys import Command
+from tests.adapters.commands.run_here import run_here
 from tests.servers.signed_requests import Message, check_signature, keys_of
 
 AGENT = "https://bot.example/.well-known/http-message-signatures-directory"
@@ -20,12 +19,7 @@ FILE_NAME = "http-message-signatures-directory"
 
 def run(*given: object) -> None:
     command = Command()
-    command.settings = get_project_settings()
-    parser = ScrapyArgumentParser(conflict_handler="resolve")
-    command.add_options(parser)
-    opts, args = parser.parse_known_args([str(one) for one in given])
-    command.process_options(args, opts)
-    command.run(args, opts)
+    run_here(command, *given)
     assert command.exitcode == 0
 
 

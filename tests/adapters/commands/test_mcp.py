@@ -9,14 +9,13 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from scrapy.cmdline import ScrapyArgumentParser
 from scrapy.exceptions import UsageError
-from scrapy.utils.project import get_project_settings
 
 pytest.importorskip("mcp")
 
 from llmcrawler.commands import mcp
 from llmcrawler.core.storage import shared_file
+from tests.adapters.commands.run_here import run_here
 
 
 @pytest.fixture(autouse=True)
@@ -28,13 +27,7 @@ def home(tmp_path, monkeypatch):
 
 
 def run(*given: object) -> None:
-    command = mcp.Command()
-    command.settings = get_project_settings()
-    parser = ScrapyArgumentParser(conflict_handler="resolve")
-    command.add_options(parser)
-    opts, args = parser.parse_known_args([str(one) for one in given])
-    command.process_options(args, opts)
-    command.run(args, opts)
+    run_here(mcp.Command(), *given)
 
 
 def answer(monkeypatch, text):
