@@ -205,7 +205,7 @@ def _empty_elements(body: LexborNode) -> list[LexborNode]:
         node = waiting.pop()
         if node.text().strip():
             waiting += list(node.iter())
-        elif node.css_first(_HOLDS_SOMETHING) is None and not node.css_matches(_HOLDS_SOMETHING):
+        elif _is_empty(node) and not node.css_matches(_HOLDS_SOMETHING):
             found.append(node)
     return found
 
@@ -229,8 +229,7 @@ def _is_hollow(tree: LexborHTMLParser, body: LexborNode, sources: list[str], *, 
     if mains and all(map(_is_empty, mains)):
         return True
     filling = " ".join(source for source in sources if _FETCHES.search(source))
-    named = set(_NAMED.findall(filling))
-    empty = _empty_elements(body) if named or is_thin else []
+    named, empty = set(_NAMED.findall(filling)), _empty_elements(body)
     if any((node.attributes.get("id") or "") in named for node in empty):
         return True
     # What a script in a file fills cannot be read here: the element's names have to do.
