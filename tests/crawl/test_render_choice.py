@@ -73,7 +73,8 @@ def test_a_shell_is_recognised_and_a_page_with_something_to_read_or_no_script_is
 
 def test_a_page_whose_text_came_as_data_is_left_alone_where_it_links_to_others():
     data = '<script id="__NEXT_DATA__" type="application/json">{"body": "' + "The tea is ready. " * 40 + '"}</script>'
-    for menu, may_be_more in ((MENU, False), ("", True)):
+    excuse, waits = "<noscript>Please enable JavaScript</noscript>", "<div>Loading results, please wait</div>"
+    for menu, may_be_more in ((MENU, False), (MENU + excuse, False), (MENU + waits, False), ("", True)):
         html = f'<body><div id="__next">{menu}<main></main></div>{data}{SCRIPT}</body>'
         assert read_page_and_features(html, "https://a.test/")[1].may_be_more is may_be_more
 

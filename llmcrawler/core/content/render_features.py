@@ -136,7 +136,7 @@ def read_page_and_features(html: str, url: str) -> tuple[PageContent, RenderFeat
         return content, RenderFeatures(words=own_words, own_words=own_words, has_more=has_more)
     features = read_render_features(html) if is_changed else _features_of(tree, sources)
     if features.links and content.cues["word_count"] > features.words + THIN_WORDS:
-        features = replace(features, is_hollow=False)  # its text came with it, as data
+        features = replace(features, is_hollow=False, asks=False, waits=False)  # its text came with it, as data
     return content, replace(features, has_more=has_more)
 
 
@@ -205,7 +205,7 @@ def _empty_elements(body: LexborNode) -> list[LexborNode]:
         node = waiting.pop()
         if node.text().strip():
             waiting += list(node.iter())
-        elif _is_empty(node) and not node.css_matches(_HOLDS_SOMETHING):
+        elif node.css_first(_HOLDS_SOMETHING) is None and not node.css_matches(_HOLDS_SOMETHING):
             found.append(node)
     return found
 
@@ -229,7 +229,8 @@ def _is_hollow(tree: LexborHTMLParser, body: LexborNode, sources: list[str], *, 
     if mains and all(map(_is_empty, mains)):
         return True
     filling = " ".join(source for source in sources if _FETCHES.search(source))
-    named, empty = set(_NAMED.findall(filling)), _empty_elements(body)
+    named = set(_NAMED.findall(filling))
+    empty = _empty_elements(body) if named or is_thin else []
     if any((node.attributes.get("id") or "") in named for node in empty):
         return True
     # What a script in a file fills cannot be read here: the element's names have to do.
