@@ -21,7 +21,6 @@ from llmcrawler.items import StageRun
 
 SPEC = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": 500})
 BODY = StoredBody("http://a.test/1", 200, (("Content-Type", "text/html"),), b"<p>One", "2026-01-01T00:00:00+00:00", 0.1)
-FETCHED_AGAIN = {**dict.fromkeys(("/1", "/2", "/3"), (False, True)), "/4": (False, False)}  # is stored, is known
 STAGES = ("fetch", "content", "classify", "record", "mine")
 
 

@@ -167,8 +167,3 @@ def lines_of(feed: Path) -> list[dict[str, Any]]:
 def paths_of(lines: Iterable[dict[str, Any]]) -> Counter[str]:
     """How often each path has a line."""
     return Counter(urlsplit(line["url"]).path or "/" for line in lines if line["kind"] == "page")
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """But for those that SQLite lays beside a database for as long as somebody looks into it."""
-    return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm"))}

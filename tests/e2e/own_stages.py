@@ -39,6 +39,3 @@ async def ends_the_process(page: Page) -> None:
 async def takes_for_ever(page: Page) -> None:
     if page.url.endswith("/terms/"):
         await asyncio.sleep(3600)
-
-
-def not_async(page: Page) -> None: ...

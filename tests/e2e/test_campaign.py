@@ -269,22 +269,6 @@ def test_lines_as_parquet_are_one_data_set_by_sites(tmp_path):
     assert all(row["site"] in row["url"] for row in rows)
 
 
-def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
-    campaign = Campaign(tmp_path)
-    campaign.write(
-        "url,max_pages,goal",
-        "https://a.example,5,product",
-        "ftp://b.example,5,",
-        "c.example,none,",
-        "a.example/x,5,product",
-    )
-    done = campaign.run()
-    assert done.returncode == 2
-    for told in ("line 3: url='ftp://b.example' is not", "line 4: max_pages='none'", "line 5: a.example has line 2"):
-        assert told in done.stderr
-    assert not campaign.out.exists()
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("is_in_redis", [False, True], ids=["file", "redis"])
 def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_redis):

@@ -1,7 +1,6 @@
 """`scrapy crawl explore` over a real site, with a real (fake) model server, as a user runs it."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from aiohttp import web
 from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore, rest_of_log
-from tests.e2e.extensions import WITH_DRAWN_GAPS
 from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import UNLINKED, MockSite
@@ -209,12 +207,6 @@ def test_a_site_that_is_not_there_is_a_line_too(tmp_path, url, kind):
     assert outcome.exit_status == ExitStatus.UNREACHABLE
 
 
-def test_robots_txt_holds_from_the_first_request_on(tmp_path, site):
-    outcome = explore(tmp_path, site.url("/robots-test/"), {"CONCURRENT_REQUESTS_PER_DOMAIN": 16})
-    assert outcome.error_kinds() == {"robots": 40}
-    assert not [path for path in site.measures.hits if path.startswith("/private/")]
-
-
 def test_sitemaps_of_robots_txt_are_a_source_of_links(unlabelled):
     outcome = unlabelled.outcome
     for path in UNLINKED:
@@ -249,29 +241,6 @@ def test_traps_do_not_eat_the_crawl(tmp_path, site, trap):
     outcome = explore(tmp_path, site.url(f"/trap/{trap}/"), max_pages=2000)
     assert len(outcome.pages) < 1000
     assert outcome.exit_status == 0
-
-
-def test_the_server_never_sees_more_requests_in_flight_than_allowed(tmp_path):
-    with MockSite(latency_seconds=0.05).in_thread() as site:
-        explore(tmp_path, site.url(), {"CONCURRENT_REQUESTS_PER_DOMAIN": 5})
-        assert site.stats()["max_in_flight"] <= 5
-
-
-def test_the_delay_is_drawn_for_every_request_that_comes(tmp_path, site, drawn_gaps):
-    settings = WITH_DRAWN_GAPS | {"DOWNLOAD_DELAY": 0.2, "DOWNLOAD_DELAY_JITTER": 0}
-    explore(tmp_path, site.url(), settings, max_pages=12)
-    assert len(drawn_gaps()) == site.stats()["requests"] >= 12
-    assert {drawn.seconds for drawn in drawn_gaps()} == {0.2}
-
-
-def test_crawl_delay_is_a_floor_that_jitter_does_not_shorten(tmp_path, drawn_gaps):
-    with MockSite({"/robots.txt": "User-agent: *\nCrawl-delay: 0.5\n"}).in_thread() as site:
-        settings = WITH_DRAWN_GAPS | {"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_DELAY": 0.1}
-        explore(tmp_path, site.url(), settings, max_pages=5)
-        assert len(drawn_gaps()) == site.stats()["requests"]
-    # The first one is robots.txt itself: what it draws is drawn again when the file is known.
-    assert len(drawn_gaps()[1:]) == 5
-    assert min(drawn.seconds for drawn in drawn_gaps()[1:]) >= 0.5
 
 
 @pytest.mark.parametrize("batch_pages", rest_by_night([64, 7]))
@@ -386,25 +355,6 @@ def test_wrong_usage_is_named_before_the_first_request(tmp_path, site, arguments
     assert site.stats()["requests"] == 0
 
 
-def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
-    feed = tmp_path / "feed.jsonl"
-    with MockSite(latency_seconds=0.3).in_thread() as site:
-        crawl = subprocess.Popen(
-            command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
-        )  # from nothing, as a user's command
-        assert crawl.stderr is not None
-        while "INFO: explore " not in crawl.stderr.readline():
-            pass
-        while site.stats()["requests"] < 8:
-            os.sched_yield()
-        crawl.send_signal(signal.SIGINT)
-        log = rest_of_log(crawl)
-    assert crawl.returncode == ExitStatus.INTERRUPTED
-    assert "Traceback" not in log
-    lines = [json.loads(line) for line in feed.read_text().splitlines()]
-    assert len([line for line in lines if line["kind"] == "page"]) >= 4
-
-
 @pytest.mark.nightly
 def test_ctrl_c_while_a_crawl_is_being_opened_ends_it(tmp_path, site):
     feed = tmp_path / "feed.jsonl"
@@ -427,34 +377,6 @@ def test_scrapys_own_commands_work_in_the_project(site):
     fetched = warm.run(["fetch", "--nolog", site.url("/about/")], environment(), TIMEOUT_SECONDS)
     assert fetched.returncode == 0, fetched.stderr
     assert "About us" in fetched.stdout
-
-
-LIES = {
-    "script": (302, {"Location": "javascript:alert(1)"}, "http_302"),
-    "bracket": (301, {"Location": "http://[::1/"}, "http_301"),
-    "port": (301, {"Location": "http://example.com:99999/"}, "http_301"),
-    "gzip": (200, {"Content-Encoding": "gzip"}, "body"),
-}
-
-
-def test_lying_headers_are_lines_and_no_errors_of_ours(tmp_path):
-    async def lie(request):
-        status, headers, _kind = LIES[request.path.rpartition("/")[2]]
-        return web.Response(body=b"<html><title>Plain</title></html>", status=status, headers=headers)
-
-    with MockSite({"/lie/*": lie}).in_thread() as site:
-        outcome = explore(tmp_path, ",".join(site.url(f"/lie/{name}") for name in LIES), depth=0)
-    for name, (_status, _headers, kind) in LIES.items():
-        assert outcome.page(f"/lie/{name}")["error"]["kind"] == kind
-    assert outcome.exit_status == ExitStatus.UNREACHABLE
-    assert "Traceback" not in outcome.log
-
-
-def test_a_feed_that_cannot_be_written_is_wrong_usage(tmp_path, site):
-    no_folder = tmp_path / "file"
-    no_folder.write_text("")
-    crawl = command({"url": site.url("/about/"), "depth": 0}, {}, no_folder / "feed.jsonl")
-    assert warm.run(crawl[3:], environment(), TIMEOUT_SECONDS).returncode == ExitStatus.USAGE
 
 
 def test_posts_come_before_archives_and_the_next_run_brings_all_pages(tmp_path):

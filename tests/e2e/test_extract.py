@@ -218,25 +218,3 @@ def test_a_bad_entry_of_a_list_is_a_line_with_its_error_in_every_run(tmp_path, e
         errors = {page["url"]: page["error"] and page["error"]["message"].partition(":")[0] for page in outcome.pages}
         assert errors == {"not a url": "line 1", site.url("/echo"): None, "http://[::1": "line 3"}
         assert len(echo.asked) == asked
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({}, "no list: give one"),
-        ({"urls": "/no/such/file"}, "urls=/no/such/file: no such file"),
-        ({"tasks": "{tasks}", "keys": "a,z"}, "has no task 'z'"),
-        ({"tasks": "{tasks}", "keys": "a,c"}, "there are no proxies to choose from"),
-    ],
-)
-def test_a_wrong_list_is_a_usage_error_before_the_first_request(tmp_path, echo, site, arguments, named):
-    tasks = tasks_file(
-        tmp_path,
-        a={"url": site.url("/echo")},
-        b={"url": site.url("/echo")},
-        c={"url": site.url("/echo"), "country": "DE"},
-    )
-    outcome = extract(tmp_path, **{name: value.format(tasks=tasks) for name, value in arguments.items()})
-    assert outcome.exit_status == 2
-    assert named in outcome.log
-    assert not echo.asked

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import resource
 import signal
-import subprocess
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 
 from tests.e2e import warm
 from tests.e2e.copying import STORAGES
-from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
+from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, explore
 from tests.e2e.killing import JobCrawl, lines_of, wait_until
 from tests.nightly import rest_by_night
 from tests.servers.many_pages import ManyPages
@@ -134,39 +132,6 @@ def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one
     rows = [row for row in table_of(records)[0] if row["name"]]
     assert Counter(row["url"] for row in rows) == Counter(site.url(path) for path in items)
     assert all(row["name"] == f"Item {row['url'].removeprefix(site.url().rstrip('/'))}" for row in rows)
-
-
-def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message_a_feed(tmp_path):
-    """The largest size that a file may have stands for the disk."""
-
-    def limit_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))  # an empty zip has 22 bytes
-
-    pages = ManyPages(200)
-    with MockSite(pages.routes()).in_thread() as site:
-        parts = [
-            *command({"url": site.url()}, {"RECORD_PAGE_TYPES": "none"}, None),
-            "-O",
-            f"{tmp_path}/a.jsonl:documents",
-            "-O",
-            f"{tmp_path}/b.zip:markdown",
-        ]
-        done = subprocess.run(
-            parts,
-            cwd=ROOT,
-            env=environment() | {"PYTHONDONTWRITEBYTECODE": "1"},  # what Python compiles would be cut off, too
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-            preexec_fn=limit_files,
-        )
-    assert done.returncode == 1
-    told = [line for line in done.stderr.splitlines() if "cannot be written" in line]
-    assert [name for line in told for name in ("a.jsonl", "b.zip") if name in line] == ["a.jsonl", "b.zip"]
-    assert all("File too large" in line for line in told)
-    assert "Traceback" not in done.stderr
-    assert len(pages.requested) < len(pages.paths)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -15,10 +15,6 @@ QUICK = {"RETRY_TIMES": 1, "DOWNLOAD_TIMEOUT": 20, "THROTTLE_BREAKER_FAILURES": 
 # A few of those that are made to cost much to read (tests/core/content/test_hostile_pages.py has all), more of them by
 # night; and honest ones.
 HOSTILE = [COSTLY["nested lists"], COSTLY["options"], LINEAR["a long base"]]
-HOSTILE_BY_NIGHT = [
-    *(COSTLY[shape] for shape in ("formatting left open", "attributes", "quotes", "links")),
-    *(LINEAR[shape] for shape in ("a long list in JSON-LD", "a reference for each character")),
-]
 TOO_MUCH = "/costly/much"  # for the memory that the process which reads it may have
 WORDS = "<p>The kettle boils a litre of water in two minutes, and is silent while it does so.</p>" * 8
 COSTLY_PAGES = {f"/costly/{number}": html for number, html in enumerate(HOSTILE)}
@@ -59,19 +55,6 @@ def test_what_is_too_much_says_so_and_the_others_are_read(hostile):
     assert all(pages[hostile.site.url(path)]["title"] == f"Kettle {n}" for n, path in enumerate(HONEST_PAGES))
     read = [path for path in COSTLY_PAGES if pages[hostile.site.url(path)]["error"] is None]
     assert len(read) > len(HOSTILE) / 2
-
-
-@pytest.mark.nightly
-def test_pages_that_cost_much_to_read_have_a_line_each_and_the_others_are_read(tmp_path):
-    costly = {f"/costly/{number}": html for number, html in enumerate(HOSTILE_BY_NIGHT)}
-    with HostileSite(costly | HONEST_PAGES).in_thread() as site:
-        outcome = explore(tmp_path, site.url(), QUICK, max_pages=1000)
-        pages = {page["url"]: page for page in outcome.pages}
-        assert all(pages[site.url(path)]["title"] == f"Kettle {n}" for n, path in enumerate(HONEST_PAGES))
-        read = [path for path in costly if pages[site.url(path)]["error"] is None]
-    assert len(read) > len(costly) / 2
-    assert outcome.error_kinds()["internal"] == 0
-    assert outcome.exit_status == 0, outcome.log[-3000:]
 
 
 @pytest.mark.parametrize(

@@ -92,33 +92,6 @@ def test_a_page_whose_stage_takes_the_process_down_each_time_is_given_up_and_the
     assert outcome.error_kinds()["lost"] < len(outcome.pages) / 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "arguments", "named"),
-    [
-        ({"PAGE_STAGES": f"{OWN}.nowhere"}, {}, "PAGE_STAGES"),
-        ({"PAGE_STAGES": f"{OWN}.not_async"}, {}, "not an async function"),
-        ({"PAGE_STAGES": f"{OWN}.count_words,{OWN}.count_words"}, {}, "already"),
-        ({}, {"force": "classify"}, "without a JOBDIR"),
-        ({"JOBDIR": "{tmp}/new"}, {"force": "classify"}, "contains no crawl"),
-        (
-            {"JOBDIR": "{tmp}/new"},
-            {"force": "clasify"},
-            "no stage 'clasify'; there are: fetch, content",
-        ),
-        ({"JOBDIR": "{tmp}/new"}, {"refresh": "maybe"}, "refresh='maybe'"),
-        ({"JOBDIR_SYNC_SECONDS": "-1"}, {}, "JOBDIR_SYNC_SECONDS"),
-        ({"MAX_LEASES": "0"}, {}, "MAX_LEASES"),
-    ],
-)
-def test_a_wrong_wish_is_a_usage_error_before_the_first_request(tmp_path, site, settings, arguments, named):
-    settings = {name: value.replace("{tmp}", str(tmp_path)) for name, value in settings.items()}
-    outcome = explore(tmp_path, site.url(), settings, **arguments)
-    assert outcome.exit_status == 2
-    assert named in outcome.log
-    assert "Traceback" not in outcome.log
-    assert site.stats()["requests"] == 0
-
-
 def test_classification_can_be_forced_again_without_a_request_to_the_site(tmp_path, site, llm):
     first = explore(tmp_path, site.url(), with_llm(llm, tmp_path))
     requests, calls = site.stats()["requests"], llm.calls
@@ -139,14 +112,6 @@ def test_classification_can_be_forced_again_without_a_request_to_the_site(tmp_pa
 
 async def _no_robots(_request):
     return web.Response(status=404)
-
-
-def test_a_finished_job_can_be_fetched_again(tmp_path, site):
-    first = explore(tmp_path, site.url(), {"JOBDIR": tmp_path / "job"}, max_pages=20)
-    requests = site.stats()["requests"]
-    again = explore(tmp_path, site.url(), {"JOBDIR": tmp_path / "job"}, max_pages=20, force="fetch")
-    assert site.stats()["requests"] >= requests + 20
-    assert {page["url"] for page in again.pages} == {page["url"] for page in first.pages}
 
 
 class Changing:

@@ -12,12 +12,10 @@ from aiohttp import web
 from tests.e2e.browsing import needs_browser
 from tests.e2e.crawling import Outcome, crawl, explore, scrapy
 from tests.e2e.strangers_project import SPIDER, StrangersProject
-from tests.e2e.test_fleet import Fleet
 from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_pages import paragraphs
 from tests.servers.mock_site import MockSite, html
-from tests.servers.redis_server import RedisServer
 
 PAST, COMING = "Fri, 25 Jun 2010 15:00:00 GMT", "Fri, 25 Jun 2100 15:00:00 GMT"
 # Path -> the robots meta elements of the page, its X-Robots-Tag headers, and what its line has of them.
@@ -132,25 +130,10 @@ def test_what_is_not_to_be_indexed_has_no_text_and_no_model_sees_it(tmp_path, si
     assert f"{len(WITHHELD)} pages without text because of robots: noindex" in outcome.log
 
 
-@pytest.mark.nightly
-def test_what_a_user_has_listed_himself_is_only_marked(tmp_path, site):
-    (tmp_path / "urls.txt").write_text("\n".join(map(site.url, SAYING)))
-    outcome = crawl("extract", tmp_path, {"urls": tmp_path / "urls.txt"}, {})
-    check_lines(outcome, withheld=[])
-    assert asked_behind(site) == set()
-
-
 def test_without_obeying_it_is_recorded_what_pages_say(tmp_path, site):
     outcome = explore(tmp_path, site.url(), {"ROBOTS_META_OBEY": False})
     check_lines(outcome, withheld=[])
     assert asked_behind(site) == SAYING.keys()
-
-
-def test_a_name_of_its_own_decides_which_rules_are_a_crawlers(tmp_path, site):
-    outcome = explore(tmp_path, site.url(), {"USER_AGENT": "Googlebot/2.1 (+https://a.example)"}, depth=1)
-    lines = {path: outcome.page(path)["robots"] for path in SAYING}
-    assert lines["/noindex/by-name/"] is None
-    assert lines["/noindex/by-header-name/"] == lines["/fine/other-bot/"] == ["nofollow", "noindex"]
 
 
 @pytest.mark.nightly
@@ -213,19 +196,6 @@ def test_a_refresh_sees_what_a_page_says_now(tmp_path, has_etag):
             (line,) = explore(tmp_path, site.url(), {"JOBDIR": tmp_path / "job"}, depth=0, refresh=1).pages
             assert (line["change"], line["robots"]) == (change, robots), (header, meta)
             assert (line["text"] is not None, line["title"] is not None) == (has_text, has_text), (header, meta)
-
-
-@pytest.mark.nightly
-def test_workers_that_share_a_crawl_keep_to_it(tmp_path, site):
-    (tmp_path / "redis").mkdir()
-    with RedisServer(tmp_path / "redis") as redis:
-        settings = {"REDIS_URL": redis.url, "CRAWL_ID": "shop"}
-        with Fleet(tmp_path, site.url(), settings) as fleet:
-            for worker in [fleet.start(), fleet.start()]:
-                assert worker.wait(120) == 0, fleet.log(0)
-            items = [json.loads(line) for feed in tmp_path.glob("pages-*") for line in feed.read_text().splitlines()]
-    check_lines(Outcome(0, "", items), withheld=WITHHELD)
-    assert asked_behind(site) == SAYING.keys() - SEALED
 
 
 def test_parse_shows_no_link_that_is_not_to_be_followed(site):

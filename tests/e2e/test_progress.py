@@ -189,15 +189,6 @@ def test_who_gives_an_address_alone_sees_the_progress_and_the_summary_and_no_log
     assert "lines (jsonl)" in " ".join(" ".join(said[-3:]).split())  # a long path is folded
 
 
-@pytest.mark.nightly
-def test_escape_sequences_of_a_site_do_not_reach_the_terminal(site: Site, tmp_path: Path) -> None:
-    with terminal(site.url("/"), tmp_path, LOG_LEVEL="DEBUG") as screen:
-        screen.read_all()
-    assert b"fetch/http_404" in screen.raw
-    for sequence in (b"\x1b[2J", b"\x1b]0;", b"\x07"):
-        assert sequence not in screen.raw
-
-
 def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goes(site: Site, tmp_path: Path) -> None:
     with terminal(site.url("/hang"), tmp_path, STOP_SECONDS=1, LOG_FILE=tmp_path / "log.txt") as screen:
         screen.read_until("╰")
@@ -250,11 +241,3 @@ def test_progress_off_shows_nothing_and_a_job_keeps_how_it_went(site: Site, tmp_
     total = Timeline.of_json(run.timeline).total()
     assert (run.reason, total.pages) == ("finished", len(outcome.pages))
     assert total.samples > 0
-
-
-@pytest.mark.parametrize(("name", "value"), [("PROGRESS", "loud"), ("PROGRESS_LOG_SECONDS", "often")])
-def test_a_wrong_setting_is_named_before_the_first_request(site: Site, tmp_path: Path, name: str, value: str) -> None:
-    outcome = explore(tmp_path, site.url("/"), {name: value})
-    assert f"{name}='{value}'" in outcome.log
-    assert outcome.exit_status != 0
-    assert "Crawled" not in outcome.log

@@ -116,76 +116,12 @@ def test_https_pages_come_through_a_tunnel_with_credentials(tmp_path):
 
 
 @pytest.mark.nightly
-def test_of_proxies_that_open_no_tunnel_the_others_take_the_pages(tmp_path):
-    good, silent = ProxyServer(), ProxyServer(b"")
-    with MockSite(tls=server_context(tmp_path)).in_thread() as site, all_in_thread(good, silent):
-        settings = through(silent.url, good.url) | {"DOWNLOAD_VERIFY_CERTIFICATES": False, "PROXY_TRIAL_SECONDS": 3600}
-        outcome = explore(tmp_path, site.url(), settings | {"DOWNLOAD_TIMEOUT": 3600}, max_pages=5)
-    assert not outcome.error_kinds(), outcome.log
-    assert len(outcome.pages) == 5
-    assert "'llmcrawler/politeness/proxies/dropped': 1" in outcome.log
-
-
-@pytest.mark.nightly
-def test_a_tunnel_that_nobody_opens_is_a_line_without_the_proxys_words(tmp_path):
-    talker = answer("503 customer-17:pass/word-99")
-    servers = [ProxyServer(talker) for _ in range(3)]
-    with MockSite(tls=server_context(tmp_path)).in_thread() as site, all_in_thread(*servers):
-        settings = through(*(with_login(server) for server in servers)) | {
-            "PROXY_MAX_SWITCHES": 4,
-            "LOG_LEVEL": "DEBUG",
-        }
-        outcome = explore(tmp_path, site.url("/about/"), settings, depth=0)
-    assert outcome.error_kinds() == {"proxy": 1}
-    assert "a tunnel refused with status 503" in outcome.page("/about/")["error"]["message"]
-    assert not tells_secrets(outcome)
-    assert "Traceback" not in outcome.log
-
-
-@pytest.mark.nightly
 def test_a_proxy_that_talks_without_end_opens_no_tunnel(tmp_path):
     endless = ProxyServer(b"HTTP/1.1 200 OK\r\n" + b"X-Header: some value\r\n" * 500_000)
     with MockSite(tls=server_context(tmp_path)).in_thread() as site, endless.in_thread():
         outcome = explore(tmp_path, site.url("/about/"), through(endless.url) | {"PROXY_REST_SECONDS": 0}, depth=0)
     assert outcome.error_kinds() in ({"proxy": 1}, {"no_proxy": 1})
     assert "Traceback" not in outcome.log
-
-
-def test_a_page_that_is_forbidden_to_all_is_a_403_line_and_costs_no_proxy(tmp_path):
-    async def forbid(_request):
-        return web.Response(status=403)
-
-    servers = [ProxyServer() for _ in range(5)]
-    secret = {f"/secret/{number}": forbid for number in range(10)}
-    links = "".join(f"<a href='{path}'>x</a>" for path in (*secret, *(f"/product/{number}" for number in range(20))))
-    pages = {f"/product/{number}": f"<title>Product {number}</title>" for number in range(20)}
-    with MockSite({"/": f"<title>All</title>{links}", **secret, **pages}).in_thread() as site, all_in_thread(*servers):
-        outcome = explore(tmp_path, site.url(), through(*(server.url for server in servers)), allow="secret|product")
-    assert outcome.error_kinds() == {"http_403": 10}
-    assert outcome.exit_status == 0
-    assert "'llmcrawler/politeness/proxies/dropped': 0" in outcome.log
-    assert sum(count for path, count in site.measures.hits.items() if "secret" in path) <= 10 * 6
-
-
-@pytest.mark.nightly
-def test_a_captcha_that_is_there_for_everyone_is_an_error_line(tmp_path):
-    with MockSite({"/wall": "<title>Are you human?</title>"}).in_thread() as site, ProxyServer().in_thread() as proxy:
-        outcome = explore(tmp_path, site.url("/wall"), through(proxy.url), depth=0)
-    error = outcome.page("/wall")["error"]
-    assert (error["stage"], error["kind"]) == ("fetch", "validation")
-    assert "captcha" in error["message"]
-
-
-@pytest.mark.nightly
-def test_a_proxy_that_gets_banned_later_takes_no_page_with_it(tmp_path, site):
-    alone = explore(tmp_path, site.url())
-    banned, good = ProxyServer(CAPTCHA_PAGE, only_after=8), ProxyServer()
-    with all_in_thread(banned, good):
-        outcome = explore(tmp_path, site.url(), through(banned.url, good.url))
-    assert not outcome.error_kinds()
-    assert len(outcome.pages) == len(alone.pages)
-    assert len(banned.targets) < 20
-    assert "Are you a robot" not in json.dumps(outcome.items)
 
 
 def test_no_proxy_left_ends_the_crawl(tmp_path, site):
@@ -214,15 +150,6 @@ def test_robots_txt_and_sitemaps_come_through_proxies_too(tmp_path, site):
     assert sum(site.measures.hits.values()) == len(proxy.targets)
     assert site.url("/robots.txt") in proxy.targets
     assert site.url("/sitemap.xml") in proxy.targets
-
-
-def test_a_sticky_host_keeps_its_proxy(tmp_path, site):
-    servers = [ProxyServer() for _ in range(3)]
-    with all_in_thread(*servers):
-        explore(
-            tmp_path, site.url(), through(*(server.url for server in servers)) | {"PROXY_STICKY": True}, max_pages=9
-        )
-    assert sorted(len(server.targets) > 0 for server in servers) == [False, False, True]
 
 
 VALIDATOR = {"VALIDATE_RESPONSE": "tests.e2e.own_checks.validate", "RETRY_TIMES": 2}
@@ -255,43 +182,12 @@ def test_what_the_validator_refuses_is_fetched_again(tmp_path):
     assert never.exit_status == ExitStatus.UNREACHABLE
 
 
-def test_what_the_validator_refuses_is_a_ban_of_the_proxy(tmp_path, site):
-    shell = ProxyServer(answer("200 OK", "<p>Loading</p>"))
-    servers = [shell, ProxyServer(), ProxyServer()]
-    with all_in_thread(*servers):
-        outcome = explore(tmp_path, site.url(), VALIDATOR | through(*(server.url for server in servers)))
-    assert not outcome.error_kinds()
-    assert "Loading" not in json.dumps(outcome.items)
-    assert "'llmcrawler/politeness/proxies/dropped/banned': 1" in outcome.log
-
-
 @pytest.mark.nightly
 def test_a_validator_that_breaks_is_an_error_of_ours_on_each_page(tmp_path, site):
     outcome = explore(tmp_path, site.url("/about/"), {"VALIDATE_RESPONSE": "tests.e2e.own_checks.broken"}, depth=0)
     assert outcome.error_kinds() == {"internal": 1}
     assert "KeyError: 'mine'" in outcome.log
     assert outcome.exit_status == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"PROXIES": "me:secret-1@nowhere"}, "PROXIES, entry 1"),
-        ({"PROXIES": "https://me:secret-1@a.example:443"}, "write it as http://user:password@host:port"),
-        ({"PROXIES": "http://a.example:1", "PROXY_MAX_FAULTS": "none"}, "PROXY_MAX_FAULTS='none'"),
-        ({"PROXIES_FILE": "no-such-file.txt"}, "PROXIES_FILE=no-such-file.txt"),
-        ({"PROXY_PROVIDER": "webshare"}, "PROXY_WEBSHARE_KEY"),
-        ({"PROXY_BAN_STATUSES": "403,no"}, "PROXY_BAN_STATUSES"),
-        ({"VALIDATE_RESPONSE": "no_such_module.check"}, "VALIDATE_RESPONSE='no_such_module.check'"),
-    ],
-)
-def test_wrong_settings_are_usage_errors(tmp_path, site, settings, named):
-    outcome = explore(tmp_path, site.url(), settings)
-    assert outcome.exit_status == 2
-    assert named in outcome.log
-    assert "secret-1" not in outcome.log
-    assert "Traceback" not in outcome.log
-    assert site.stats()["requests"] == 0
 
 
 @pytest.mark.nightly
@@ -350,18 +246,3 @@ def test_scrapy_proxies_says_what_is_missing(arguments, settings, named):
     assert done.returncode == 2
     assert named in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.nightly
-def test_a_service_that_cannot_be_asked_ends_the_crawl_with_the_reason(tmp_path, site):
-    settings = {
-        "PROXY_PROVIDER": "webshare",
-        "PROXY_WEBSHARE_KEY": "key-123",
-        "PROXY_API_URL": site.url("/odd/missing"),
-    }
-    outcome = explore(tmp_path, site.url("/about/"), settings, depth=0)
-    assert outcome.error_kinds() == {"no_proxy": 1}
-    assert "Webshare's API answers with status 404" in outcome.page("/about/")["error"]["message"]
-    assert outcome.exit_status == 1
-    assert "key-123" not in outcome.log
-    assert "Traceback" not in outcome.log

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import resource
 import signal
-import sqlite3
 from collections import Counter
 from random import Random
 
 import pytest
 
 from llmcrawler.core.reporting.exit_status import ExitStatus
-from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, wait_until
+from tests.e2e.killing import JobCrawl, Server, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
@@ -142,74 +141,8 @@ def test_a_site_that_is_killed_and_comes_back_loses_no_page(tmp_path):
     assert not [line for line in lines_of(feed) if line.get("error")]
 
 
-@pytest.fixture(scope="module")
-def small_job(tmp_path_factory):
-    """The folder of a crawl that is finished: 6 pages."""
-    folder, pages = tmp_path_factory.mktemp("small"), ManyPages(6)
-    with MockSite(pages.routes()).in_thread() as site:
-        crawl = JobCrawl(folder, site.url())
-        assert crawl.run() == 0, crawl.logs[-1]
-        yield crawl, site
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({"max_pages": 7, "depth": 3}, ("depth was not given and is 3",)),
-        ({"url": "http://other.example/"}, ("url", "other.example")),
-        ({"allow": "item"}, ("allow was not given and is item",)),
-    ],
-)
-def test_going_on_with_other_arguments_is_refused_with_their_names(small_job, tmp_path, arguments, named):
-    crawl, site = small_job
-    requests, before = site.stats()["requests"], files_of(crawl.jobdir)
-    other = JobCrawl(crawl.folder, crawl.url, arguments=arguments)
-    assert other.run() == 2
-    for part in (*named, "--force"):
-        assert part in other.logs[-1]
-    assert "Traceback" not in other.logs[-1]
-    assert (site.stats()["requests"], files_of(crawl.jobdir)) == (requests, before)
-
-
 def garbage(_good: bytes) -> bytes:
     return b"no database at all" * 100
-
-
-def cut_in_half(good: bytes) -> bytes:
-    return good[: len(good) // 2]
-
-
-def page_overwritten(good: bytes) -> bytes:
-    return good[:4096] + b"\xa5" * 4096 + good[8192:]
-
-
-def byte_of_a_line_changed(good: bytes) -> bytes:
-    connection = sqlite3.connect(":memory:")
-    connection.deserialize(good[:18] + b"\1\1" + good[20:])  # in memory there is no WAL
-    (line,) = connection.execute("SELECT line FROM pages ORDER BY url DESC").fetchone()
-    return good.replace(line[:50], line[:49] + bytes([line[49] ^ 1]))
-
-
-def of_another_program(_good: bytes) -> bytes:
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE notes (text TEXT)")
-    return connection.serialize()
-
-
-@pytest.mark.parametrize("spoil", [garbage, cut_in_half, page_overwritten, byte_of_a_line_changed, of_another_program])
-def test_a_file_that_is_damaged_or_not_ours_is_refused_and_stays_as_it_is(small_job, tmp_path, spoil):
-    crawl, site = small_job
-    other = JobCrawl(tmp_path, crawl.url, feeds=["-O", tmp_path / "pages.jsonl"])
-    other.jobdir.mkdir()
-    file = other.jobdir / "crawl.sqlite"
-    spoilt = spoil((crawl.jobdir / "crawl.sqlite").read_bytes())
-    file.write_bytes(spoilt)
-    requests = site.stats()["requests"]
-    assert other.run() == 2
-    assert str(file) in other.logs[-1]
-    assert "Traceback" not in other.logs[-1]
-    assert file.read_bytes() == spoilt
-    assert site.stats()["requests"] == requests
 
 
 def test_a_job_that_is_in_use_takes_no_second_crawl(tmp_path, pages, site):

@@ -1,7 +1,5 @@
 """What sites say of rights, over HTTP: read, recorded, respected."""
 
-import csv
-import io
 import json
 from collections import Counter
 
@@ -99,51 +97,6 @@ def test_each_signal_stands_in_the_line_with_where_it_was_found(tmp_path):
         assert (line["rights"]["verdict"], line["rights"]["conflicts"]) == (None, []), path
         assert (line["text"] is None) == (path == "/pay/"), path
         assert line["error"] is None or line["error"]["kind"] == "http_402", path
-
-
-@pytest.mark.parametrize(
-    ("linking", "headers"),
-    [
-        ('<link rel="license" type="application/rsl+xml" href="/l.xml">', {}),
-        ("", {"Link": '</l.xml>; rel="license"; type="application/rsl+xml"'}),
-    ],
-    ids=["element", "header"],
-)
-def test_a_page_may_name_a_licence_of_its_own(tmp_path, linking, headers):
-    routes = {"/robots.txt": "", "/": answer(page("P", head=linking), **headers), "/l.xml": PROHIBITED}
-    with MockSite(routes).in_thread() as site:
-        line = explore(tmp_path, site.url(), RECORD).page("/")
-    assert found(line)["rsl", site.url("/l.xml")] == line["rights"]["uses"]["ai-train"] == "no"
-
-
-def test_a_site_that_says_nothing_has_no_rights(tmp_path):
-    with MockSite({"/": page("Home")}).in_thread() as site:
-        assert explore(tmp_path, site.url(), RECORD).page("/")["rights"] is None
-
-
-def test_conflicts_are_named_and_values_are_as_they_were_written(tmp_path):
-    routes = {
-        "/robots.txt": "User-agent: *\nContent-Signal: search=yes, ai-train=no\n",
-        "/": answer(page("Home"), Content_Usage="train-ai=y"),
-    }
-    with MockSite(routes).in_thread() as site:
-        line = explore(tmp_path, site.url(), RECORD, depth=0).page("/")
-        robots = site.url("/robots.txt")
-        assert not FILES & site.measures.hits.keys()  # for the sake of one page
-    assert line["rights"] == {
-        "uses": {"search": "yes", "ai-train": "no"},
-        "verdict": None,
-        "signals": [
-            {
-                "name": "content-signal",
-                "where": robots,
-                "uses": {"search": "yes", "ai-train": "no"},
-                "value": "search=yes, ai-train=no",
-            },
-            {"name": "content-usage", "where": "header", "uses": {"ai-train": "yes"}, "value": "train-ai=y"},
-        ],
-        "conflicts": [f"ai-train: no by content-signal ({robots}), yes by content-usage (header)"],
-    }
 
 
 def mixed_site():
@@ -332,15 +285,3 @@ def test_a_wrong_policy_is_a_usage_error_before_the_first_request(tmp_path, sett
         assert not site.measures.hits
     assert outcome.exit_status == ExitStatus.USAGE
     assert named in outcome.log
-
-
-def test_a_table_and_documents_hold_rights(tmp_path):
-    routes = {"/": page("Home"), "/robots.txt": "User-agent: *\nContent-Signal: ai-train=no\n"}
-    with MockSite(routes).in_thread() as site:
-        feeds = [f"-O{tmp_path / name}" for name in ("pages.csv", "pages.xml", "docs.jsonl:documents")]
-        done = scrapy("crawl", "explore", f"-aurl={site.url()}", *feeds, settings=RECORD)
-    assert done.returncode == 0, done.stderr
-    (row,) = csv.DictReader(io.StringIO((tmp_path / "pages.csv").read_text()))
-    assert json.loads(row["rights"])["uses"] == {"ai-train": "no"}
-    assert "<ai-train>no</ai-train>" in (tmp_path / "pages.xml").read_text()
-    assert json.loads((tmp_path / "docs.jsonl").read_text())["metadata"]["rights.uses.ai-train"] == "no"

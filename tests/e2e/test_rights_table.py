@@ -6,7 +6,6 @@ import json
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, scrapy
 from tests.servers.mock_site import MockSite
@@ -129,12 +128,3 @@ def test_a_table_that_cannot_be_made_leaves_what_was_there(tmp_path, arguments, 
     assert named in done.stderr
     assert files["TABLE"].read_text() == "earlier"
     assert {file.name for file in tmp_path.iterdir()} == {file.name for file in files.values()}
-
-
-def test_a_crawl_of_which_nothing_is_said_has_its_rows_all_the_same(tmp_path):
-    with MockSite({"/": TEXT.format("home", "")}).in_thread() as site:
-        log = crawl(tmp_path, site, {"ROBOTSTXT_OBEY": False})
-        (row,) = rows_of(tmp_path / "rights.csv", site).values()
-    assert {name for name, cell in row.items() if cell} == {"host", "url", "fetched_at", "status", "content_hash"}
-    assert tuple(row) == RIGHTS_COLUMNS
-    assert "Use of the pages" not in log

@@ -17,7 +17,6 @@ from tests.servers.listed_site import index
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite, html
 from tests.servers.redis_server import RedisServer
-from tests.servers.serving import all_in_thread
 
 COUNT = 200
 FORBIDDEN = "/item/1"  # and all that begin so
@@ -158,24 +157,6 @@ def test_pages_of_a_host_without_its_robots_txt_are_dead_letters_that_requeue_br
     assert again.error_kinds() == {"robots": 1}
 
 
-@pytest.mark.nightly
-def test_a_host_whose_robots_txt_stalls_holds_up_no_other(tmp_path, pages):
-    async def stalls(_request):
-        await asyncio.to_thread(wait_for, pages, lambda: len(pages.requested) == COUNT)
-        return web.Response(text="")
-
-    stalled = [MockSite({"/robots.txt": stalls, "/page/*": "<title>A page</title>"}) for _ in range(4)]
-    with all_in_thread(*stalled), MockSite(pages.routes()).in_thread() as site:
-        listed = tmp_path / "urls.txt"
-        listed.write_text("\n".join(one.url(f"/page/{number}") for one in stalled for number in range(20)))
-        # Fewer than the pages that would wait for the four.
-        settings = {"CONCURRENT_REQUESTS": 16, "DOWNLOAD_TIMEOUT": 200}
-        outcome = explore(tmp_path, site.url(), settings, urls=listed, max_pages=1000)
-    assert not outcome.error_kinds()
-    assert len(outcome.pages) == COUNT + 80
-    assert {one.measures.hits["/robots.txt"] for one in stalled} == {1}
-
-
 # -- files that are made to do harm ------------------------------------------------------------------------------------
 
 
@@ -187,28 +168,6 @@ def site_with(body, **headers):
 
 
 @pytest.mark.nightly
-def test_thousands_of_agents_before_thousands_of_rules_cost_nothing(tmp_path):
-    agents = "".join(f"User-agent: bot{number}\n" for number in range(4000))
-    rules = "".join(f"Disallow: /path/{number}\n" for number in range(4000))
-    ours = "User-agent: llmcrawler\nDisallow: /about/\n"
-    with site_with(f"{agents}{rules}{ours}".encode()).in_thread() as site:
-        outcome = explore(tmp_path, site.url("/terms/"), depth=1)
-        assert "/about/" not in site.measures.hits
-    assert outcome.page("/terms/")["error"] is None
-    assert outcome.error_kinds() == {"robots": 1}
-    assert outcome.exit_status == 0
-
-
-@pytest.mark.nightly
-def test_a_robots_txt_of_many_megabytes_holds_as_far_as_it_is_read(tmp_path):
-    rules = "".join(f"Disallow: /path/{number}\n" for number in range(600_000))
-    with site_with(f"User-agent: *\nDisallow: /about/\n{rules}".encode()).in_thread() as site:
-        outcome = explore(tmp_path, site.url("/terms/"), depth=1)
-        assert "/about/" not in site.measures.hits
-    assert outcome.error_kinds() == {"robots": 1}
-
-
-@pytest.mark.nightly
 def test_a_robots_txt_that_unpacks_to_gigabytes_forbids_everything(tmp_path):
     bomb = gzip.compress(b"\n" * 2**28)
     with site_with(bomb, **{"Content-Encoding": "gzip"}).in_thread() as site:
@@ -216,12 +175,6 @@ def test_a_robots_txt_that_unpacks_to_gigabytes_forbids_everything(tmp_path):
         assert site.measures.hits == {"/robots.txt": 1}
     assert outcome.error_kinds() == {"robots": 1}
     assert "everything is forbidden" in outcome.log
-
-
-def test_rules_for_words_of_our_user_agent_are_not_for_us(tmp_path):
-    text = "".join(f"User-agent: {name}\nDisallow: /\n" for name in ("github", "com", "llm", "crawler"))
-    with site_with(text.encode()).in_thread() as site:
-        assert explore(tmp_path, site.url("/about/"), depth=0).page("/about/")["error"] is None
 
 
 def test_rules_for_our_name_and_a_version_are_for_us_and_a_start_is_told_the_cure(tmp_path):
@@ -255,17 +208,3 @@ def test_lists_beyond_the_limit_are_counted_and_not_named_one_by_one(tmp_path):
     assert len([line for line in warnings if "19,950 lists over 50 are not read" in line]) == 1
     assert len([line for line in warnings if f"{count:,} lists over 50 are not read" in line]) == 50
     assert len(warnings) < 60
-
-
-@pytest.mark.nightly
-def test_a_robots_txt_at_another_host_holds_for_the_host_that_leads_there(tmp_path, pages):
-    other = MockSite({"/robots.txt": RULES})
-    with other.in_thread():
-
-        async def moved(_request):
-            raise web.HTTPFound(other.url("/robots.txt").replace("127.0.0.1", "localhost"))
-
-        with MockSite({**pages.routes(), "/robots.txt": moved}).in_thread() as site:
-            outcome = explore(tmp_path, site.url(), max_pages=1000)
-    assert set(pages.requested) == allowed(pages)
-    assert outcome.error_kinds() == {"robots": len(pages.paths - allowed(pages))}

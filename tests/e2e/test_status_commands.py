@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-import sqlite3
 
 import pytest
 from aiohttp import web
-from filelock import FileLock
 
 import llmcrawler
-from llmcrawler.core.storage.job_file import LOCK_FILE
 from tests.crawl.jobs import FINE, GONE, make_job
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.mock_site import MockSite
@@ -104,35 +101,6 @@ def test_status_is_a_table_for_people(job):
     assert "fetch http_404 1 so it is https://a.example/gone" in lines
     assert "product 2" in lines
     assert "a.example 0 0 3 1" in lines
-
-
-def test_a_crawl_that_runs_is_said_to(own_job):
-    with FileLock(own_job / LOCK_FILE):
-        assert "a crawl is running" in scrapy("status", own_job).stdout
-        refused = scrapy("requeue", own_job, "--dead")
-    assert refused.returncode == 2
-    assert "another crawl is running in it; stop it, or wait until it ends" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["status"], "name one folder"),
-        (["status", "no-such-folder"], "no crawl with this JOBDIR has been started"),
-        (["requeue", "no-such-folder", "--dead"], "no crawl with this JOBDIR has been started"),
-        (["status", "FOREIGN"], "is a database of another program"),
-        (["requeue", "JOB"], "nothing is selected"),
-    ],
-)
-def test_a_wrong_folder_is_a_usage_error(job, tmp_path, arguments, named):
-    connection = sqlite3.connect(tmp_path / "crawl.sqlite")
-    connection.execute("CREATE TABLE t (a)")
-    connection.close()
-    folders = {"JOB": job, "FOREIGN": tmp_path}
-    shown = scrapy(*(folders.get(one, one) for one in arguments))
-    assert shown.returncode == 2
-    assert named in shown.stderr
-    assert "Traceback" not in shown.stderr
 
 
 def test_a_url_that_is_not_in_the_job_is_said_and_the_others_come_back(own_job):

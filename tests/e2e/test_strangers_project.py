@@ -104,18 +104,6 @@ def test_a_pause_that_a_host_asks_for_is_kept_and_costs_no_try(project, status):
     assert re.search(rf"{status}, Retry-After 2 s.*cools down for", outcome.log) is not None, outcome.log
 
 
-@pytest.mark.nightly
-def test_a_host_that_asks_for_a_day_is_given_up_when_nothing_else_is_left(project):
-    async def closed(request: web.Request) -> web.Response:
-        return web.Response(status=503, headers={"Retry-After": "86400"})
-
-    project.set("Politeness")
-    with MockSite({"/": LINKS, "/page/*": closed}).in_thread() as site:
-        outcome = crawled(project, site.url())
-    assert "is given up, nothing else is left to do" in outcome.log
-    assert outcome.items == []
-
-
 def test_a_crawl_whose_host_has_no_robots_txt_to_be_had_fetches_nothing_and_ends(project):
     async def fails(_request: web.Request) -> web.Response:
         return web.Response(status=500)
@@ -251,24 +239,6 @@ def test_proxies_take_turns_and_what_is_not_the_page_is_asked_for_through_anothe
     assert set(asked_again) <= {target for one in good for target in one.targets}
     assert stat(outcome, "llmcrawler/not_the_page") == len(asked_again) > 0
     assert stat(outcome, "llmcrawler/politeness/proxies/switches") == len(asked_again)
-
-
-@pytest.mark.nightly
-def test_a_page_that_never_comes_is_told_in_the_log(project):
-    project.write(
-        "shop/checks.py",
-        "from llmcrawler.errors import NotThePage\n\n"
-        "def never(response):\n"
-        "    if '/page/7' in response.url:\n"
-        "        raise NotThePage('a waiting room')\n",
-    )
-    project.set("Proxies", VALIDATE_RESPONSE="shop.checks.never", RETRY_TIMES=1)
-    pages = {f"/page/{number}": f"<title>Page {number}</title>" for number in range(12)}
-    with MockSite({"/": LINKS, **pages}).in_thread() as site:
-        outcome = crawled(project, site.url())
-    assert paths(outcome) == dict.fromkeys(set(pages) - {"/page/7"}, 1)
-    assert site.measures.hits["/page/7"] == 2
-    assert "/page/7>: not the page: a waiting room" in outcome.log
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

@@ -77,22 +77,6 @@ def test_templates_of_a_jobdir(learned, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["no-such-file.json"], "no such file"),
-        (["pyproject.toml"], "not a file of learned templates"),
-        ([], "name one file"),
-        (["LEARNED", "--site", "other.test"], "not in the file; there are: 127.0.0.1:"),
-    ],
-)
-def test_a_wrong_file_is_a_usage_error(learned, arguments, named):
-    shown = scrapy("templates", *(learned if one == "LEARNED" else one for one in arguments))
-    assert shown.returncode == 2
-    assert named in shown.stderr
-    assert "Traceback" not in shown.stderr
-
-
-@pytest.mark.parametrize(
     ("code", "expected"),
     [
         ("record()['number']", "M-0007"),
@@ -149,13 +133,6 @@ def test_parse_of_what_is_no_page_shows_its_error_or_its_target(site, path):
     shown = scrapy("parse", "--pipelines", "--nocolour", site.url(path), settings={"RETRY_TIMES": 0})
     assert "Traceback" not in shown.stderr
     assert "'kind': 'page'" in shown.stdout
-
-
-def test_parse_obeys_robots_txt(site):
-    before = site.stats()["paths"].get("/private/1", 0)
-    shown = scrapy("parse", "--nocolour", site.url("/private/1"))
-    assert "Traceback" not in shown.stderr
-    assert site.stats()["paths"].get("/private/1", 0) == before
 
 
 def test_parse_follows_as_deep_as_it_is_told(site):

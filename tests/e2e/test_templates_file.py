@@ -1,12 +1,10 @@
 """What a crawl has learned, in a file: the next crawl of the same site asks the model nothing."""
 
 import json
-import os
-import subprocess
 
 import pytest
 
-from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
+from tests.e2e.crawling import explore
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.servers import mock_pages
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -76,27 +74,6 @@ def test_the_second_and_the_third_crawl_make_no_call_and_say_the_same(tmp_path, 
     assert {template["template"]: template["page_count"] for template in second.templates}.keys() == final
     assert sum(template["page_count"] for template in second.templates) == len(second.pages)
     assert files[1] == files[2]
-
-
-def test_the_second_crawl_has_the_same_records(tmp_path, site, llm):
-    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    first, second = (explore(tmp_path, site.url(), settings) for _ in range(2))
-    records = {page["url"]: page["record"] for page in second.pages if "/product/" in page["url"]}
-    assert records == {page["url"]: page["record"] for page in first.pages if "/product/" in page["url"]}
-    assert len(records) == 30
-    assert all(record["name"] and record["number"] for record in records.values())
-    described = json.loads((tmp_path / "learned.json").read_text())["sites"]
-    (product,) = [one for entries in described.values() for one in entries if one["page_type"] == "product"]
-    assert {one["field"] for one in product["selectors"]} >= {"name", "price", "number"}
-    assert product["llm_calls"] > 0
-
-
-@pytest.mark.nightly
-def test_records_of_a_stopped_crawl_are_learned_by_the_next(tmp_path, site, llm):
-    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    explore(tmp_path, site.url(), settings | {"CLOSESPIDER_PAGECOUNT": 12})
-    outcome = explore(tmp_path, site.url(), settings)
-    assert all(page["record"] for page in outcome.pages if "/product/" in page["url"])
 
 
 def test_other_fields_are_learned_anew(tmp_path, site, llm):
@@ -171,26 +148,6 @@ def test_a_jobdir_keeps_what_was_learned(tmp_path, site, llm):
     assert (tmp_path / "job" / "templates.json").is_file()
 
 
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        ('{"format": "llmcrawler-templates", "version"', "damaged"),
-        ('{"somebody": "else"}', "not a file of learned templates"),
-        ('{"format": "llmcrawler-templates", "version": 99, "sites": {}, "state": {}}', "has format 99"),
-    ],
-)
-def test_a_file_that_is_not_ours_is_a_usage_error_and_left_as_it_is(tmp_path, site, content, named):
-    file = tmp_path / "learned.json"
-    file.write_text(content)
-    outcome = explore(tmp_path, site.url(), {"TEMPLATES_FILE": file})
-    assert outcome.exit_status == 2
-    assert named in outcome.log
-    assert f"TEMPLATES_FILE={file}" in outcome.log
-    assert "Traceback" not in outcome.log
-    assert file.read_text() == content
-    assert site.stats()["requests"] == 0
-
-
 def test_a_damaged_state_of_the_site_is_a_usage_error_and_left_as_it_is(tmp_path, site):
     file = tmp_path / "learned.json"
     explore(tmp_path, site.url(), {"TEMPLATES_FILE": file}, max_pages=8)
@@ -203,33 +160,6 @@ def test_a_damaged_state_of_the_site_is_a_usage_error_and_left_as_it_is(tmp_path
     assert (outcome.exit_status, site.stats()["requests"]) == (2, requests)
     assert f"damaged in the part about {name}" in outcome.log
     assert json.loads(file.read_text()) == value
-
-
-@pytest.mark.parametrize("where", ["", "file/learned.json", "s3://bucket/learned.json"])
-def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path, site, where):
-    (tmp_path / "file").write_text("")
-    outcome = explore(tmp_path, site.url(), {"TEMPLATES_FILE": where if "://" in where else tmp_path / where})
-    assert outcome.exit_status == 2
-    assert "TEMPLATES_FILE=" in outcome.log
-    assert "Traceback" not in outcome.log
-    assert site.stats()["requests"] == 0
-
-
-def test_a_disk_that_fails_at_the_end_is_an_error_and_the_old_file_stays(tmp_path, site):
-    file = tmp_path / "learned.json"
-    explore(tmp_path, site.url(), {"TEMPLATES_FILE": file}, max_pages=8)
-    before = file.read_bytes()
-    # A limit on the size of a file fails like a full disk, when and only when something is written.
-    crawl = [*command({"url": site.url(), "max_pages": 20}, {"TEMPLATES_FILE": file}, None), "-O", "-:jsonl"]
-    limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "limited", *crawl]
-    done = subprocess.run(
-        limited, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-    )
-    assert done.returncode == 1
-    assert "could not be kept" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert file.read_bytes() == before
-    assert [name for name in os.listdir(tmp_path) if name.endswith(".tmp")] == []  # noqa: PTH208 - dot files count
 
 
 @pytest.mark.nightly

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.e2e.crawling import explore
 from tests.e2e.extensions import WITH_DRAWN_GAPS
 from tests.nightly import rest_by_night
-from tests.servers.limited_site import LimitedSite, limited_site
+from tests.servers.limited_site import limited_site
 from tests.servers.mock_site import MockSite
 
 ADAPTIVE = {"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_DELAY": 0}
@@ -39,25 +39,6 @@ def test_a_limit_of_the_host_is_found_and_no_page_is_lost(tmp_path):
     assert re.search(r"throttle\] INFO: \S+: 429, Retry-After 1 s with \d+ in flight: concurrency", outcome.log)
     assert re.search(r"throttle/host/\S+/latency_p95'", outcome.log)
     assert "'llmcrawler/throttle/decisions/refused'" in outcome.log
-
-
-@pytest.mark.parametrize("adaptive", rest_by_night([True, False]))
-def test_no_request_starts_before_retry_after_is_over(tmp_path, drawn_gaps, adaptive):
-    class Refusing(LimitedSite):
-        async def _respond(self, request: web.Request) -> web.StreamResponse:
-            if request.path == "/page/3" and self.measures.hits["/page/3"] == 1:
-                return web.Response(status=503, headers={"Retry-After": "2"})
-            return await super()._respond(request)
-
-    template = limited_site(pages=12)
-    with Refusing(12, template.limits, "").in_thread() as site:
-        settings = ADAPTIVE | WITH_DRAWN_GAPS | {"AUTOTHROTTLE_ENABLED": adaptive, "RETRY_TIMES": 0}
-        outcome = explore(tmp_path, site.url(), settings)
-        assert not outcome.error_kinds()
-        assert site.measures.hits["/page/3"] == 2
-        assert len(drawn_gaps()) == sum(site.measures.hits.values())
-    assert "'llmcrawler/throttle/decisions/refused': 1" in outcome.log
-    assert max(drawn.rest_seconds for drawn in drawn_gaps()) <= 1e-6
 
 
 @pytest.mark.parametrize("line", rest_by_night(["Crawl-delay: 0.7", "Request-rate: 10/7"]))
@@ -103,31 +84,6 @@ def test_a_page_that_is_always_refused_is_an_error_line_with_the_reason(tmp_path
 
 
 @pytest.mark.nightly
-def test_a_host_that_comes_back_loses_no_page(tmp_path):
-    class Failing(LimitedSite):
-        async def _respond(self, request: web.Request) -> web.StreamResponse:
-            if 15 <= len(self.measures.starts) <= 19:
-                return web.Response(status=503)
-            return await super()._respond(request)
-
-    template = limited_site(pages=40)
-    with Failing(40, template.limits, "").in_thread() as site:
-        settings = {"THROTTLE_BREAKER_FAILURES": 2, "THROTTLE_BREAKER_REST_SECONDS": 0.3, "THROTTLE_BREAKER_PROBES": 9}
-        outcome = explore(tmp_path, site.url(), ADAPTIVE | settings | {"RETRY_TIMES": 0})
-    assert not outcome.error_kinds()
-    assert len([page for page in outcome.pages if "/page/" in page["url"]]) == 40
-    assert "the host responds again" in outcome.log
-
-
-@pytest.mark.nightly
-def test_a_host_that_is_not_there_ends_with_lines_and_without_long_rests(tmp_path):
-    outcome = explore(tmp_path, "http://127.0.0.1:9/,http://127.0.0.1:9/x", {**ADAPTIVE, "RETRY_TIMES": 9})
-    assert outcome.error_kinds() == {"host_down": 2}
-    assert "Connection refused" in outcome.pages[0]["error"]["message"]
-    assert outcome.exit_status == 4
-
-
-@pytest.mark.nightly
 def test_a_host_that_asks_for_hours_is_given_up_when_nothing_else_is_left(tmp_path):
     async def refuse(_request: web.Request) -> web.Response:
         return web.Response(status=429, headers={"Retry-After": "7200"})
@@ -137,17 +93,6 @@ def test_a_host_that_asks_for_hours_is_given_up_when_nothing_else_is_left(tmp_pa
         assert site.measures.hits["/"] == 1
     assert outcome.error_kinds() == {"host_down": 1}
     assert "asks for a pause of" in outcome.pages[0]["error"]["message"]
-
-
-def test_a_robots_txt_that_is_refused_is_asked_for_again(tmp_path):
-    async def robots(request: web.Request) -> web.Response:
-        tried = site.measures.hits["/robots.txt"]
-        return web.Response(status=503) if tried < 3 else web.Response(text="User-agent: *\nDisallow: /about/\n")
-
-    with MockSite({"/robots.txt": robots}).in_thread() as site:
-        outcome = explore(tmp_path, site.url("/about/"), ADAPTIVE | {"THROTTLE_BREAKER_REST_SECONDS": 0.2}, depth=0)
-        assert site.measures.hits == {"/robots.txt": 3}
-    assert outcome.error_kinds() == {"robots": 1}
 
 
 @pytest.mark.nightly
