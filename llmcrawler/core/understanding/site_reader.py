@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 # Workers are started when reading has taken more than this share of the last seconds: a polite crawl of one site, or a
 # short one, needs none.
-_BUSY_SHARE: Final = 0.15
+_BUSY_SHARE: Final = 0.05
 _BUSY_SECONDS: Final = 1.0
 _LONG_BLOCKS: Final = 2_000
 _LONG_CHARS: Final = 200_000

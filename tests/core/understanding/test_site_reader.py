@@ -128,7 +128,7 @@ def stopped_clock(reader: SiteReader, seconds: list[float]) -> Any:
 
 @pytest.mark.parametrize(
     ("gap", "each", "starts"),
-    [(0.2, 0.008, False), (0.01, 0.008, True), (0.02, 0.002, False), (1.0, 0.03, False)],
+    [(0.2, 0.008, False), (0.01, 0.008, True), (0.05, 0.002, False), (1.0, 0.03, False)],
 )
 async def test_workers_start_when_reading_takes_much_of_the_time(gap, each, starts) -> None:
     clock = SimpleNamespace(now=0.0)
