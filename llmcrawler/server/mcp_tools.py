@@ -24,6 +24,7 @@ from pydantic import Field, ValidationError
 
 from llmcrawler import __version__
 from llmcrawler.core.storage.feeds.tables import clean
+from llmcrawler.core.understanding.extraction.selectors import LANGUAGES
 from llmcrawler.errors import CrawlerError
 from llmcrawler.items import Page, Url
 from llmcrawler.server import job_results
@@ -352,7 +353,8 @@ def _template(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return a template's facts, and of each field the selectors, the first of which goes before."""
     selectors: dict[str, list[str]] = {}
     for selector in one.get("selectors") or ():
-        selectors.setdefault(selector["field"], []).append(selector.get("css") or selector.get("xpath") or "")
+        query = next((selector[name] for name in LANGUAGES if name in selector), "")
+        selectors.setdefault(selector["field"], []).append(query)
     names = ("template", "site", "page_type", "page_count", "url_pattern")
     return _row({**{name: one.get(name) for name in names}, "selectors": selectors})
 

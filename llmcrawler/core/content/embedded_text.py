@@ -9,6 +9,7 @@ from __future__ import annotations
 import html as html_text
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser
@@ -17,7 +18,7 @@ from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.content.untrusted_json import is_too_much, value_at
 
 _DATA_SCRIPTS: Final = 'script[type="application/json" i], script#__NEXT_DATA__, script:not([type]):not([src])'
-_STATE: Final = re.compile(r"(?:window\.|self\.)?__[A-Z][A-Z_]{2,40}__\s*+=\s*+(?=[{\[])|\A\s*+(?=[{\[])")
+_STATE: Final = re.compile(r"(?:window\.|self\.)?(__[A-Z][A-Z_]{2,40}__)\s*+=\s*+(?=[{\[])|\A\s*+(?=[{\[])")
 _MAX_SCRIPTS: Final = 50
 _MAX_SCRIPT_CHARS: Final = 3_000_000
 _MAX_VALUES: Final = 100_000
@@ -33,7 +34,7 @@ _PROSE_KEYS: Final = frozenset(
     " summary lead standfirst answer".split()
 )
 # What stands below these is the site's and not the page's.
-_FRAME_KEYS: Final = re.compile(
+FRAME_KEYS: Final = re.compile(
     r"nav|menu|footer|header|cookie|consent|privacy|legal|i18n|intl|locale|messages|translat|dictionar|config|settings"
     r"|related|recommend|banner|promo|newsletter|seo|meta|tracking|schema|error|query|theme",
     re.IGNORECASE,
@@ -73,14 +74,20 @@ def _as_html(piece: str) -> str:
 
 def _data(tree: LexborHTMLParser) -> Iterator[Any]:
     for node in tree.css(_DATA_SCRIPTS)[:_MAX_SCRIPTS]:
-        script = node.text()
-        start = _STATE.search(script) if len(script) <= _MAX_SCRIPT_CHARS else None
-        if start is not None and not is_too_much(script, _MAX_VALUES):
-            try:
-                value, _ = value_at(script, start.end())
-            except ValueError:
-                continue  # not pure JSON
-            yield value
+        if (state := state_of(node.text(), _MAX_VALUES)) is not None:
+            yield state[1]
+
+
+def state_of(script: str, max_values: int) -> tuple[str, Any] | None:
+    """Return the JSON that a script is, or gives to a variable like window.__STATE__, behind the variable's name (or
+    ""). None where there is none, or where it is long or may have more than `max_values` values.
+    """
+    start = _STATE.search(script) if len(script) <= _MAX_SCRIPT_CHARS else None
+    if start is None or is_too_much(script, max_values):
+        return None
+    with suppress(ValueError):  # not pure JSON
+        return start[1] or "", value_at(script, start.end())[0]
+    return None
 
 
 def _prose(values: Any) -> Iterator[str]:
@@ -90,7 +97,7 @@ def _prose(values: Any) -> Iterator[str]:
     while waiting and chars > 0 and pieces > 0:
         key, value = waiting.pop()
         if isinstance(value, dict):
-            inner = [(name, one) for name, one in value.items() if not _FRAME_KEYS.search(name)]
+            inner = [(name, one) for name, one in value.items() if not FRAME_KEYS.search(name)]
             waiting += reversed(inner)
         elif isinstance(value, list):
             waiting += [(key, one) for one in reversed(value)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -44,7 +44,7 @@ class Room:
         self.values = _MAX_VALUES
         self.chars = _MAX_CHARS
 
-    def fitting(self, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def fitting(self, objects: Sequence[Any]) -> list[Any]:
         """Return copies of the objects, cut to what is left."""
         return [self._cut(one, 0) for one in objects[:_MAX_OBJECTS] if not self.is_full]
 

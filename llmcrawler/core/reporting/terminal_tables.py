@@ -13,6 +13,7 @@ from rich.text import Text
 from llmcrawler.core.reporting.account import job_plan_rows, planned, rights_rows, words_of_amounts
 from llmcrawler.core.reporting.text import count, dollars, duration, moment, percent, plain
 from llmcrawler.core.storage.job_status import JobStatus
+from llmcrawler.core.understanding.extraction.selectors import LANGUAGES
 from llmcrawler.items import PERSON
 
 _UNBOUND = 100_000  # columns: what is piped is cut or folded nowhere
@@ -172,7 +173,7 @@ def _mark(entry: _Entry) -> str:
 
 def selector_text(selector: _Entry) -> tuple[str, str]:
     """Return the language of a selector ("" for none) and what it selects, with its attribute and pattern."""
-    language = next((name for name in ("css", "xpath", "json-ld") if name in selector), "")
+    language = next((name for name in LANGUAGES if name in selector), "")
     parts = [str(selector.get(language, ""))]
     if selector.get("attribute"):
         parts.append(f"@{selector['attribute']}")

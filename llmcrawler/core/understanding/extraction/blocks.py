@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from lxml import etree
 
 from llmcrawler.core.content import block_key, read_page
-from llmcrawler.core.understanding.extraction.queries import PageSource, json_leaves
+from llmcrawler.core.understanding.extraction.queries import PageSource, json_leaves, state_leaves
+from llmcrawler.core.understanding.extraction.selectors import Language
 from llmcrawler.core.understanding.extraction.tree import (
     BLOCK_STEPS,
     INLINE_TAGS,
@@ -53,6 +54,7 @@ _LABEL_TAGS: Final = frozenset("th dt b strong label legend h2 h3 h4 h5 h6".spli
 _SMALL_WHOLE_CHARS: Final = 300
 _TEXT_NODE_CHARS: Final = 200
 _MAX_BLOCKS: Final = 3_000
+_MAX_STATE_BLOCKS: Final = 60
 _MAX_HINT_CHARS: Final = 200
 _UNKNOWN_SCORE: Final = 0.5
 _INLINE_LEVELS: Final = 5
@@ -91,12 +93,13 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Spot:
     """The source of a block's text: an element's text, one of its non-blank text nodes (`text_index`, from 1), one of
-    its attributes, or a value of the page's JSON-LD (`json_path`, then there is no element)."""
+    its attributes, or a value in JSON-LD or the JSON of other scripts (`json_path`, then there is no element)."""
 
     element: etree._Element | None
     attribute: str | None = None
     text_index: int | None = None
     json_path: str | None = None
+    language: Language = "json-ld"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +193,21 @@ class PageBlocks:
                     continue
             if content:
                 yield content, f"meta {name}" if name else "title", spot
+        stated = set[str]()
         for path, value in json_leaves(self.source.json_ld):
+            stated.add(value)
             yield value, f"json-ld {path}", Spot(None, json_path=path)
+        yield from islice(self._state_pieces(stated, work), _MAX_STATE_BLOCKS)
+
+    def _state_pieces(self, stated: Collection[str], work: Work) -> Iterator[tuple[str, str, Spot]]:
+        """Yield what is called like a value of a record in the data of scripts, and stands nowhere else."""
+        seen = text_of(self.root, work) if self.source.state else ""
+        for path, value in state_leaves(self.source.state):
+            is_value = len(value) <= _SHORT_CHARS and any(map(str.isalnum, value)) and value not in stated
+            if is_value and _NAMED.search(path.rpartition(".")[2]):
+                work.charge_text(len(seen))
+                if not re.search(rf"(?<!\w){re.escape(value)}(?!\w)", seen):
+                    yield value, f"json {path}", Spot(None, json_path=path, language="json")
 
 
 def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:

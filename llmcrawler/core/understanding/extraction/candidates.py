@@ -221,7 +221,7 @@ def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
     paths = {spot.json_path for spot in spots}
     if None not in paths:
         in_json = sorted(path for path in paths if path is not None)
-        found = [Candidate(Selector(path, "json-ld", evidence=STRUCTURED), 1.1) for path in in_json]
+        found = [Candidate(Selector(path, spots[0].language, evidence=STRUCTURED), 1.1) for path in in_json]
     else:
         standing = [spot for spot in spots if spot.element is not None]
         found = [*(_for_one(standing[0]) if len(standing) == 1 else ()), *_for_list(standing)]

@@ -328,8 +328,9 @@ class _TemplatePages:
                 yield _Candidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
 
     def _asked(self) -> Iterator[_Candidate]:
-        """Yield what is a field only where somebody asks for it: what the structured data or a data-* attribute alone
-        says, and where links lead that are called so ("Home page")."""
+        """Yield what is a field only where somebody asks for it: what JSON or a data-* attribute alone says, and where
+        links lead that are called so ("Home page").
+        """
         found: dict[str, _Candidate] = {}
         for place, page in enumerate(self.pages if self.requested is not None else ()):
             for number, spot in page.page.spots.items():

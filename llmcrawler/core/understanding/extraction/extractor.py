@@ -218,7 +218,7 @@ def _values(selector: Selector, rule: FieldRule, page: _Page, row: etree._Elemen
     if rule.separator:
         texts = [part for text in texts for part in text.split(rule.separator)]
     # Values for machines are written alike in all languages.
-    lang = "" if selector.language == "json-ld" and row is None else page.lang
+    lang = "" if selector.is_of_data and row is None else page.lang
     given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
     return [value for value in given if value is not None]
 

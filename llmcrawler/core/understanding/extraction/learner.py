@@ -299,7 +299,7 @@ def described_schema(extractors: Sequence[TemplateExtractor]) -> dict[str, Any] 
 
 
 def described_selectors(extractors: Sequence[TemplateExtractor]) -> list[dict[str, Any]]:
-    """Return one entry a selector: the field, "css", "xpath" or "json-ld", what is taken, and how well it did."""
+    """Return one entry a selector: the field, the language of its query, what is taken, and how well it did."""
     found = []
     for number, extractor in enumerate(extractors, 1):
         named = [(name, "rows", selectors) for name, selectors in extractor.groups]

@@ -1,4 +1,4 @@
-"""Runs selectors on a page (CSS and XPath on elements, dotted paths on JSON-LD), and patterns on the texts they give.
+"""Runs selectors on a page (CSS and XPath on elements, dotted paths on JSON), and patterns on the texts they give.
 
 A pattern, learned from (text, value) pairs, takes the value out of a longer text.
 """
@@ -9,12 +9,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
+from itertools import islice
 from typing import Any, Final
 
 from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
-from llmcrawler.core.content.structured_data import json_ld
+from llmcrawler.core.content.embedded_text import FRAME_KEYS, state_of
+from llmcrawler.core.content.structured_data import Room, json_ld
+from llmcrawler.core.content.untrusted_json import MAX_VALUES
 from llmcrawler.core.understanding.extraction.selectors import (
     Language,
     Selector,
@@ -192,15 +195,18 @@ _TRANSLATOR: Final = HTMLTranslator()
 # A selector that matches more elements is cut off there.
 _MAX_NODES: Final = 1_000
 _MAX_DEPTH: Final = 6
+_MAX_STATE_DEPTH: Final = 12  # props, pageProps, product, ...
 _MAX_JSON_VALUES: Final = 300
+_MAX_SCRIPTS: Final = 50
+_DIGITS: Final = re.compile(r"\d+")
 _MAX_JSON_PATH_CHARS: Final = 200
 # Types that describe the publisher and the page's place in the site, not the thing that the page is about.
 _FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationElement", "WPHeader", "WPFooter"})
 
 
 class PageSource:
-    """A page that selectors run on: its tree, which does not change, and, read on demand, its JSON-LD. `work` counts
-    what they take, `memory` has what several of them need."""
+    """A page that selectors run on: its tree, which does not change, and, read on demand, the data of its scripts.
+    `work` counts what they take, `memory` has what several of them need."""
 
     def __init__(self, root: etree._Element, work: Work | None = None, memory: SelectorMemory | None = None) -> None:
         self.root = root
@@ -218,6 +224,20 @@ class PageSource:
         self.work.charge_text(sum(map(len, scripts)))
         return json_ld(scripts) if scripts else []
 
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """The data that its other scripts hold, as far as it is JSON and not too large: those of each name."""
+        found: dict[str, list[Any]] = {}
+        for script in islice(self.root.iter("script"), _MAX_SCRIPTS):
+            kind, name = (script.get("type") or "").strip().lower(), script.get("id") or ""
+            if script.text and (kind in ("", "application/json") or name == "__NEXT_DATA__"):
+                self.work.charge_text(len(script.text))
+                if (read := state_of(script.text, MAX_VALUES)) is not None:
+                    # Ids of a kind differ by numbers from page to page.
+                    name = read[0] or _DIGITS.sub("", name).replace(".", "_") or "script"
+                    found.setdefault(name, []).append(read[1])
+        return dict(Room().fitting([found])[0])
+
 
 @lru_cache(maxsize=4096)
 def compile_query(query: str, language: Language) -> etree.XPath:
@@ -230,12 +250,14 @@ def compile_query(query: str, language: Language) -> etree.XPath:
 
 def is_bounded(selector: Selector) -> bool:
     """Tell whether a selector's work is counted. That of what only libxml2 understands is not, and may have no end."""
-    return selector.language == "json-ld" or path_of(selector.query, selector.language) is not None
+    return selector.is_of_data or path_of(selector.query, selector.language) is not None
 
 
 def nodes_at(source: PageSource, selector: Selector, within: etree._Element | None = None) -> list[Any]:
     """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives on a page, or
     within one of its elements. Raises TooCostly where they take more work than is left."""
+    if selector.is_of_data:
+        return []
     path = path_of(selector.query, selector.language)
     if path is not None:
         nodes = evaluate(path, source.work, source.memory, within)
@@ -249,9 +271,9 @@ def nodes_at(source: PageSource, selector: Selector, within: etree._Element | No
 
 
 def elements_at(source: PageSource, selector: Selector, within: etree._Element | None = None) -> list[etree._Element]:
-    """Return the elements that hold the texts that a selector gives; none where these are in JSON-LD, or only libxml2
+    """Return the elements that hold the texts that a selector gives; none where these are in data, or only libxml2
     understands the selector. Raises TooCostly."""
-    path = None if selector.language == "json-ld" else path_of(selector.query, selector.language)
+    path = path_of(selector.query, selector.language)
     held: dict[etree._Element, None] = {}
     for node in evaluate(path, source.work, source.memory, within)[:_MAX_NODES] if path is not None else ():
         text = _text(str(node) if isinstance(node, TextNode) else node, selector.attribute, source)
@@ -265,6 +287,8 @@ def texts_at(source: PageSource, selector: Selector, within: etree._Element | No
     space folded, none of them empty. Raises TooCostly."""
     if selector.language == "json-ld" and within is None:
         texts = json_texts(source.json_ld, selector.query)
+    elif selector.language == "json" and within is None:
+        texts = _texts_behind([source.state], selector.query.split("."))
     else:
         texts = [_text(node, selector.attribute, source) for node in nodes_at(source, selector, within)[:_MAX_NODES]]
     return taken([text for text in texts if text], selector.pattern, source.work)
@@ -286,7 +310,7 @@ def json_leaves(objects: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     given = 0
     for one in objects:
         kind = _type_name(one)
-        for path, value in _walk(one, kind, 0) if kind not in _FRAME_TYPES else ():
+        for path, value in _walk(one, kind, _MAX_DEPTH) if kind not in _FRAME_TYPES else ():
             if len(path) > _MAX_JSON_PATH_CHARS:
                 continue
             given += 1
@@ -295,10 +319,21 @@ def json_leaves(objects: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
             yield path, value
 
 
+def state_leaves(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of each scalar in the data of a page's other scripts that is not the site's, as `json_leaves`
+    does."""
+    for path, value in _walk(state, "", _MAX_STATE_DEPTH):
+        if len(path) <= _MAX_JSON_PATH_CHARS and not FRAME_KEYS.search(path):
+            yield path.removeprefix("."), value
+
+
 def json_texts(objects: Sequence[dict[str, Any]], path: str) -> list[str]:
     """Return the texts at a path as `json_leaves` gives it, in document order."""
     kind, *keys = path.split(".")
-    found: list[Any] = [one for one in objects if _type_name(one) == kind]
+    return _texts_behind([one for one in objects if _type_name(one) == kind], keys)
+
+
+def _texts_behind(found: list[Any], keys: Sequence[str]) -> list[str]:
     for key in keys:
         found = [inner for value in found if isinstance(value, dict) for inner in _items(value.get(key))]
     return [text for text in map(_json_text, found) if text]
@@ -313,15 +348,15 @@ def _type_name(value: dict[str, Any]) -> str:
     return name.replace(".", "_") or "Thing"
 
 
-def _walk(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+def _walk(value: Any, path: str, levels: int) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
-        if depth < _MAX_DEPTH:
+        if levels > 0:
             for key, inner in value.items():
                 if not key.startswith("@") and "." not in key:
-                    yield from _walk(inner, f"{path}.{key}", depth + 1)
+                    yield from _walk(inner, f"{path}.{key}", levels - 1)
     elif isinstance(value, list):
         for inner in value:
-            yield from _walk(inner, path, depth + 1 if isinstance(inner, list) else depth)
+            yield from _walk(inner, path, levels - isinstance(inner, list))
     elif text := _json_text(value):
         yield path, text
 

@@ -406,7 +406,7 @@ def _goes_by_place(one: CandidateScore) -> bool:
     neighbour. Not where a pattern asks for words beside the value."""
     if _has_words(one.selector):
         return False
-    path = None if one.selector.language == "json-ld" else path_of(one.selector.query, one.selector.language)
+    path = path_of(one.selector.query, one.selector.language)
     if path is None:
         return False
     counts = (
@@ -432,7 +432,7 @@ def _has_words(selector: Selector) -> bool:
 def _names_it(selector: Selector, pages: TrainingSet) -> bool:
     """Tell whether a selector rests on a name of the element itself, or on a label, and not on what is around it. What
     only one page says is no label, unless it is marked as one."""
-    path = None if selector.language == "json-ld" else path_of(selector.query, selector.language)
+    path = path_of(selector.query, selector.language)
     if path is None or _has_words(selector):
         return True
     steps = [step for step in path.steps if step.tag != TEXT]

@@ -31,7 +31,7 @@ _LABEL_CHARS: Final = 20
 _SPACE: Final = " \t\r\n"
 _SPACES: Final = re.compile(r"[ \t\r\n]+")
 
-Language = Literal["css", "xpath", "json-ld"]
+Language = Literal["css", "xpath", "json-ld", "json"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 
 
@@ -39,13 +39,15 @@ LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 class Selector:
     """A way to a value on the pages of a template, and the part of the text there that is the value.
 
-    `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's JSON-LD: `Product.offers.price`
-    is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space folded.
-    `pattern` is a regular expression whose only group is the value; where it does not match there is none. `evidence`
-    is the kind of evidence that it rests on: property, id, label, class, path, structured-data. `coverage` is the share
-    of the template's pages on which it gives a value; `samples` counts those shown to the model on which it gives what
-    was pointed at. `agreement` is the share of the samples on which it gives just that, and nothing where nothing was
-    pointed at, taken together with the other pages where a selector of another kind can be compared with it."""
+    `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's data. In JSON-LD
+    `Product.offers.price` is the path behind the type of an object; in the JSON of other scripts (json)
+    `__STATE__.product.price` is the path behind the variable, the id of the element without digits, or "script". Of
+    an element the `attribute` is taken, else its text, white space folded. `pattern` is a regular expression whose
+    only group is the value; where it does not match there is none. `evidence` is the kind of evidence that it rests
+    on: property, id, label, class, path, structured-data. `coverage` is the share of the template's pages on which
+    it gives a value; `samples` counts those shown to the model on which it gives what was pointed at. `agreement`
+    is the share of the samples on which it gives just that, and nothing where nothing was pointed at, taken
+    together with the other pages where a selector of another kind can be compared with it."""
 
     query: str
     language: Language
@@ -55,6 +57,10 @@ class Selector:
     coverage: float = 0.0
     agreement: float | None = None
     samples: int | None = None
+
+    @property
+    def is_of_data(self) -> bool:
+        return self.language in ("json-ld", "json")
 
 
 class SelectorMemory:
@@ -135,7 +141,10 @@ class Path:
 
 @lru_cache(maxsize=4096)
 def path_of(query: str, language: Language) -> Path | None:
-    """Parse a selector. None for one that is none, or outside the part of CSS or XPath that is known here."""
+    """Parse a selector. None for one that is none, for that of data, and outside the part of CSS or XPath that is known
+    here."""
+    if language in ("json-ld", "json"):
+        return None
     return _css(query) if language == "css" else _xpath(query)
 
 

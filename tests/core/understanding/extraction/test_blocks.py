@@ -12,7 +12,10 @@ from llmcrawler.core.understanding.extraction.blocks import (
     repeated_texts,
     shown_blocks,
 )
+from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor, extractions
+from llmcrawler.core.understanding.extraction.record_schema import Field
 from llmcrawler.core.understanding.extraction.records import record_by_columns
+from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun
 
 URL = "http://shop.example/tea"
@@ -107,3 +110,26 @@ def test_a_page_that_stands_alone_is_taken_apart_once(monkeypatch):
     record = record_by_columns(TrainingPage(URL + "?alone", "", "en", PRODUCT, frozenset()), "product", None)
     assert record is not None
     assert len(taken) == 1
+
+
+MANY = '{"sku": "A-1", "all": [' + "1," * 30_000 + "1]}"
+HOSTILE = {
+    "nested lists": '{"sku": ' + "[" * 100_000,
+    "nested lists that end": '{"sku": ' + "[" * 3_000 + "1" + "]" * 3_000 + "}",
+    "nested objects": '{"sku": ' * 60_000,
+    "a string of 50 MB": '{"sku": "' + "A" * 50_000_000 + '"}',
+    "many values": MANY,
+    "many scripts": "[1]</script><script>" * 3_000,
+    "no numbers": '{"sku": NaN, "price": -Infinity}',
+    "long numbers": '{"price": ' + "9" * 100_000 + "}",
+    "no JSON": "{sku: 'A-1'}",
+    "cut off": '{"sku": "A-1',
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_json_of_a_script_gives_nothing_and_takes_nothing_from_the_page(data: str) -> None:
+    html = f"<body><h1>Lamp</h1><script>{data}</script>"
+    assert [block.text for block in PageBlocks(html).blocks] == ["Lamp"]
+    rule = FieldRule(Field("sku"), (Selector("script.sku", "json"),))
+    assert extractions([TemplateExtractor("product", (rule,))], html, "", "")[0].record == {"sku": None}

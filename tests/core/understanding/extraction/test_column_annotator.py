@@ -128,6 +128,37 @@ def test_what_only_a_data_attribute_says_is_pointed_at_and_what_the_text_says_to
     assert shown == ["div.buy@data-sku"]
 
 
+@pytest.mark.parametrize(
+    ("script", "path"),
+    [
+        ('<script id="__NEXT_DATA__" type="application/json">{}</script>', "__NEXT_DATA__"),
+        ("<script>window.__APP_STATE__ = {};</script>", "__APP_STATE__"),
+        ('<script id="product-7" type="application/json">{}</script><script>var a = 1</script>', "product-"),
+    ],
+)
+def test_what_only_the_json_of_a_script_says_is_pointed_at_and_what_the_text_says_too_is_not(
+    script: str, path: str
+) -> None:
+    def ordered(n: int) -> str:
+        sold = {"sku": f"QX-{70 * n + 211}", "price": f"{n + 10}.99", "tint": n, "related": [{"sku": "A-1"}]}
+        data = {"props": {"menu": {"title": "Home"}, "item": sold}}
+        return product(n, f"<p>£{n + 10}.99</p>{script.replace('{}', json.dumps(data))}")
+
+    pages = pages_of(ordered)
+    assert [one["sku"] for one in records(pages, "sku")] == [f"QX-{70 * n + 211}" for n in range(8)]
+    shown = [block.hint for block in pages[0].blocks().blocks if block.hint.startswith("json ")]
+    assert shown == [f"json {path}.props.item.sku"]
+
+
+def test_an_amount_that_only_a_script_states_in_cents_is_not_the_price_that_is_seen() -> None:
+    def ordered(n: int) -> str:
+        return product(n, f'<p class="price">£{n + 10}.99</p><script>{{"price": {100 * n + 1099}}}</script>')
+
+    assert [one["price"] for one in records(pages_of(ordered), "price:number")] == [
+        float(f"{n + 10}.99") for n in range(8)
+    ]
+
+
 def test_pages_that_show_something_else_in_a_place_say_nothing_of_the_field() -> None:
     def named_by_a_number(n: int) -> str:
         return product(n).replace(f"<h1>{NAMES[n]}</h1>", "<h1>2001</h1>") if n in (2, 5) else product(n)

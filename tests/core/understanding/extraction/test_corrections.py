@@ -26,7 +26,11 @@ from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.errors import ConfigError
 
 PAGES = [
-    PageToTry(f"<h1>Lamp</h1><p class=price>{n}.50 €</p>{'<i>new</i>' * (n > 2)}", f"http://a.test/{n}")
+    PageToTry(
+        f"<h1>Lamp</h1><p class=price>{n}.50 €</p>{'<i>new</i>' * (n > 2)}"
+        f'<script>window.__STATE__ = {{"lamp": {{"sku": "L{n}"}}}}</script>',
+        f"http://a.test/{n}",
+    )
     for n in (1, 2, 3)
 ]
 SELECTORS = [
@@ -75,10 +79,12 @@ def test_a_selector_alone_gives_its_field_and_tells_on_how_many_pages(file: Temp
         ({"price": 1.5}, {"price": 2.5}, {"price": 3.5}),
     )
     assert correct_selector(file, "a.test", "t1", rule("i", "mark"), PAGES)[:2] == (3, 1)
+    in_script = rule("__STATE__.lamp.sku", "sku", language="json")
+    assert correct_selector(file, "a.test", "t1", in_script, PAGES)[2][0] == {"sku": "L1"}
     rename_field(file, "a.test", "t1", "price", "offer.amount")
     rename_field(file, "a.test", "t1", "reviews", "opinions")
     by_field = {one["field"]: one for one in described(file)["selectors"]}
-    assert list(by_field) == ["mark", "offer.amount", "title", "opinions", "opinions.author"]
+    assert list(by_field) == ["sku", "mark", "offer.amount", "title", "opinions", "opinions.author"]
     assert by_field["offer.amount"]["css"] == ".price"
     assert {one["by"] for name, one in by_field.items() if name != "title"} == {"person"}
     correction = correction_of(read_corrections(file.load()["a.test"].corrections), "t1", str)
@@ -99,7 +105,7 @@ def test_a_selector_alone_gives_its_field_and_tells_on_how_many_pages(file: Temp
         (rule("//p[", language="xpath"), "selector: '//p[' is no xpath selector"),
         (rule("//p[count(//*[.=//*])>1]", language="xpath"), "is no xpath selector"),
         (rule(" "), "selector"),
-        (rule("p", language="sql"), "language: 'sql' is not one of css, xpath, json-ld"),
+        (rule("p", language="sql"), "language: 'sql' is not one of css, xpath, json-ld, json"),
         (rule("p", pattern="(a)(b)"), "must have one group"),
         (rule("p" * 501), "query: it is longer than 500"),
         (rule("h1"), "gives no number on any of 3 stored pages of t1"),
