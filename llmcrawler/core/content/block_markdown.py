@@ -122,8 +122,9 @@ def folded(text: str) -> tuple[str, int]:
 
 
 @cached_if_short(_CACHED_CHARS)
-def folded_markdown(is_heading: bool, source: str) -> str:
+def folded_markdown(block: tuple[bool, str]) -> str:
     """Return the Markdown of a block with the control characters above; that of a heading has one line."""
+    is_heading, source = block
     markdown = inline_markdown(source)
     if "\\" in markdown and "`" not in markdown:
         markdown = dollars(markdown)

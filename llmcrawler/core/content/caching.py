@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+K = TypeVar("K", bound="str | tuple[object, ...]")
+V = TypeVar("V")
 
 
-def cached_if_short(max_chars: int, *, size: int = 16_384) -> Callable[[F], F]:
-    """Cache up to `size` results of a function whose last argument is a text, for texts of up to `max_chars`."""
+class ShortTexts(dict[K, V]):
+    """The results of a function for short texts; all are forgotten where they are more than `size`."""
 
-    def decorate(function: F) -> F:
-        cached = lru_cache(maxsize=size)(function)
+    def __init__(self, function: Callable[[K], V], max_chars: int, size: int) -> None:
+        self.size = size
+        self._function = function
+        self._max_chars = max_chars
 
-        @wraps(function)
-        def call(*arguments: Any) -> Any:
-            return cached(*arguments) if len(arguments[-1]) <= max_chars else function(*arguments)
+    def __missing__(self, key: K) -> V:
+        result = self._function(key)
+        text = key if isinstance(key, str) else key[-1]
+        if len(text) <= self._max_chars:  # type: ignore[arg-type]
+            if len(self) >= self.size:
+                self.clear()
+            self[key] = result
+        return result
 
-        vars(call)["cache_info"] = cached.cache_info
-        vars(call)["cache_parameters"] = cached.cache_parameters
-        return cast(F, call)
 
-    return decorate
+def cached_if_short(max_chars: int, *, size: int = 16_384) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
+    """Cache up to `size` results of a function of a text, or a tuple that ends in one, of up to `max_chars`. What is
+    known costs no call of Python code: it is looked up some hundred times on each page.
+    """
+    return lambda function: ShortTexts(function, max_chars, size).__getitem__

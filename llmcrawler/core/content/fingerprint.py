@@ -88,7 +88,7 @@ def _elements(page: list[Token]) -> list[tuple[int, str, tuple[str, ...]]]:
             found.append((0, "", tuple("html." + token for token in _tokens(_classes(source)))))
             labels.append("")
         else:
-            pair, label, more = _pair(labels[-1], tag[:_MAX_TAG_CHARS], _repeated(tag, source))
+            pair, label, more = _pair((labels[-1], tag[:_MAX_TAG_CHARS], _repeated(tag, source)))
             found.append((len(labels), pair, more))
             if tag not in VOID:
                 labels.append(label)
@@ -104,8 +104,9 @@ def _repeated(tag: str, source: str) -> str:
 
 
 @cached_if_short(300)
-def _pair(parent: str, tag: str, source: str) -> tuple[str, str, tuple[str, ...]]:
-    """Return the element's pair, its label, and the features that it adds besides its pair."""
+def _pair(element: tuple[str, str, str]) -> tuple[str, str, tuple[str, ...]]:
+    """Return an element's pair, its label, and the features that it adds besides its pair."""
+    parent, tag, source = element  # the parent's label, and the attributes
     label, more = _label(tag, _classes(source)) if "class=" in source else (tag, ())
     if tag == "body":
         label, more = "body", (*more, *["body." + token for token in _tokens(_classes(source))])

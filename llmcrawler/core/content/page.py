@@ -104,13 +104,13 @@ _MUCH_MORE: Final = 2  # times the words of the whole page has a body that it sh
 
 def block_key(tag: str, text: str) -> int:
     """Return the key of the block that a tag's text makes; its white space is folded."""
-    return _key(TAG_IDS.get(tag, 0), text)
+    return _key((TAG_IDS.get(tag, 0), text))
 
 
 @cached_if_short(500)
-def _key(tag: int, text: str) -> int:
+def _key(tag_and_text: tuple[int, str]) -> int:
     # A heading and the menu's link to it share their words, not their key.
-    source = f"{tag} {text}".lower().encode("utf-8", "replace")
+    source = "{} {}".format(*tag_and_text).lower().encode("utf-8", "replace")
     return int.from_bytes(blake2b(source, digest_size=8).digest(), "big")
 
 
@@ -131,7 +131,7 @@ def _text_blocks(evidence: KindEvidence, resolve: Resolver) -> tuple[TextBlock, 
         if len(markdown) > left:
             markdown = markdown[:left]
         own = max(score, SURE) if number in sure else score
-        found.append(TextBlock(markdown, block.words, own, _key(block.tag, block.text), block.unit, region))
+        found.append(TextBlock(markdown, block.words, own, _key((block.tag, block.text)), block.unit, region))
         left -= len(markdown)
         if left <= 0:
             break

@@ -95,8 +95,9 @@ def part_bits(attribute_source: str) -> int:
 
 
 @cached_if_short(_CACHED_CHARS)
-def part_of(tag: str, attribute_source: str) -> tuple[int, str, int]:
+def part_of(element: tuple[str, str]) -> tuple[int, str, int]:
     """Return the number of an element's tag, its signature (the tag and its class), and its `part_bits`."""
+    tag, attribute_source = element
     signature = tag[:_MAX_TAG_CHARS]
     if attribute_source.startswith(_CLASS[:-1]):
         signature += attribute_source[:_SIGNATURE_CHARS]

@@ -325,7 +325,7 @@ class Segmenter:
         out.parents.append(self._container)
         self._container = len(out.tags)
         out.attributes.append(source)
-        number, signature, bits = part_of(tag, source)
+        number, signature, bits = part_of((tag, source))
         out.tags.append(number)
         out.signatures.append(signature)
         out.part_bits.append(bits & ~REMARK)
@@ -597,7 +597,7 @@ class Segmenter:
         """Return the Markdown of a block; `plain_text` is its text where that is all of it."""
         tag = self._out.tags[self._container]
         is_heading = H1 <= tag <= H6
-        markdown = folded_markdown(is_heading, source) if plain_text is None else plain_text
+        markdown = folded_markdown((is_heading, source)) if plain_text is None else plain_text
         if is_heading:
             return self._lines.heading(tag - H1 + 1, markdown)
         if self._boxes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from typing import Any
 
 import pytest
 
 from llmcrawler.core.content import block_markdown, fingerprint, layout, metadata, page, part_names, scoring
-from llmcrawler.core.content.caching import cached_if_short
+from llmcrawler.core.content.caching import ShortTexts, cached_if_short
 from llmcrawler.core.content.scoring import WordValues
 
 _OF_WORDS = vars(WordValues({}))
@@ -21,19 +22,21 @@ _CACHES = [
 
 
 @pytest.mark.parametrize("cache", _CACHES)
-def test_caches_are_bounded(cache: object) -> None:
-    assert 0 < cache.cache_parameters()["maxsize"] <= 16384  # type: ignore[attr-defined]
+def test_caches_are_bounded(cache: Any) -> None:
+    kept = getattr(cache, "__self__", None)
+    size = kept.size if isinstance(kept, ShortTexts) else cache.cache_parameters()["maxsize"]
+    assert 0 < size <= 16384
 
 
 def test_texts_are_cached_only_where_they_are_short() -> None:
     asked = []
 
     @cached_if_short(4, size=2)
-    def upper(sign: str, text: str) -> str:
-        asked.append(text)
-        return f"{sign}{text.upper()}"
+    def upper(of: tuple[str, str]) -> str:
+        asked.append(of[1])
+        return f"{of[0]}{of[1].upper()}"
 
-    assert [upper("-", text) for text in ("a", "a", "longer", "longer", "b", "c", "a")] == [
+    assert [upper(("-", text)) for text in ("a", "a", "longer", "longer", "b", "c", "a")] == [
         "-A", "-A", "-LONGER", "-LONGER", "-B", "-C", "-A",
     ]  # fmt: skip
     assert asked == ["a", "longer", "longer", "b", "c", "a"]
