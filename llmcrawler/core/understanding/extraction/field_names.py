@@ -113,6 +113,7 @@ def affinity(requested: Field, name: str) -> float:
     return found * _WRONG_TYPE if len(kinds) > 1 else found
 
 
+@lru_cache(maxsize=4_096)
 def is_furniture(label: str) -> bool:
     """Tell whether a label names nothing of the page's record: a weekday, or what shops and sites have on all pages."""
     table, name = _table(), snake_case(label)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from statistics import fmean
 from typing import Final
 
@@ -219,9 +220,9 @@ def score_annotated(
     candidate: Candidate, expected: Sequence[Texts], pages: TrainingSet, *, lists: bool
 ) -> CandidateScore:
     """Try a candidate on the annotated pages; `expected` are the values of each."""
+    found = [pages.texts(one.page, candidate.selector) for one in pages.annotated]
     pairs: list[tuple[str, str]] = []  # of a text and the value in it
-    for one, want in zip(pages.annotated, expected, strict=True):
-        texts = pages.texts(one.page, candidate.selector)
+    for texts, want in zip(found, expected, strict=True):
         if len(want) > 1:
             pairs += [pair for pair in zip(texts, want, strict=False) if pair[1] in pair[0]]
         elif want:
@@ -230,8 +231,8 @@ def score_annotated(
             pairs += [(text, value) for text in holding[:1]]
     selector = replace(candidate.selector, pattern=learn_pattern(pairs))
     score = CandidateScore(candidate, selector, len(pages.annotated), sum(not want for want in expected))
-    for place, (one, want) in enumerate(zip(pages.annotated, expected, strict=True)):
-        got = _output(pages, one.page, selector, lists=lists)
+    for place, (texts, want) in enumerate(zip(found, expected, strict=True)):
+        got = _output(texts, selector.pattern, pages.value_type, lists=lists)
         if len(want) >= _LONG_LIST:
             got = got[: len(want)]  # the model may have been shown only the beginning
         if got != want and not pages.taken[place].isdisjoint(got):
@@ -249,15 +250,18 @@ def score_annotated(
 
 def score_others(score: CandidateScore, pages: TrainingSet, *, lists: bool) -> None:
     """Try a candidate on the other pages, and note what all pages say of it together."""
-    score.outputs = tuple(_output(pages, page, score.selector, lists=lists) for page in pages.others)
-    everywhere = [_output(pages, page, score.selector, lists=lists) for page in pages.all]
+    listed = [
+        _output(pages.texts(page, score.selector), score.selector.pattern, pages.value_type, lists=True)
+        for page in pages.all
+    ]
+    everywhere = listed if lists else [texts[:1] for texts in listed]
+    score.outputs = tuple(everywhere[len(pages.annotated) :])
     score.coverage = sum(map(bool, everywhere)) / len(everywhere)
     spoken = Counter(one for one in everywhere if one)
     score.distinct = (len(spoken) - 1) / max(1, spoken.total() - 1)
     score.usual = max(spoken.values()) / spoken.total()
     if not lists:
-        several = (len(set(_output(pages, page, score.selector, lists=True))) > 1 for page in pages.all)
-        score.several = sum(several) / len(everywhere)
+        score.several = sum(len(set(texts)) > 1 for texts in listed) / len(listed)
 
 
 def compare(scores: Sequence[CandidateScore]) -> None:
@@ -278,11 +282,11 @@ def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
     return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
 
 
-def _output(pages: TrainingSet, page: PageBlocks, selector: Selector, *, lists: bool) -> Texts:
-    texts = taken(pages.texts(page, selector), selector.pattern)
-    if pages.value_type not in (None, "string"):
-        texts = [text for text in texts if fits(text, pages.value_type)]  # as an extractor passes over what is no value
-    return tuple(texts if lists else texts[:1])
+def _output(texts: Sequence[str], pattern: str | None, value_type: FieldType | None, *, lists: bool) -> Texts:
+    read: Iterable[str] = taken(texts, pattern)
+    if value_type not in (None, "string"):
+        read = (text for text in read if fits(text, value_type))  # as an extractor passes over what is no value
+    return tuple(read if lists else islice(read, 1))
 
 
 _FINALISTS = 14

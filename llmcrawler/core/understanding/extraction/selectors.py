@@ -63,6 +63,10 @@ class Selector:
         return self.language in ("json-ld", "json")
 
 
+# By a step the nodes that it leads to, and what is known of the steps behind it.
+_Known = dict["PathStep", tuple[Sequence[Any], "_Known"]]
+
+
 class SelectorMemory:
     """What is known of a page, whose tree does not change; what it has forgotten is looked for anew."""
 
@@ -71,15 +75,15 @@ class SelectorMemory:
         self.held = 0  # nodes and texts
         self.starts: dict[int, dict[etree._Element, str]] = {}  # of texts, by their length
         self._texts: dict[etree._Element, str] = {}
-        self._taken: dict[tuple[object, ...], Sequence[Any]] = {}
+        self._taken: dict[str, _Known] = {}
 
-    def taken_from(self, top: etree._Element) -> dict[tuple[object, ...], Sequence[Any]]:
-        """Return the nodes that are known, by the start and the steps that lead to them: of the page's root only."""
+    def taken_from(self, top: etree._Element, start: str) -> _Known:
+        """Return what is known of the steps from a start: of the page's root only."""
         if top is self.root and self.held > _MAX_NODES:
             self.held = 0
             for known in (self._taken, self._texts, self.starts):
                 known.clear()
-        return self._taken if top is self.root else {}
+        return self._taken.setdefault(start, {}) if top is self.root else {}
 
     def text_of(self, element: etree._Element, work: Work) -> str:
         text = self._texts.get(element)
@@ -294,14 +298,13 @@ def evaluate(path: Path, work: Work, memory: SelectorMemory, within: etree._Elem
     document order, as libxml2 gives them. Raises TooCostly where they take more work than is left."""
     top = memory.root if within is None or path.start == "document" else within
     nodes: Sequence[Node] = [top]
-    taken = memory.taken_from(top)
-    for at, step in enumerate(path.steps, 1):
-        key = (path.start, *path.steps[:at])
-        if key not in taken:
+    taken = memory.taken_from(top, path.start)
+    for at, step in enumerate(path.steps):
+        if step not in taken:
             run = _Run(step, top, work, memory)
-            taken[key] = run.first(path.start) if at == 1 else run.after(nodes)
-            memory.held += 1 + len(taken[key]) if top is memory.root else 0
-        nodes = taken[key]
+            taken[step] = run.after(nodes) if at else run.first(path.start), {}
+            memory.held += 1 + len(taken[step][0]) if top is memory.root else 0
+        nodes, taken = taken[step]
         if not nodes:
             break
     return nodes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
@@ -104,6 +105,7 @@ def line_up(element: etree._Element) -> Iterator[etree._Element]:
     yield from element.iterancestors()
 
 
+@lru_cache(maxsize=32)  # an anchor above an element is tried with each of its features
 def steps_down(ancestor: etree._Element, element: etree._Element) -> tuple[str, str]:
     """Return the way down to an element, as CSS and as XPath; with positions where siblings have the same tag."""
     css: list[str] = []
