@@ -36,8 +36,8 @@ RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patien
     [
         ([], 0.2, ExpectedCalls(0, 0, 0)),
         ([None] * 50, 0.2, ExpectedCalls(0, 0, 0)),
-        # One template: its members 1, 4, 16 and 64 are shown, and more since many wait for its first verdict.
-        ([PageArrival("t", 100)] * 64, 0.2, ExpectedCalls(3, 7, 700)),
+        # One template: its members 1, 4, 16 and 64 are shown, and one more since many wait for its first verdict.
+        ([PageArrival("t", 100)] * 64, 0.2, ExpectedCalls(3, 5, 500)),
         ([PageArrival("t", 100)] * 64, 0.0, ExpectedCalls(1, 4, 400)),
         ([PageArrival(f"t{n}", 100) for n in range(60)], 0.0, ExpectedCalls(3, 60, 6000)),
         ([PageArrival("t", 100, is_settled=False)] * 40, 0.0, ExpectedCalls(2, 40, 4000)),

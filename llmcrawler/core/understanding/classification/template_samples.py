@@ -171,9 +171,14 @@ class TemplateSamples:
         self.page_count = max(self.page_count, member)
         if url in self.asked:
             return SampleStep.WAIT  # the same page twice at a time
+        if may_ask and self.labels and not self._in_doubt and len(self.waiting) >= TRUSTED_ALONE:
+            # Now and not with each answer: a batch brings several.
+            self._choose(QUORUM - len(self.labels) - self._urgent_count - len(self._chosen))
         if url in self._chosen and may_ask:
             return SampleStep.ASK
-        is_round_due = may_ask and _round_of(self.page_count) > self._round
+        round_now, samples = _round_of(self.page_count), len(self.labels) + len(self.asked)
+        is_foretold = learned is not None and not self._is_foretold_otherwise(learned)
+        is_round_due = may_ask and round_now > self._round and (samples <= round_now or not is_foretold)
         if all(map(_is_front_page, self.labels)):
             return self._step_to_first_verdict(may_ask, is_round_due)
         # A page that may not be asked about must not wait for others that may not either.
@@ -276,8 +281,6 @@ class TemplateSamples:
             self._in_doubt = True
             extra = min(EXTRA_SAMPLES << min(self._doubts, 4), _MAX_EXTRA_SAMPLES)
             self._extra_left = extra - self._choose(extra)
-        elif not self._in_doubt and len(self.waiting) >= TRUSTED_ALONE:
-            self._choose(QUORUM - len(self.labels) - self._urgent_count)
 
     def note_failure(self, url: str) -> None:
         self.asked.pop(url, None)
@@ -472,6 +475,7 @@ class SiteVerdicts:
         self._lessons: deque[tuple[Names, str]] = deque(maxlen=_MAX_LESSONS)  # what pages have, and the answers
         self._forest: AnswerForest | None = None
         self._learn_in = _LEARNED_ANSWERS
+        self.regroupings = 0
         self.has_mixed = False  # a template whose samples spoke for several kinds of page
 
     def earlier(self, url: str) -> Answer | None:
@@ -536,6 +540,7 @@ class SiteVerdicts:
 
     def regroup(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
         """Let the samples follow their pages, and wake all that wait."""
+        self.regroupings += 1
         out = [(url, patient) for samples in self._templates.values() for url, patient in samples.asked.items()]
         before = list(self._templates)
         self._aliases.update(aliases)

@@ -44,6 +44,25 @@ def test_samples_are_due_at_pages_1_4_16_64_256() -> None:
     assert walk(TemplateSamples(), 1, 1000) == [1, 4, 16, 64, 256]
 
 
+def test_a_sample_is_due_only_where_there_are_fewer_than_rounds_and_the_site_tells_no_better() -> None:
+    labels = {f"u{number}": "a" for number in range(4)}
+    for learned, step in ((Answer("a", 0.9), SampleStep.TAKE), (None, SampleStep.ASK_PATIENTLY)):
+        samples = TemplateSamples(labels=dict(labels), page_count=15, _round=1)
+        assert samples.step("u16", 16, learned=learned) is step
+        assert samples.step("u256", 256, learned=learned) is SampleStep.ASK_PATIENTLY
+
+
+def test_a_batch_of_answers_chooses_no_more_samples_than_the_quorum_lacks() -> None:
+    samples = TemplateSamples()
+    waiting = [f"u{number}" for number in range(3, 3 + TRUSTED_ALONE)]
+    for url in ("u1", "u2"):
+        samples.note_asked(url, patient=url == "u2")
+    samples.waiting.update(dict.fromkeys(waiting))
+    for url in ("u1", "u2"):
+        samples.note_answer(url, "a")
+    assert [samples.step(url, 11) for url in waiting].count(SampleStep.ASK) == 1
+
+
 def test_a_schedule_survives_member_numbers_that_jump() -> None:
     samples = TemplateSamples()
     walk(samples, 1, 1)
@@ -202,5 +221,5 @@ async def test_pages_do_not_wait_for_samples_that_have_moved_to_another_template
     site.regroup({}, dict.fromkeys(chosen, "t2"))
     await asyncio.gather(*waits)
     samples = site.samples("t1")
-    assert not [url for url in others if samples.step(url, len(urls)) is SampleStep.WAIT]
+    assert SampleStep.ASK in [samples.step(url, len(urls)) for url in others], "samples are chosen anew"
     assert site.samples("t2").step(chosen[0], 1) is SampleStep.ASK
