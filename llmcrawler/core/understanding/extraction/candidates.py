@@ -24,7 +24,10 @@ PROPERTY: Final = "property"
 ID: Final = "id"
 CLASS: Final = "class"
 PATH: Final = "path"
-_PROPERTY_ATTRIBUTES: Final = ("itemprop", "property", "data-testid", "data-test", "data-qa", "data-cy", "data-hook")
+_PROPERTY_ATTRIBUTES: Final = tuple(
+    "itemprop property data-testid data-test data-qa data-cy data-hook data-field data-label data-title data-name"
+    " data-key data-th".split()
+)
 _OWN_PROPERTY_ATTRIBUTES: Final = {"meta": ("name",), "link": ("rel",)}
 # Written for other machines: often cut, stripped of markup, or out of date.
 _META_PRIOR: Final = 0.65
@@ -41,6 +44,9 @@ _MAX_LABEL_CHARS: Final = 60
 _MAX_LABEL_PIECES: Final = 2
 _LABEL_LEVELS: Final = 4
 _MAX_HEADING_DISTANCE: Final = 8
+_ICON_TAGS: Final = frozenset({"i", "svg", "span", "em"})
+_MAX_ICON_NODES: Final = 20
+ICON_LABELS: Final = ("aria-label", "title")
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "dt", "th", "label", "strong", "b"})
 # Next to each other these are items of one list, and none names the other.
 _EQUALS: Final = frozenset({"li", "a", "tr", "dd", "option", "img"})
@@ -64,7 +70,7 @@ def features_of(element: etree._Element) -> Iterator[Feature]:
     tag = str(element.tag)
     for attribute in (*_PROPERTY_ATTRIBUTES, *_OWN_PROPERTY_ATTRIBUTES.get(tag, ())):
         value = element.get(attribute) or ""
-        if not re.fullmatch(r"[\w:.-]{2,60}", value):
+        if not re.fullmatch(r"[\w:.-]{2,60}(?: [\w:.-]{1,60}){0,4}", value):
             continue
         test = f'{attribute}="{value}"'
         prior = _META_PRIOR if tag == "meta" and attribute != "itemprop" else 1.0
@@ -123,6 +129,9 @@ def label_queries(element: etree._Element, text_index: int | None) -> Iterator[t
     if text_index is not None:
         yield from _labelled_text(element, text_index)
         return
+    icon = next(iter(element), None)
+    if icon is not None and icon_before(element) is icon and (named := _named(icon)):
+        yield f"{named}/following-sibling::text()[normalize-space()][1]", 0.85
     for level, node in enumerate(line_up(element)):
         # A label before a node that holds much besides the element is not the element's.
         if level > _LABEL_LEVELS or node.tag in _NOT_LABELLED or (level and not is_mostly(node, [element])):
@@ -133,15 +142,15 @@ def label_queries(element: etree._Element, text_index: int | None) -> Iterator[t
         if isinstance(before, str):
             query = f"//text()[normalize-space()={_literal(before)}]/following-sibling::{node.tag}[1]{inner}"
             yield query, prior - 0.05
-        elif before is not None and not (before.tag == node.tag and node.tag in _EQUALS) and (label := _label(before)):
+        elif before is not None and not (before.tag == node.tag and node.tag in _EQUALS) and (named := _named(before)):
             # td, dd, p: the tag of the value stands for itself; its cell may hold more than the value.
-            yield f"{_labelled_by(before, label)}/following-sibling::{node.tag}[1]{inner}", prior
+            yield f"{named}/following-sibling::{node.tag}[1]{inner}", prior
         # The nearest heading, and the node's place (from 1) among the siblings of its tag behind that.
         position = 1
         for sibling in islice(node.itersiblings(preceding=True), _MAX_HEADING_DISTANCE + 1):
             if sibling.tag in _HEADINGS:
-                if sibling is not before and (label := _label(sibling)):
-                    query = f"{_labelled_by(sibling, label)}/following-sibling::{node.tag}[{position}]{inner}"
+                if sibling is not before and (named := _named(sibling)):
+                    query = f"{named}/following-sibling::{node.tag}[{position}]{inner}"
                     yield query, prior - 0.15 - 0.05 * position
                 break
             position += sibling.tag == node.tag
@@ -162,12 +171,33 @@ def _labelled_text(element: etree._Element, text_index: int) -> Iterator[tuple[s
         seen += bool(fold(text or ""))
         if seen == text_index:
             break
-    if before is not None and (label := _label(before)):
-        yield f"{_labelled_by(before, label)}/following-sibling::text()[normalize-space()][1]", 0.9
+    if before is not None and (named := _named(before)):
+        yield f"{named}/following-sibling::text()[normalize-space()][1]", 0.9
 
 
-def _labelled_by(element: etree._Element, label: str) -> str:
-    return f"//{element.tag}[normalize-space()={_literal(label)}]"
+def _named(element: etree._Element) -> str:
+    """Return the XPath of all elements that say the same as a label, or are the same icon; "" for what is neither."""
+    if label := _label(element):
+        return f"//{element.tag}[normalize-space()={_literal(label)}]"
+    if not _is_icon(element):
+        return ""
+    said = next((f"@{name}={_literal(text)}" for name in ICON_LABELS if (text := element.get(name))), "")
+    classes = [name for name in (element.get("class") or "").split() if _TAME.match(name)]
+    return f"//{element.tag}[{said or _has_class(classes[-1])}]" if said or classes else ""
+
+
+def icon_before(element: etree._Element) -> etree._Element | None:
+    """Return the icon that an element begins with or stands behind: an element without text."""
+    first, before = next(iter(element), None), element.getprevious()
+    is_first = first is not None and not fold(element.text or "")
+    icon = first if is_first else before if before is not None and not fold(before.tail or "") else None
+    return icon if icon is not None and _is_icon(icon) else None
+
+
+def _is_icon(element: etree._Element) -> bool:
+    nodes = list(islice(element.iter(), _MAX_ICON_NODES)) if element.tag in _ICON_TAGS else []
+    texts = (text for node in nodes for text in (node.text, node.tail if node is not element else None))
+    return 0 < len(nodes) < _MAX_ICON_NODES and not any(text and text.strip() for text in texts)
 
 
 def _before(node: etree._Element) -> etree._Element | str | None:
@@ -307,8 +337,8 @@ def _for_one(spot: Spot) -> Iterator[Candidate]:
         yield at.anywhere(f"{anchor.css} > {css}", f"{anchor.xpath}/{xpath}", evidence, prior)
     for query, prior in label_queries(element, spot.text_index):
         yield at.xpath(query, LABEL, prior)
-    if at.attribute and (label := _label(element)):  # a link that is called alike on all pages
-        yield at.xpath(_labelled_by(element, label), LABEL, 0.92)
+    if at.attribute and (named := _named(element)):  # a link that is called alike on all pages
+        yield at.xpath(named, LABEL, 0.92)
     yield at.xpath(absolute_path(element) + at.tail, PATH, 0.1)
     if at.tail:
         yield from (Candidate(one.selector, one.prior - 0.1) for one in _for_one(Spot(element)))
@@ -332,8 +362,8 @@ def _label_before(element: etree._Element) -> Iterator[str]:
     before = _before(element)
     if isinstance(before, str):
         yield f"//text()[normalize-space()={_literal(before)}]/following-sibling::{element.tag}"
-    elif before is not None and before.tag != element.tag and (label := _label(before)):
-        yield f"{_labelled_by(before, label)}/following-sibling::{element.tag}"
+    elif before is not None and before.tag != element.tag and (named := _named(before)):
+        yield f"{named}/following-sibling::{element.tag}"
 
 
 def _behind_the_first(holder: etree._Element, element: etree._Element, steps: Sequence[str]) -> Iterator[str]:

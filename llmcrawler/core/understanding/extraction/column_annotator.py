@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, islice, takewhile
 from math import inf
 from statistics import fmean
 from typing import Any, Final
@@ -19,6 +19,7 @@ from typing import Any, Final
 from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed, Spot, TrainingPage
+from llmcrawler.core.understanding.extraction.candidates import ICON_LABELS, icon_before
 from llmcrawler.core.understanding.extraction.field_names import (
     NAME_PART,
     affinity,
@@ -61,7 +62,10 @@ _REQUESTED_WORTH: Final = 1.0  # somebody knows that the pages have it
 _LABEL_WEIGHT, _SHAPE_WEIGHT, _UNMARKED_WEIGHT, _OWN_NAME_WEIGHT = 1.0, 0.9, 0.7, 0.7
 _OUTER_NAME: Final = 0.6  # of the weight of a name within
 _PART_OF_NAME: Final = 0.6
-_NAMING_ATTRIBUTES: Final = "itemprop class id data-testid data-field aria-label name rel".split()
+_NAMING_ATTRIBUTES: Final = "itemprop class id data-testid name rel".split()
+_LABEL_ATTRIBUTES: Final = ("data-label", "data-title", "data-th")  # as tables have them that fold on small screens
+_SAYING_ATTRIBUTES: Final = (*ICON_LABELS, *_LABEL_ATTRIBUTES, "data-field", "data-name", "data-key")
+_ICON_MARK: Final = 0.7  # what is behind an icon has to look like the field
 _NAMED_LEVELS: Final = 4
 _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
@@ -95,6 +99,7 @@ _NEED_A_NAME_ELSEWHERE: Final = frozenset({"author", "sku"})
 
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
+_ICON_SET: Final = re.compile(r"^(?:(?:fa[bdlrs]?|bi|glyphicon|icons?|ico|mdi|la|ion|ti|feather)-)+(.*)")
 _NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
 _COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
@@ -136,11 +141,11 @@ Where = tuple[tuple[int, ...], str | None]
 
 @dataclass(frozen=True, slots=True)
 class _Labelled:
-    """Value on a page that stands behind a label. `is_marked`: tags, classes or a colon say that it is one."""
+    """Value on a page that stands behind a label. `marked`: how surely tags, classes or a colon say that it is one."""
 
     label: str
     where: Where
-    is_marked: bool
+    marked: float
     label_column: ColumnKey
 
 
@@ -265,7 +270,7 @@ class _TemplatePages:
         }
         for name, by_page in found.items():
             given = [one for several in by_page.values() for one in several]
-            marked = fmean(one.is_marked for one in given)
+            marked = fmean(one.marked for one in given)
             trusted = max(share[one.label_column] for one in given)
             is_known = any(affinity(one, name) >= _KNOWN for one in self.wanted)
             if self._is_label(by_page, marked, trusted, is_known=is_known):
@@ -538,6 +543,9 @@ class _TemplatePages:
         stated = [page.get(one.name) for page in self.stated]
         for candidate in self.candidates:
             weight = candidate.weight(one)
+            # A label that means another of the fields.
+            if candidate.is_label and weight < _KNOWN <= max(map(candidate.weight, self.wanted)):
+                continue
             # What has a label is what that says. Without a request, it keeps its own name where that says more.
             needed = _UNMARKED_WEIGHT * (_KNOWN if is_requested else _SAME) if candidate.is_label else 0.0
             is_scored = trained in self.told_by_looks
@@ -681,8 +689,22 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
             for at in range(len(words)):  # "price_color" may be a color, but is rather something else
                 name = "_".join(words[at:])
                 names[name] = max(names.get(name, 0.0), weight * _PART_OF_NAME**at)
-        weight *= _OUTER_NAME if called else 1.0
+        said = [snake_case(node.get(attribute) or "") for attribute in _SAYING_ATTRIBUTES]
+        names |= {name: max(names.get(name, 0.0), weight) for name in said if name}
+        weight *= _OUTER_NAME if called or any(said) else 1.0
     return names
+
+
+def _named_without_text(element: etree._Element) -> str:
+    """Return what an attribute, or an icon by its label or a class, says of an element; "" where none does."""
+    icon = icon_before(element)
+    said = [] if icon is None else [icon.get(attribute) or "" for attribute in ICON_LABELS]
+    said += [element.get(attribute) or "" for attribute in _LABEL_ATTRIBUTES]
+    if label := next(filter(_LETTERS.search, said), ""):
+        return label[:_MAX_LABEL_CHARS]
+    parts = (_ICON_SET.match(name) for name in ((icon.get("class") or "") if icon is not None else "").split())
+    names = (part[1].replace("-", " ") for part in parts if part)
+    return next((name for name in names if usual_type(name) is not None), "")
 
 
 def _is_of_others(element: etree._Element) -> bool:
@@ -705,10 +727,14 @@ def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
         if spot.element is not None and spot.attribute is None
     }
     runs = list(_text_runs(page.page.root, blocks))
-    for run, behind in pairwise(runs):
+    asked: set[etree._Element] = set()
+    for run, behind in zip(runs, [*runs[1:], *runs[-1:]], strict=True):
         column = page.columns[run.block - 1]
         if column is None or column.above & _FURNITURE:
             continue
+        if run.element not in asked and (name := _named_without_text(run.element)) and text_of(run.element) == run.text:
+            yield _Labelled(name, ((run.block,), None), _ICON_MARK, column.key)
+        asked.add(run.element)
         inline = _INLINE_LABEL.match(run.text) if len(run.text) <= _MAX_INLINE_CHARS else None
         if inline and inline.end() < len(run.text):
             yield _Labelled(inline[1], ((run.block,), run.text[inline.end() :]), True, column.key)
@@ -784,7 +810,8 @@ def _value_behind(
     within = [one for one in line[: up + 1] if one not in holders]
     item = next((one for one in within if one.tag in ("li", "p") and (is_marked or is_heading)), None)
     if item is not None and (is_heading or item.tag == "li"):
-        rest = (_first_block(one, blocks) for one in islice(item.itersiblings(item.tag), _MAX_ITEMS))
+        behind = takewhile(lambda one: one.tag not in _HEADING_TAGS, islice(item.itersiblings(), _MAX_ITEMS))
+        rest = (_first_block(one, blocks) for one in behind if one.tag == item.tag)
         return (blocks.get((item, None)) or run.block, *(one for one in rest if one)), True
     # A cell, or an element that holds all of the value.
     holding = [blocks[one, None] for one in within[1:] if one.tag in _VALUE_TAGS and (one, None) in blocks]

@@ -85,6 +85,7 @@ _BY: Final = re.compile(
     re.IGNORECASE,
 )
 _BEHIND_NAME: Final = re.compile(r"\s[|•·–—-]\s|,? (?:on |updated|published|posted)", re.IGNORECASE)
+_IN_PATH: Final = re.compile(r"\s[/>›»]\s")
 _FULL_STOP: Final = re.compile(r"(?<=[^\W\d_]{4})\.$")  # not that of "Jr." or "M. D."
 _LABEL_CHARS: Final = 40
 _OWN_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s?(?=\S)")
@@ -518,7 +519,7 @@ def _code(text: str) -> str | None:
 
 def _gtin(text: str) -> str | None:
     code = _unlabelled(text)
-    return code if _GTIN.fullmatch(code) else None
+    return code if _GTIN.fullmatch(code) and not _DATE.fullmatch(code) else None
 
 
 def _name(text: str) -> str | None:
@@ -527,6 +528,8 @@ def _name(text: str) -> str | None:
 
 
 def _author(text: str) -> str | None:
+    if _IN_PATH.search(text):
+        return None
     start = _BY.match(text)
     name = _name(_BEHIND_NAME.split(text[start.end() :] if start else text, maxsplit=1)[0])
     return _FULL_STOP.sub("", name) if name else None

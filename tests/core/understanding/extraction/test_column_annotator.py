@@ -376,3 +376,42 @@ def test_of_a_text_that_is_else_the_same_on_all_pages_the_part_that_varies_is_po
     sold = '<p class="seller">Sold by our friends of <a href="/{}">{}</a></p>'
     pages = pages_of(lambda n: product(n, sold.format(n, MAKERS[n])))
     assert pointed_texts(annotate(pages, "product", requested_fields("seller")), pages, "seller") == MAKERS
+
+
+SIZES = [f"{5 * n + 31} cm" for n in range(8)]
+STATES = "new,used,new,worn,used,new,worn,new".split(",")
+
+
+def test_what_stands_between_two_headings_is_the_value_of_the_first_alone() -> None:
+    more = "<div><h3>Width</h3><p>{}</p><h3>Status</h3><p>{}</p></div>"
+    found = records(pages_of(lambda n: product(n, more.format(SIZES[n], STATES[n]))), "title,width,status")
+    assert [(one["width"], one["status"]) for one in found] == list(zip(SIZES, STATES, strict=True))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<div class="fact"><svg aria-label="Breite"></svg><span>{}</span></div>',
+        '<p class="fact"><i title="Breite"></i> {}</p>',
+        '<p class="fact"><i class="icon icon-width"></i> {}</p>',
+        '<p class="fact" data-label="Breite">{}</p>',
+    ],
+)
+def test_an_icon_and_an_attribute_name_the_value_that_has_no_other_label(line: str) -> None:
+    def html(n: int) -> str:
+        others = "".join(line.replace("Breite", name).replace("width", name).format(n + 3) for name in ("Foo", "Bar"))
+        return product(n, (others[: len(others) * (n % 2)]) + line.format(SIZES[n]))
+
+    assert [one["width"] for one in records(pages_of(html), "title,width")] == SIZES
+
+
+def test_a_label_that_means_another_of_the_fields_is_believed() -> None:
+    pages = pages_of(lambda n: product(n, f"<dl><dt>Maintainer</dt><dd>Ann {MAKERS[n]}</dd></dl>"))
+    found = records(pages, "title,author,maintainer")
+    assert [one["maintainer"] for one in found] == [f"Ann {maker}" for maker in MAKERS]
+    assert not any(one.get("author") for one in found)
+
+
+def test_a_date_is_no_isbn() -> None:
+    pages = pages_of(lambda n: product(n, f"<dl><dt>Available from</dt><dd>2024-11-1{n}</dd></dl>"))
+    assert not any(one.get("isbn") for one in records(pages, "title,isbn"))
