@@ -218,13 +218,12 @@ _ROUNDING: Final = 1e-9
 _PIECE_CHARS: Final = 100_000
 _SPACE: Final = re.compile(r"\s")
 # How many words a change between main and other blocks costs, at most such a share of the main ones that are expected;
-# and to what share of that it falls with each level between them, and before a heading. From the word F1 on pages of
-# sites that the scores have not learned from.
+# and to what share of that it falls with each level between them. From the word F1 on pages of sites that the scores
+# have not learned from.
 _CHANGE: Final = 7
 _CHANGE_SHARE: Final = 0.05
 _NEARNESS: Final = 0.5
 _SIBLINGS: Final = 2  # from an element up to what it stands in, and down again
-_BEFORE_HEADING: Final = 0.25
 # Code and cells are short, and a low score tells the less of them.
 _NO_PROSE: Final = 0.3
 _HEADING: Final = re.compile(r"[ >]*+#{1,6} ")
@@ -336,26 +335,21 @@ def _smoothed(blocks: Sequence[TextBlock], words: Sequence[int], scores: Sequenc
 
     A block that is taken gains its words times what its score has above `even`. Each change from main to other
     blocks or back costs words too: most between blocks that stand in the same element, half as much with each level
-    that lies between them, and little before a heading, which begins something new. Before and behind the page is
-    nothing main. The best way ends in a main block or in another; both are known for each block from the one before it
-    (Viterbi's algorithm), so the time is linear.
+    that lies between them. Before and behind the page is nothing main. The best way ends in a main block or in another;
+    both are known for each block from the one before it (Viterbi's algorithm), so the time is linear.
     """
     price = min(_CHANGE, _CHANGE_SHARE * sum(map(mul, words, scores)))
     main, other = -inf, 0.0  # what the best way gains that ends so
     ways: list[tuple[bool, bool]] = []  # whether the block before was main, if this one is and if it is not
     before: tuple[int, ...] = ()
-    last_unit, is_heading = 0, False
+    last_unit = 0
     for block, count, score in zip(blocks, words, scores, strict=True):
-        markdown, unit, region = block.markdown, block.unit, block.region
+        unit, region = block.unit, block.region
+        cost = price if before is region else price * _nearness(before, region)
         if unit and unit == last_unit:
             cost = inf
-        else:
-            cost = price if before is region else price * _nearness(before, region)
-            was_heading, is_heading = is_heading, "# " in markdown and _HEADING.match(markdown) is not None
-            if is_heading and not was_heading:
-                cost *= _BEFORE_HEADING
         gain = count * (score - even)
-        if gain < 0 and (unit or is_code(markdown)):
+        if gain < 0 and (unit or is_code(block.markdown)):
             gain *= _NO_PROSE
         ways.append((main >= other - cost, main - cost > other))
         main, other = max(main, other - cost) + gain, max(other, main - cost)
