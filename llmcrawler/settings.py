@@ -27,7 +27,6 @@ THROTTLE_PUT_BACKS = 8  # how often a page is requeued after a 429 or 503 before
 THROTTLE_BREAKER_FAILURES = 5  # failures in a row before a host gets a cooldown and is only probed
 THROTTLE_BREAKER_REST_SECONDS = 5.0  # the first cooldown, doubled with each failed probe; also for robots.txt
 THROTTLE_BREAKER_PROBES = 3  # failed probes before a host is given up, once nothing else is left to do
-THROTTLE_MAX_REST_SECONDS = 600.0  # a host that asks for a longer pause is given up once nothing else is left to do
 COOKIES_ENABLED = True
 BOT_AUTH_KEY = ""  # path of the key that signs requests (scrapy keys new); as an environment variable: path or PEM
 BOT_AUTH_AGENT = ""  # the https URL of its published directory, sent with each request
@@ -206,7 +205,6 @@ RECORD_LEARN_PAGES = 20  # pages to learn a template from, or as many as there a
 RECORD_SAMPLES = 3  # pages shown to the LLM at first
 RECORD_MAX_SAMPLES = 7  # shown at most, if answers or selectors disagree
 RECORD_SAMPLE_TOKENS = 3_000  # tokens of each page shown
-RECORD_MAX_RELEARNED = 2  # how often a template is learned again when its pages change
 RECORD_SINGLETONS = False  # True: one LLM call for each page without a learned template; False: its structured data
 
 # -- Jobs: nothing is lost --------------------------------------------------------------------------------------------
@@ -268,7 +266,6 @@ LLM_MAX_ATTEMPTS = 4  # attempts of a call
 LLM_BATCH_PAGES = 20  # pages in one call
 LLM_BATCH_TOKENS = 12_000  # tokens of pages in one call
 LLM_BATCH_WAIT_SECONDS = 5.0  # the longest wait of a page for its batch to fill: each call has 1,000 tokens of its own
-LLM_BATCH_PATIENT_SECONDS = 15.0  # the same for a re-check, which joins other pages' batches
 LLM_REQUESTS_PER_MINUTE = 0  # 0: unlimited
 LLM_TOKENS_PER_MINUTE = 0
 LLM_MAX_COST_USD = 0.0  # budget of a crawl, over all runs of its JOBDIR; no call may exceed it; 0: unlimited

@@ -10,6 +10,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class Clock:
+    """A clock that a test sets."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class _JumpingSelector(selectors.SelectSelector):
     now = 0.0
     _turns_at_once = 0

@@ -25,7 +25,6 @@ MANIFEST: Final = "manifest.json"
 _LOCK: Final = "campaign.lock"
 _MANIFEST_VERSION: Final = 1
 _PATIENCE_SECONDS: Final = 0.3
-_OUTCOMES: Final = ("done", "unreachable", "failed")
 
 
 def bundle_folder(folder: Path, number: int) -> Path:
@@ -52,16 +51,6 @@ def lock_campaign(folder: Path) -> FileLock:
     return lock
 
 
-def _is_running(folder: Path) -> bool:
-    if not (folder / _LOCK).exists():
-        return False
-    try:
-        with FileLock(folder / _LOCK, timeout=0):  # for a moment, which `lock_campaign` waits for
-            return False
-    except (Timeout, OSError):
-        return True
-
-
 def campaign_status(folder: Path, *, is_live: bool = True, is_running: bool | None = None) -> dict[str, Any]:
     """Return the status as JSON has it, `is_live`: with figures so far. Raises ConfigError where there is none."""
     with open_to_read(folder) as connection:
@@ -83,7 +72,7 @@ def campaign_status(folder: Path, *, is_live: bool = True, is_running: bool | No
         "folder": str(folder),
         "form": form,
         "is_over": all(one["is_over"] for one in bundles),
-        "is_running": _is_running(folder) if is_running is None else is_running,
+        "is_running": is_locked(folder, _LOCK) is not False if is_running is None else is_running,
         "states": dict(Counter(site["state"] for site in sites).most_common()),
         "totals": {
             **{name: totals[name] for name in ("pages", "records", "errors")},

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.campaigns.campaign_status import bundle_folder, bundle_log
 from llmcrawler.core.storage import check_job_file, holds_job, read_value, replace_file
-from llmcrawler.core.storage.body_packer import zstd
+from llmcrawler.core.storage.body_packer import ZSTD_OPTIONS, zstd
 from llmcrawler.core.storage.job_file import JOB_FILE, JobConnection, lock_folder
 from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.storage.shared_file import delete_database, temporary_of
@@ -228,10 +228,6 @@ _TEMPLATES: Final = "templates.json"
 _VERSION: Final = 1
 _WORK: Final = ".saving"  # a folder in the JOBDIR
 _PACKED: Final = "packed"
-_OPTIONS: Final[Mapping[int, int]] = {
-    zstd.CompressionParameter.compression_level: 1,
-    zstd.CompressionParameter.checksum_flag: 1,
-}
 _PACK_BYTES: Final = 2**20
 _SAVE_SHARE: Final = 10.0
 
@@ -262,7 +258,7 @@ def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
     state = [[one.st_ino, one.st_size, one.st_mtime_ns] if one else [] for one in stats]
     if before is not None and before.state == state:
         return False
-    with _work_folder(jobdir) as work:
+    with saving_folder(jobdir) as work:
         with open_snapshot(jobdir) as connection, closing(sqlite3.connect(work / JOB_FILE)) as copy:
             runs, lines = _progress(connection)
             try:
@@ -277,7 +273,7 @@ def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
         sizes = {path.name: path.stat().st_size for path in work.iterdir()}
         saved = _Saved(_VERSION, f"saved/{number:05}/{uuid.uuid4().hex}", sizes, runs, lines, state)
         for name in sizes:
-            with (work / name).open("rb") as source, zstd.open(work / _PACKED, "wb", options=_OPTIONS) as out:
+            with (work / name).open("rb") as source, zstd.open(work / _PACKED, "wb", options=ZSTD_OPTIONS) as out:
                 shutil.copyfileobj(source, out, _PACK_BYTES)
             storage.upload(saved.path_of(name), work / _PACKED)
     storage.write(_index(number), json.dumps(asdict(saved), indent=1).encode() + b"\n")
@@ -299,7 +295,7 @@ def restore_job(storage: CampaignStorage, number: int, jobdir: Path) -> bool:
         return False
     lock = lock_folder(jobdir)
     try:
-        with _work_folder(jobdir) as work:
+        with saving_folder(jobdir) as work:
             for name, size in saved.sizes.items():
                 if not storage.download(saved.path_of(name), work / _PACKED):
                     if _saved(storage, number) != saved:
@@ -353,7 +349,7 @@ def _progress(connection: JobConnection) -> tuple[int, int]:
 
 
 @contextmanager
-def _work_folder(jobdir: Path) -> Iterator[Path]:
+def saving_folder(jobdir: Path) -> Iterator[Path]:
     """Make a folder for what is not whole yet; one that a kill has left is emptied."""
     work = jobdir / _WORK
     shutil.rmtree(work, ignore_errors=True)

@@ -22,9 +22,8 @@ from llmcrawler.campaigns.campaign_status import bundle_folder, bundle_log
 from llmcrawler.campaigns.campaign_storage import CampaignStorage, JobKeeper
 from llmcrawler.campaigns.site_lines import take_lines
 from llmcrawler.campaigns.stored_campaign import work_folder
-from llmcrawler.core.processes.cores import usable_cores
+from llmcrawler.core.processes.cores import available_memory_bytes, usable_cores
 from llmcrawler.core.processes.forking import ForkedProcess, fork_python
-from llmcrawler.core.processes.free_memory import available_memory_bytes
 from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.storage.shared_file import replace_file

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -27,7 +26,7 @@ import platformdirs
 
 from llmcrawler.campaigns.campaign_file import CAMPAIGN_FILE
 from llmcrawler.campaigns.campaign_status import MANIFEST, campaign_status
-from llmcrawler.campaigns.campaign_storage import CampaignStorage, FolderStorage
+from llmcrawler.campaigns.campaign_storage import CampaignStorage, FolderStorage, saving_folder
 from llmcrawler.core.processes.forking import is_alive
 from llmcrawler.core.storage import replace_file
 from llmcrawler.core.storage.shared_file import delete_database
@@ -204,15 +203,10 @@ class StoredCampaign:
                 brought.replace(path)
 
     def _upload_database(self, name: str) -> None:
-        folder = self.work / ".saving"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        try:
+        with saving_folder(self.work) as folder:
             with closing(sqlite3.connect(self.work / name)) as source, closing(sqlite3.connect(folder / name)) as copy:
                 source.backup(copy)
             self.storage.take(name, folder / name)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_owner(storage: CampaignStorage) -> dict[str, Any] | None:

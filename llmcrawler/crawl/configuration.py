@@ -149,7 +149,6 @@ class PolitenessSettings(SettingsGroup):
     throttle_breaker_failures: Count
     throttle_breaker_rest_seconds: Seconds
     throttle_breaker_probes: Natural
-    throttle_max_rest_seconds: float
 
     @property
     def robots_agent(self) -> str:
@@ -324,7 +323,6 @@ class RecordSettings(SettingsGroup):
     record_samples: Count
     record_max_samples: Count
     record_sample_tokens: Annotated[int, Field(ge=200)]
-    record_max_relearned: Natural
     record_singletons: Flag
 
     def rules(self, options: ExploreOptions) -> RecordRules:
@@ -332,7 +330,6 @@ class RecordSettings(SettingsGroup):
         return RecordRules(
             min_pages=self.record_min_pages,
             learn_pages=self.record_learn_pages,
-            max_relearned=self.record_max_relearned,
             training=TrainingRules(self.record_samples, self.record_max_samples, self.record_sample_tokens),
             record_types=types,
             requested=options.wanted,
@@ -460,7 +457,6 @@ class ModelSettings(SettingsGroup):
     llm_batch_pages: Count
     llm_batch_tokens: Natural
     llm_batch_wait_seconds: Seconds
-    llm_batch_patient_seconds: Seconds
     llm_requests_per_minute: Natural
     llm_tokens_per_minute: Natural
     llm_max_cost_usd: Dollars
@@ -501,7 +497,6 @@ class ModelSettings(SettingsGroup):
             max_questions=self.llm_batch_pages,
             max_tokens=self.llm_batch_tokens,
             wait_seconds=self.llm_batch_wait_seconds,
-            patient_seconds=self.llm_batch_patient_seconds,
             max_in_flight=self.llm_concurrency,
         )
 

@@ -36,18 +36,6 @@ _COMPONENTS: Final = (
     *("FEED_STORAGES", "FEED_EXPORTERS", "SCHEDULER", "DOWNLOADER", "DUPEFILTER_CLASS", "STATS_CLASS", "LOG_FORMATTER"),
     *("ROBOTSTXT_PARSER", "REQUEST_FINGERPRINTER_CLASS", "TWISTED_DNS_RESOLVER", "ITEM_PROCESSOR"),
 )
-_OURS: Final = "llmcrawler."
-# Settings that were removed, and what to use instead.
-_REMOVED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            [f"LLM_BATCH_API{part}" for part in ("", "_QUIET_SECONDS", "_POLL_SECONDS", "_WAIT_SECONDS")],
-            "LLM_SERVICE_TIER=flex has the provider's lower price",
-        ),
-        "KNOWLEDGE_FILE": "each site is learned by itself; TEMPLATES_FILE keeps that for the next crawl of the site",
-        "LOOP_WATCHDOG_MS": "py-spy (`py-spy dump`, `py-spy record`) shows what holds the event loop of a crawl",
-    }
-)
 # How alike two names are, from 0 to 1 (difflib). LLM_... are hardly names of anybody else's settings.
 _ALIKE, _ALIKE_HERE = 0.85, 0.75
 
@@ -85,8 +73,6 @@ def check_names(names: Iterable[str], arguments: Iterable[str] = (), where: str 
     """
     known = known_settings()
     for name in sorted(names):
-        if name in _REMOVED:
-            raise ConfigError(f"{where}{name}: this setting was removed: {_REMOVED[name]}")
         if name in known or name.startswith("_"):
             continue
         near = near_name(name, known, _ALIKE_HERE if name.upper().startswith("LLM_") else _ALIKE)
@@ -120,9 +106,6 @@ def check_values(settings: BaseSettings) -> None:
         raise ConfigError(
             f"TWISTED_REACTOR={settings['TWISTED_REACTOR']!r}: it must be Scrapy's default, the asyncio reactor"
         )
-    for name, instead in _REMOVED.items():
-        if settings.get(name):
-            raise ConfigError(f"{name}: this setting was removed: {instead}")
     for name, default in _defaults().items():
         if not isinstance(default, (bool, int, float)) or name in _NOT_OF_ITS_DEFAULT:
             continue
@@ -157,21 +140,10 @@ def check_paths(settings: BaseSettings, names: Iterable[str] = _COMPONENTS) -> N
         paths = [value]
         if isinstance(value, Mapping):  # a path stands before an order, or behind a name
             paths = [key if isinstance(one, int) else one for key, one in value.items() if one is not None]
-            # Of ours also those that are off: a path that has moved would switch nothing off.
-            paths += [key for key, one in value.items() if one is None and str(key).startswith(_OURS)]
+            # Of ours also those that are off: a mistyped path would switch nothing off.
+            paths += [key for key, one in value.items() if one is None and str(key).startswith("llmcrawler.")]
         for path in paths:
             try:
                 load_object(path)
             except (ImportError, NameError, TypeError, ValueError) as error:
-                raise ConfigError(f"{name}: {path!r} cannot be loaded: {_moved_to(str(path)) or error}") from error
-
-
-def _moved_to(path: str) -> str:
-    if not path.startswith(_OURS):
-        return ""
-    for name in (*_COMPONENTS, *(f"{one}_BASE" for one in _COMPONENTS)):
-        value = getattr(own_settings, name, "")
-        for one in (*value, *value.values()) if isinstance(value, Mapping) else (value,):
-            if isinstance(one, str) and one.rpartition(".")[2] == path.rpartition(".")[2]:
-                return f"it is {one} now"
-    return ""
+                raise ConfigError(f"{name}: {path!r} cannot be loaded: {error}") from error

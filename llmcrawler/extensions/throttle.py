@@ -317,5 +317,4 @@ def rules_of(crawler: Crawler) -> ThrottleRules:
         breaker_failures=politeness.throttle_breaker_failures,
         breaker_cooldown_seconds=politeness.throttle_breaker_rest_seconds,
         breaker_probes=politeness.throttle_breaker_probes,
-        max_cooldown_seconds=politeness.throttle_max_rest_seconds,
     )

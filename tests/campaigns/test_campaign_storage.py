@@ -21,6 +21,7 @@ from llmcrawler.core.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.errors import ConfigError, JobBusy
 from tests.crawl.jobs import PAGES, STARTED, Made, make_job
 from tests.servers.s3_server import ENVIRONMENT
+from tests.virtual_time import Clock
 
 SITE = "pages/site=a.example%3A8080/pages.jsonl"
 
@@ -285,13 +286,6 @@ def test_saving_takes_a_tenth_of_the_time_and_no_job_more_than_once_in_half_a_mi
         assert len(moments) >= 0.8 * max(map(len, saved.values())), "all have their turns"
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def keep(storage, tmp_path, monkeypatch):
     """Makes keepers of a machine each, with its name as the folder, whose threads leave all to the test."""
@@ -300,6 +294,7 @@ def keep(storage, tmp_path, monkeypatch):
 
     def make(name: str) -> tuple[JobKeeper, Clock, list[str]]:
         clock, told = Clock(), list[str]()
+        clock.now = 0.0
         made.append(JobKeeper(tmp_path / name, storage, 30.0, told.append, clock))
         return made[-1], clock, told
 

@@ -58,17 +58,6 @@ def test_a_name_that_looks_like_a_setting_or_an_argument_is_refused_with_that(na
         check_names([name], argument_names())
 
 
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [("KNOWLEDGE_FILE", "TEMPLATES_FILE"), ("LLM_BATCH_API", "LLM_SERVICE_TIER=flex"), ("LOOP_WATCHDOG_MS", "py-spy")],
-)
-def test_a_removed_setting_is_refused_with_what_to_use_instead(name, instead):
-    with pytest.raises(ConfigError, match=f"-s {name}: this setting was removed.*{instead}"):
-        check_names([name])
-    with pytest.raises(ConfigError, match=f"^{name}: this setting was removed.*{instead}"):
-        check_values(given(**{name: "a-file"}))
-
-
 def test_names_of_the_users_own_and_known_ones_pass():
     check_names(["SHOP_KEY", "MONGO_URI", "REDIS_HOST", "LLM_PROMPT", "_job", "FILES_STORE", "DOWNLOAD_DELAY"])
 
@@ -143,20 +132,6 @@ def test_a_class_that_is_not_there_is_named_with_its_setting(values, named):
     with pytest.raises(ConfigError, match=named):
         check_paths(given(**values))
     check_paths(given(ITEM_PIPELINES={"no.such.Pipe": None}))
-
-
-@pytest.mark.parametrize(
-    ("setting", "old", "now"),
-    [
-        ("ITEM_PIPELINES", {"llmcrawler.pipelines.feed.FeedPipeline": None}, "pipelines.stages.FeedPipeline"),
-        ("EXTENSIONS", {"llmcrawler.extensions.tracing.TracingExtension": 1}, "extensions.telemetry.Tracing"),
-        ("FEED_EXPORTERS", {"csv": "llmcrawler.exporters.csv.PagesCsvExporter"}, "exporters.page_formats."),
-        ("LOG_FORMATTER", "llmcrawler.engine.logformatter.ShortLogFormatter", "engine.log_setup.Short"),
-    ],
-)
-def test_a_path_of_ours_that_has_moved_is_refused_with_the_new_one(setting, old, now):
-    with pytest.raises(ConfigError, match=f"{setting}: .*cannot be loaded: it is llmcrawler.{now}"):
-        check_paths(given(**{setting: old}))
 
 
 @pytest.mark.parametrize("one", ["ITEM_PIPELINES=shop.Pipe", "FEEDS={o", "FEEDS=[]", "DOWNLOAD_DELAY"])

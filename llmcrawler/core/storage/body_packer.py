@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 PackingError: Final = zstd.ZstdError  # a line or a body is damaged
 
 # Level 3 takes half as long again for a twelfth less. Damage shows by the checksum.
-_OPTIONS: Final[Mapping[int, int]] = {
+ZSTD_OPTIONS: Final[Mapping[int, int]] = {
     zstd.CompressionParameter.compression_level: 1,
     zstd.CompressionParameter.checksum_flag: 1,
 }
@@ -51,9 +51,9 @@ class BodyPacker:
         dictionary = self._of_site.get(site) or self._stored_or_new(site)
         if dictionary is None:
             self._first_pages[site].append(url_id)
-            return zstd.compress(body, options=_OPTIONS)
+            return zstd.compress(body, options=ZSTD_OPTIONS)
         _put_last(self._of_site, site, dictionary, _MAX_KEPT)
-        return zstd.compress(body, options=_OPTIONS, zstd_dict=dictionary.as_digested_dict)
+        return zstd.compress(body, options=ZSTD_OPTIONS, zstd_dict=dictionary.as_digested_dict)
 
     def unpack(self, packed: bytes) -> bytes | None:
         """Unpack a body; None where its dictionary is lost. Raises PackingError where it is damaged itself."""
@@ -102,7 +102,7 @@ class BodyPacker:
 
 
 def pack(text: str) -> bytes:
-    return zstd.compress(text.encode("utf-8", "surrogatepass"), options=_OPTIONS)
+    return zstd.compress(text.encode("utf-8", "surrogatepass"), options=ZSTD_OPTIONS)
 
 
 def unpack(packed: bytes) -> str:

@@ -255,12 +255,12 @@ def lock_folder(folder: Path, cure: str = "wait for its end, or name another") -
     return lock
 
 
-def is_locked(folder: Path) -> bool | None:
-    """Tell whether a crawl has the folder now; None where the lock is another user's and cannot be read."""
-    if not (folder / LOCK_FILE).exists():
+def is_locked(folder: Path, name: str = LOCK_FILE) -> bool | None:
+    """Tell whether a crawl (or who locks `name`) has the folder now; None where the lock is another user's."""
+    if not (folder / name).exists():
         return False
     try:
-        with FileLock(folder / LOCK_FILE, timeout=0):
+        with FileLock(folder / name, timeout=0):
             return False
     except Timeout:
         return True

@@ -82,11 +82,6 @@ def test_a_list_and_a_map_have_limits_of_their_own(tmp_path: Path):
     )
 
 
-def test_a_spider_of_the_users_own_has_a_line_too():
-    line = line_of("lamps", None)
-    assert line.startswith("lamps | robots.txt obeyed | 5 requests at a time per host")
-
-
 @pytest.fixture
 def loggers_as_they_were() -> Any:
     loggers = [logging.getLogger(name) for name in ("scrapy.middleware", "scrapy.crawler", "scrapy.core.engine")]

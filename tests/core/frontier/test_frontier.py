@@ -20,17 +20,11 @@ from llmcrawler.fleet.session import KeptSite
 from llmcrawler.items import StageRun, UrlSource
 from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer, carried_server
+from tests.virtual_time import Clock
 
 MANY = 100
 LEASE_SECONDS = 60.0
 MAX_LEASES = 3
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(scope="module")

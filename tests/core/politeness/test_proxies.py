@@ -12,13 +12,7 @@ from llmcrawler.errors import NoProxy
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import FORBIDDEN, ProxyServer, dead_proxy
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.virtual_time import Clock
 
 
 async def pool_of(count=3, clock=None, countries=(), **rules):

@@ -19,6 +19,7 @@ from llmcrawler.core.politeness.robots import (
     product_token,
     robots_answer,
 )
+from tests.virtual_time import Clock
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
 
@@ -334,13 +335,6 @@ HOUR, DAY = 3600.0, 24 * 3600.0
 HTTP, HTTPS = "http://a.example", "https://a.example"
 
 
-class Clock:
-    seconds = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -362,9 +356,9 @@ def test_hosts_not_asked_for_are_forgotten_first(clock: Clock) -> None:
 def test_a_copy_serves_for_a_day(clock: Clock) -> None:
     kept = RobotsCache[str](clock)
     kept.keep(HTTPS, "one", 10)
-    clock.seconds += DAY - 1
+    clock.now += DAY - 1
     assert kept.get(HTTPS) == "one"
-    clock.seconds += 1
+    clock.now += 1
     assert kept.get(HTTPS) is None
     assert kept.last(HTTPS) == "one"
     kept.keep(HTTPS, "two", 10)
@@ -376,11 +370,11 @@ def test_the_last_copy_serves_while_no_new_one_can_be_had_but_not_for_ever(clock
     kept = RobotsCache[str](clock)
     assert not kept.renew(HTTP)
     kept.keep(HTTP, "one", 10)
-    clock.seconds += DAY
+    clock.now += DAY
     hours = 0
     while kept.renew(HTTP):
         assert kept.get(HTTP) == "one"
-        clock.seconds += HOUR
+        clock.now += HOUR
         assert kept.get(HTTP) is None  # it is to be asked for again
         hours += 1
     assert hours == 29 * 24
@@ -390,7 +384,7 @@ def test_what_is_kept_for_a_time_is_asked_for_after_it(clock: Clock) -> None:
     kept = RobotsCache[str](clock)
     kept.keep(HTTP, "nothing", 10, until=1005.0)
     assert kept.get(HTTP) == "nothing"
-    clock.seconds = 1005.0
+    clock.now = 1005.0
     assert kept.get(HTTP) is None
     assert kept.last(HTTP) == "nothing"
 

@@ -20,15 +20,9 @@ from llmcrawler.core.politeness.throttling import (
     ThrottleRules,
     retry_after_seconds,
 )
+from tests.virtual_time import Clock
 
 FAST = ThrottleRules(max_concurrency=32, min_gap_seconds=0, start_gap_seconds=0)
-
-
-class Clock:
-    seconds = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 @pytest.fixture
@@ -43,13 +37,13 @@ def test_a_limit_in_flight_is_not_taken_for_one_on_the_rate(clock: Clock) -> Non
     ceiling = Ceiling(32, clock)
     for in_flight in (12, 10, 9):
         ceiling.served(in_flight - 1, in_flight - 1, in_flight)
-        clock.seconds += 1.5
-        ceiling.refused(in_flight, ceiling.level, 0.2, 0.1, clock.seconds + 1)
+        clock.now += 1.5
+        ceiling.refused(in_flight, ceiling.level, 0.2, 0.1, clock.now + 1)
     assert (ceiling.level, ceiling.is_rate) == (8, False)
     for _ in range(3):
         ceiling.served(8, 8, 8.0)
-        clock.seconds += 1.5
-        ceiling.refused(8, ceiling.level, 0.2, 0.1, clock.seconds + 1)
+        clock.now += 1.5
+        ceiling.refused(8, ceiling.level, 0.2, 0.1, clock.now + 1)
     assert ceiling.is_rate
     assert ceiling.level < 1
 
@@ -60,7 +54,7 @@ def test_a_refusal_halves_the_window_once_however_many_were_in_flight(clock: Clo
         policy.meter.started()
         policy.answered(0.0, 32, 32)
     assert policy.concurrency == 16
-    clock.seconds += 5
+    clock.now += 5
     decisions = [policy.refused("429", 2.0, 0.5, in_flight=16) for _ in range(10)]
     assert sum(decision is not None for decision in decisions) == 1
     assert 5 <= policy.concurrency <= 8
@@ -78,7 +72,7 @@ def test_what_is_served_of_a_refused_flight_tells_what_the_host_takes(
     policy = HostPolicy(FAST, clock)
     for _ in range(20):
         policy.answered(None, 4, 4)
-    clock.seconds += 5
+    clock.now += 5
     for left in range(refused):
         policy.refused("429", 1.0, seconds, in_flight=13 - left)
     for left in reversed(range(served)):
@@ -92,7 +86,7 @@ def test_without_a_word_from_the_host_the_rests_get_longer(clock: Clock) -> None
     for _ in range(4):
         policy.refused("503", None, 0.1, in_flight=1)
         rests.append(policy.cooldown_seconds)
-        clock.seconds += policy.cooldown_seconds + 0.2
+        clock.now += policy.cooldown_seconds + 0.2
     assert rests == [0.5, 1.0, 2.0, 4.0]
 
 
@@ -200,7 +194,7 @@ def test_a_host_that_asks_for_a_long_rest_before_its_robots_txt_came_is_told_by_
 
 def test_failures_of_requests_that_were_in_flight_together_are_one(clock: Clock) -> None:
     policy = HostPolicy(ThrottleRules(), clock)
-    clock.seconds += 1
+    clock.now += 1
     for _ in range(10):
         policy.failed("timeout", 0.5)
     assert policy.breaker.failures == 1
@@ -211,7 +205,7 @@ def test_there_is_hope_until_enough_probes_failed(clock: Clock) -> None:
     policy.answered(0.1, 1, 1)
     reasons = []
     for _ in range(3):
-        clock.seconds += 1
+        clock.now += 1
         policy.failed("refused", 0.0)
         reasons.append(policy.reason_to_give_up())
     assert reasons[:2] == [None, None]
@@ -225,7 +219,7 @@ def test_answers_that_never_come_count_by_the_time_that_they_took(clock: Clock) 
     policy.answered(0.1, 1, 1)
     states = []
     for _ in range(4):
-        clock.seconds += 31
+        clock.now += 31
         policy.failed("timeout", 30.0)
         states.append((policy.breaker.is_open, policy.cooldown_seconds, policy.reason_to_give_up()))
     assert states[:2] == [(False, 0.0, None), (True, 5.0, None)]
@@ -234,7 +228,7 @@ def test_answers_that_never_come_count_by_the_time_that_they_took(clock: Clock) 
         (True, 20.0, "the host failed 4 times in a row, the last time with: timeout"),
     ]
     policy.answered(0.1, 1, 1)
-    clock.seconds += 31
+    clock.now += 31
     policy.failed("timeout", 30.0)
     assert not policy.breaker.is_open
 
@@ -242,7 +236,7 @@ def test_answers_that_never_come_count_by_the_time_that_they_took(clock: Clock) 
 def test_a_host_that_never_answered_is_not_waited_for(clock: Clock) -> None:
     policy = HostPolicy(ThrottleRules(breaker_failures=2), clock)
     for _ in range(2):
-        clock.seconds += 1
+        clock.now += 1
         policy.failed("dns", 0.0)
     assert policy.reason_to_give_up() is not None
 
@@ -276,7 +270,7 @@ def test_a_host_that_rests_is_not_forgotten(clock: Clock) -> None:
     hosts = HostPolicies(clock, most_idle=0)
     hosts.take("a", FAST).refused("429", 30.0, 0.1, in_flight=1)
     assert hosts.forget_idle(in_use=()) == []
-    clock.seconds += 31
+    clock.now += 31
     assert hosts.forget_idle(in_use=()) == ["a"]
 
 
@@ -325,7 +319,7 @@ def test_the_figures_of_a_host_obey_littles_law(clock: Clock) -> None:
     meter = HostMeter(clock)
     for n in range(100):
         meter.started()
-        clock.seconds += 0.1
+        clock.now += 0.1
         meter.answered(0.5 if n % 10 else 2.5, refused=n == 99)
     figures = meter.figures()
     assert figures.requests == 100

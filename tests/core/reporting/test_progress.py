@@ -13,6 +13,7 @@ from llmcrawler.core.reporting.display import LiveDisplay, fitted, panel
 from llmcrawler.core.reporting.progress import CrawlProgress, DownloadFlow, HostThrottle, ModelWait, binding_limit
 from llmcrawler.core.reporting.text import duration
 from llmcrawler.core.reporting.timeline import Timeline
+from tests.virtual_time import Clock
 
 STATS = {
     "llmcrawler/pages": 100,
@@ -39,13 +40,6 @@ STATS = {
 FLOW = DownloadFlow([HostThrottle("shop.example", 5, 0.2, in_flight=5, waiting=2)], 32)
 
 
-class Clock:
-    seconds = 1000.0
-
-    def __call__(self):
-        return self.seconds
-
-
 class Sampled(CrawlProgress):
     """Progress by a clock of its own."""
 
@@ -54,7 +48,7 @@ class Sampled(CrawlProgress):
         super().__init__(self.time, **options)
 
     def after(self, seconds, stats=STATS, flow=FLOW, latency=None, waiting=None):
-        self.time.seconds += seconds
+        self.time.now += seconds
         return self.sample(stats, flow, latency, waiting)
 
 

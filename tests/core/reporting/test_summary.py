@@ -183,21 +183,6 @@ def test_fields_of_one_value_are_named():
     assert "    the same on all pages of a template: category\n" in told(account, record_types={"product"})
 
 
-def test_a_page_type_that_should_have_records_and_has_none_says_so():
-    outcome = LearningOutcome("product", frozenset(), {"title": "budget: it is spent"}, 1, "budget: it is spent")
-    text = told(account_of(product(1)), outcomes=[outcome], record_types={"product"})
-    assert "product      1        0\n    without a record: 1 (budget: it is spent)" in text
-
-
-def test_one_of_a_thing_is_no_plural():
-    names = ("llm/calls", "llm/pages_shown", "goal_records", "llm/cached_answers", "max_pages", "frontier/queued")
-    stats = {f"llmcrawler/{name}": 1 for name in names} | {"llmcrawler/pages": 2, "llmcrawler/goal": "product"}
-    text = told(stats=stats | {"llmcrawler/errors/fetch/http_404": 1}, feeds=[WrittenFeed("a.csv", "csv", 1)])
-    parts = ("1 call, 1 page shown, 1 answer from", "1 page and 1 failed url in", "1 more url known", "1 record, ")
-    for words in (*parts, "a.csv, 1 line (csv)"):
-        assert words in text
-
-
 def test_of_many_hosts_the_busiest_are_named():
     text = told(hosts=[HostThrottle(f"host-{n}.example", 5, 0.2, in_flight=0, requests=n) for n in range(511)])
     shown = [line.split()[0] for line in text.splitlines() if line.startswith("host-")]
@@ -273,13 +258,6 @@ def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_rea
     guessed.add_template(replace(template, selectors=[{"field": "price"}]))
     assert "Records come from" not in told(guessed, stats)
     assert "guessed" not in told(shop())
-
-
-def test_guesses_of_the_classifier_are_told_beside_those_of_rules():
-    stats = {"llmcrawler/decided_by/rule": 4, "llmcrawler/decided_by/classifier": 1_036}
-    guessed = "1,040 page types guessed: 1,036 by the trained classifier, 4 by rules"
-    assert f"{guessed}; no model was asked, or it did not answer" in " ".join(told(stats=stats).split())
-    assert guessed in told(stats={**stats, "llmcrawler/decided_by/llm": 3}).splitlines()
 
 
 def test_a_resumed_run_says_what_is_of_the_run_and_what_of_the_job():

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.core.processes.cores import usable_cores
-from llmcrawler.core.processes.free_memory import available_memory_bytes
+from llmcrawler.core.processes.cores import available_memory_bytes, usable_cores
 
 GIB = 1024**3
 CGROUP = "sys/fs/cgroup"
