@@ -160,6 +160,17 @@ SITES: dict[str, tuple[str, str, Rules]] = {
             (r"", _docbook),
         ),
     ),
+    "apache (XSLT)": (
+        "apache2-doc",
+        "manual/en",
+        (
+            *SPHINX[2:3],
+            (r"(^|/)(index|sitemap|directives|quickreference|overrides)\.html", "listing"),
+            (r"^license\.html", "legal"),
+            (r"^(new_features|upgrading)", "article"),
+            (r"^mod/(?!.*-dict)", "api_reference"),
+        ),
+    ),
     "ikiwiki (a wiki)": (
         "ikiwiki",
         "html",

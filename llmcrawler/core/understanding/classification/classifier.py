@@ -238,13 +238,12 @@ class Classifier:
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
             may_ask = error is None and not self._unavailable
             learned = site.learned(names)
-            by_folder = site.has_mixed and learned is not None
             step = samples.step(
                 question.url,
                 question.member,
                 may_ask=may_ask,
                 learned=learned,
-                by_folder=by_folder,
+                by_folder=site.has_mixed and learned is not None,
                 is_over=self._is_over(),
             )
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
@@ -258,6 +257,7 @@ class Classifier:
                     is_first_look = False
                     await asyncio.wait([like])
                     continue
+            step = site.checked(step, question.url, learned, names) if may_ask else step
             if step is SampleStep.GUESS and guess is not None:
                 return guess
             if step is SampleStep.LEARN and learned is not None:

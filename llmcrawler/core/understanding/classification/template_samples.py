@@ -62,11 +62,9 @@ _MOST_VOTES: Final = 0.5
 # From then on these make nobody ask: they cannot know a template that is not like others of the site.
 _FALSE_FORECASTS: Final = 4
 # Where samples of some template of a site disagree, one page is asked about in each folder that has no sample of its
-# template: in so many folders; where this template's samples disagree, in more, if two pages of each have come and
-# there are so many pages for each.
+# template, in so many folders.
 _MAX_FOLDERS: Final = 6
-_PAGES_OF_FOLDER: Final = 4
-_MAX_FIRST_PAGES: Final = 1_000  # of folders without a sample
+_INDEX: Final = "below>=2"  # what a page has that links to two pages below its own address
 
 
 @dataclass(slots=True)
@@ -142,7 +140,6 @@ class TemplateSamples:
     _failures: int = 0
     _retry_at: int = 0
     _taken: int = 0
-    _first_pages: dict[str, str] = field(default_factory=dict)  # by folder, of those without a sample
     _false_forecasts: int = 0
     _sleepers: list[asyncio.Future[None]] = field(default_factory=list)
 
@@ -187,17 +184,17 @@ class TemplateSamples:
             return SampleStep.ASK
         if self._in_doubt and is_waited_for:
             return SampleStep.WAIT
-        if may_ask and by_folder and self._lacks_folder_of(url):
+        folders = set(map(_folder_of, self.labels)) if may_ask and by_folder else set()
+        if folders and len(folders) < _MAX_FOLDERS and _folder_of(url) not in folders:
             return SampleStep.WAIT if _folder_of(url) in map(_folder_of, self.asked) else SampleStep.ASK
         if self.is_mixed:
-            # Nobody can speak for it; not too many are asked before there are answers.
             if self._is_reliable(self._guess(url)):
                 return SampleStep.GUESS
             if is_clear(learned) and (member % _CHECKED or not may_ask):
                 return SampleStep.LEARN
             if not may_ask:
                 return SampleStep.FAIL
-            return SampleStep.ASK if self._urgent_count < _MAX_EXTRA_SAMPLES else SampleStep.WAIT
+            return self.step_to_ask
         if is_waited_for and (self._second_count or not is_clear(learned)):
             return SampleStep.WAIT
         if may_ask and self._taken >= TRUSTED_ALONE and len(self.labels) == 1 and not self._urgent_count:
@@ -209,18 +206,13 @@ class TemplateSamples:
             return SampleStep.ASK
         return SampleStep.ASK_PATIENTLY if is_round_due else SampleStep.TAKE
 
+    @property
+    def step_to_ask(self) -> SampleStep:
+        """The step of a page for which nobody can speak; not too many are asked before there are answers."""
+        return SampleStep.ASK if self._urgent_count < _MAX_EXTRA_SAMPLES else SampleStep.WAIT
+
     def _is_foretold_otherwise(self, learned: Answer | None) -> bool:
         return learned is not None and (learned.label != self.majority or learned.confidence < _MOST_VOTES)
-
-    def _lacks_folder_of(self, url: str) -> bool:
-        folders, folder = set(map(_folder_of, self.labels)), _folder_of(url)
-        if folder in folders or len(folders) < _MAX_FOLDERS:
-            return folder not in folders
-        if not self._second_count or len(folders) >= self.page_count // _PAGES_OF_FOLDER:
-            return False
-        if len(self._first_pages) > _MAX_FIRST_PAGES:
-            self._first_pages.clear()
-        return self._first_pages.setdefault(folder, url) != url
 
     def _step_to_first_verdict(self, may_ask: bool, is_round_due: bool) -> SampleStep:
         if not self.asked:
@@ -470,6 +462,7 @@ class SiteVerdicts:
         self._aliases: dict[str, str] = {}
         self._template_of: dict[str, str] = {}  # by url
         self._answers: dict[str, Answer] = {}
+        self._labels_of_folders = defaultdict[str, set[str]](set)
         self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
         self._guesses: dict[str, Answer | None] = {}  # of the pages that are here, and of those with an answer
         self._lessons: deque[tuple[Names, str]] = deque(maxlen=_MAX_LESSONS)  # what pages have, and the answers
@@ -516,6 +509,22 @@ class SiteVerdicts:
         verdicts = {self.samples(template).majority for template in rivals}
         return not verdicts - {None, self.samples_of(url).majority}
 
+    def checked(self, step: SampleStep, url: str, learned: Answer | None, names: Callable[[], Names]) -> SampleStep:
+        """Return a page's step, but that it is asked where answers on pages like it speak against what it would be
+        given: none in its folder says so, or, of an index of a section, few of other such indexes.
+        """
+        samples = self.samples_of(url)
+        label = learned.label if step is SampleStep.LEARN and learned else samples.majority
+        if step not in (SampleStep.TAKE, SampleStep.LEARN) or label is None:
+            return step
+        labels = self._labels_of_folders.get(_folder_of(url))
+        right, wrong = _MIN_RIGHT, 0
+        if self._forest is not None and _INDEX in names():
+            answers = [answer for has, answer in self._lessons if _INDEX in has]
+            right, wrong = answers.count(label), sum(answer != label for answer in answers)
+        agrees = (labels is None or label in labels) and right >= max(_MIN_RIGHT, _RIGHT_PER_WRONG * wrong)
+        return step if agrees else samples.step_to_ask
+
     def trusts_looks_of(self, url: str) -> bool:
         """Tell whether a page's guess may stand for an answer: it is sure, and such have been right on this site."""
         guess = self._guesses.get(url)
@@ -530,6 +539,7 @@ class SiteVerdicts:
 
     def note_answer(self, url: str, answer: Answer, names: Callable[[], Names] = frozenset) -> None:
         self._answers[url] = answer
+        self._labels_of_folders[_folder_of(url)].add(answer.label)
         samples = self.samples_of(url)
         samples.note_answer(url, answer.label, self.learned(names))
         self.has_mixed |= samples.is_mixed
@@ -591,6 +601,7 @@ class SiteVerdicts:
             for path, label, confidence, template in value["answers"]:
                 url, answer = origin + path, Answer(str(label), float(confidence))
                 site._answers[url] = site._earlier[path] = answer
+                site._labels_of_folders[_folder_of(url)].add(answer.label)
                 site._template_of[url] = str(template)
             labels = site._labels_by_template()
             for template, counts in value["groups"].items():

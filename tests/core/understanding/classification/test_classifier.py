@@ -339,3 +339,30 @@ async def test_the_same_order_gives_the_same_verdicts() -> None:
         return oracle.asked, verdicts
 
     assert await run() == await run()
+
+
+async def test_a_page_whose_folder_was_judged_otherwise_is_asked_and_does_not_take_its_templates_verdict() -> None:
+    def at(number: int, folder: str, template: str = "t1") -> Question:
+        return page(number, template, url=f"http://site.test/{folder}/{number}")
+
+    oracle = opened(lambda url: "other" if "/faq/" in url else "product")
+    classifier = Classifier(TYPES, oracle)
+    pages = [at(1, "items"), at(2, "items"), at(1, "faq", "t2"), at(3, "faq")]
+    verdicts = await one_by_one(classifier, pages)
+    assert [verdict.page_type for verdict in verdicts] == ["product", "product", "other", "other"]
+    assert oracle.asked == [pages[at].url for at in (0, 2, 3)]
+
+
+async def test_an_index_of_a_section_is_asked_until_answers_on_such_pages_agree_with_what_it_would_be_given() -> None:
+    def index(number: int, name: str) -> Question:
+        url = f"http://site.test/t1/{name}.html"
+        links = tuple(Link(f"http://site.test/t1/{name}/{one}", "") for one in range(3))
+        return replace(page(number, url=url), content=PageContent(links=links))
+
+    oracle = opened(lambda url: "listing" if url.endswith("s.html") else "product")
+    classifier = Classifier(TYPES, oracle)
+    await one_by_one(classifier, [page(number, settled=False) for number in range(1, 12)])
+    names = ["teas", "cups", "pots", "lamps"]
+    verdicts = await one_by_one(classifier, [index(number, name) for number, name in enumerate(names, 12)])
+    assert {verdict.page_type for verdict in verdicts} == {"listing"}
+    assert all(f"http://site.test/t1/{name}.html" in oracle.asked for name in names[:2])

@@ -179,11 +179,6 @@ def test_on_a_mixed_site_each_folder_of_a_template_has_a_sample_up_to_a_bound() 
     assert samples.step("http://s.test/faq/2", 127, by_folder=True) is SampleStep.TAKE
     samples.labels |= {f"http://s.test/{number}/1": "a" for number in range(4)}
     assert samples.step("http://s.test/blog/1", 127, by_folder=True) is SampleStep.TAKE
-    samples.labels["http://s.test/1/2"] = "b"  # now they disagree
-    assert samples.step("http://s.test/blog/1", 127, by_folder=True) is SampleStep.TAKE
-    assert samples.step("http://s.test/blog/2", 127, by_folder=True) is SampleStep.ASK
-    samples.labels |= {f"http://s.test/2024-05-{day}/1": "a" for day in range(26)}
-    assert samples.step("http://s.test/blog/2", 127, by_folder=True) is SampleStep.TAKE
 
 
 def test_confidence_is_laplaces_rule_of_succession() -> None:
