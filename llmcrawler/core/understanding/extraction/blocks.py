@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -313,14 +313,11 @@ def repeated_texts(pages: Sequence[BlockList]) -> frozenset[str]:
     return frozenset(text for text, count in counts.items() if count >= enough)
 
 
-def shown_blocks(
-    page: BlockList, repeated: Collection[str], budget_tokens: int, judged: Container[FrameKey] = ()
-) -> tuple[Block, ...]:
+def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
     """Return the blocks of a page that fit a budget of tokens (4 characters each), in document order but for the
-    boilerplate, which comes last and is left out first, as is what was `judged` on another page. Where the others are
-    too many, long texts lose their ends, and those stay that are most likely values of the page's record."""
+    boilerplate, which comes last and is left out first. Where the others are too many, long texts lose their ends, and
+    those stay that are most likely values of the page's record."""
     kept, frame = _parted(page, repeated)
-    frame = [block for block in frame if frame_key(page, block) not in judged]
     room = budget_tokens * _CHARS_PER_TOKEN
     if _chars(kept) > room:
         kept = _most_telling(page, kept, room)
@@ -331,19 +328,6 @@ def shown_blocks(
             break
         shown.append(block)
     return tuple(shown)
-
-
-# What is the same block of the frame on another page: its text, where it stands, and the way to it.
-FrameKey = tuple[str, str, str]
-
-
-def frame_key(page: BlockList, block: Block) -> FrameKey:
-    return block.text, block.hint, page.ways[block.n - 1]
-
-
-def frame_of(page: BlockList, repeated: Collection[str]) -> dict[FrameKey, int]:
-    """Return the numbers of the blocks of boilerplate; of equal ones the first."""
-    return {frame_key(page, block): block.n for block in reversed(_parted(page, repeated)[1])}
 
 
 def is_crowded(page: BlockList, repeated: Collection[str], budget_tokens: int) -> bool:
@@ -365,21 +349,10 @@ def main_scores(html: str, url: str) -> dict[int, float]:
 def _parted(page: BlockList, repeated: Collection[str]) -> tuple[list[Block], list[Block]]:
     own = {block.n for block in page.blocks if block.text not in repeated}
     beside = {n - 1 for n in own} | {n - 2 for n in own}
-    kept = [block for block in _without_twins(page) if block.n in own or block.n in beside]
+    kept = [block for block in page.blocks if block.n in own or block.n in beside]
     # Where the frame's links lead is no page's own data.
     kept_or_link = own | beside | page.links
     return kept, [block for block in page.blocks if block.n not in kept_or_link]
-
-
-def _without_twins(page: BlockList) -> Iterator[Block]:
-    """Yield the blocks without what tells nothing new: an address that has stood on the page before, as the picture of
-    a product and its name both lead to it, and metadata that says what stands in the page."""
-    seen = set[str]()
-    for block in page.blocks:
-        is_link = block.n in page.links
-        if not (is_link or _for_machines(block)) or block.text not in seen:
-            yield block
-        seen.add(block.text)
 
 
 def _most_telling(page: BlockList, blocks: Sequence[Block], room: int) -> list[Block]:
@@ -398,7 +371,7 @@ def _worths(page: BlockList, blocks: Sequence[Block]) -> dict[int, float]:
     """Return how much it helps to show each block. What is main counts most, then what looks like a value."""
     worths: dict[int, float] = {}
     before: Counter[tuple[str, str]] = Counter()
-    in_metadata = {block.text for block in page.blocks if _for_machines(block) and _NAMED.search(block.hint)}
+    in_metadata = {block.text for block in blocks if _for_machines(block) and _NAMED.search(block.hint)}
     label = ""
     for block in blocks:
         worth = page.scores[block.n - 1]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from llmcrawler.core.llm.dialect import MAX_ID_CHARS
-from llmcrawler.core.understanding.extraction.blocks import Block, FrameKey
+from llmcrawler.core.understanding.extraction.blocks import Block
 from llmcrawler.core.understanding.extraction.record_schema import FIELD_TYPES, Field, RequestedSchema
 
 TASK: Final = "induce"
@@ -65,11 +65,6 @@ class ShownPage:
     url: str
     title: str
     blocks: tuple[Block, ...]
-
-    def numbers_in(self, frame: Mapping[FrameKey, int]) -> dict[FrameKey, int]:
-        """Return those blocks of the boilerplate that are shown."""
-        shown = {block.n for block in self.blocks}
-        return {key: n for key, n in frame.items() if n in shown}
 
 
 def induce_document(

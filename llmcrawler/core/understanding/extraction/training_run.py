@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from llmcrawler.core.understanding.extraction.blocks import (
     BlockList,
-    FrameKey,
     Pointed,
     TrainingPage,
-    frame_of,
     is_crowded,
     labels_of,
     main_scores,
@@ -42,8 +40,6 @@ _MORE_PAGES = 2
 _MAX_BAD_ANSWERS = 3
 # A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
 _MIN_SHARE = 0.1
-# So many pages show a block of the frame, as one answer may be a slip; the others are judged by these.
-_FRAME_PAGES = 2
 # Worth of a feature that was shown already, against the first time: a power of two, which rounds nothing.
 _AGAIN = 0.25
 
@@ -104,9 +100,6 @@ class TrainingRun:
         self._is_last = is_last
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
-        # What each page that showed a block of the frame has it for: fields, with the quote and whether there are more
-        # blocks of that field.
-        self._frame: dict[FrameKey, list[dict[str, tuple[str | None, bool]]]] = {}
         self._dropped: Counter[str] = Counter()
         self._learned: Learned = ([], [])
 
@@ -177,13 +170,10 @@ class TrainingRun:
         if crowded:
             scored = await self._train(blocks_of, [pages[at] for at in crowded], True)
             blocks.update(zip(crowded, scored, strict=True))
-        frames, asked = {at: frame_of(listed[at], repeated) for at in places}, list[ShownPage]()
-        times = Counter({key: len(said) for key, said in self._frame.items()})
-        for at in places:
-            judged = {key for key, count in times.items() if count >= _FRAME_PAGES}
-            shown = shown_blocks(blocks[at], repeated, budget, judged)
-            asked.append(ShownPage(str(at), pages[at].url, pages[at].title, shown))
-            times.update(list(asked[-1].numbers_in(frames[at])))
+        asked = [
+            ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(blocks[at], repeated, budget))
+            for at in places
+        ]
         self.calls += 1
         answer = await annotator.point(self._page_type, asked, self._fields or self._known)
         self._dropped += answer.dropped
@@ -195,39 +185,9 @@ class TrainingRun:
         if refused > given:
             raise BadAnswer(f"{refused} of {refused + given} pointers in the answer lead nowhere")
         self._fields = reconcile(self._fields, answer.fields)
-        told = [page for page in asked if page.id not in answer.missing]
-        for page in told:
-            self._note_frame(answer.values.get(page.id, ()), page.numbers_in(frames[int(page.id)]))
-        for page in told:
-            frame, shown_here = frames[int(page.id)], page.numbers_in(frames[int(page.id)])
-            left_out = {key: n for key, n in frame.items() if key not in shown_here}
-            self._pointed[int(page.id)] = self._with_frame(answer.values.get(page.id, ()), left_out)
+        for place in answered:
+            self._pointed[place] = tuple(answer.values.get(str(place), ()))
         return answered
-
-    def _note_frame(self, pointed: Sequence[Pointed], frame: Mapping[FrameKey, int]) -> None:
-        """Note what the annotator has said of the boilerplate that a page has shown."""
-        pieces = Counter(one.field for one in pointed for _ in one.blocks)
-        for key, n in frame.items():
-            said = {one.field: (one.quote, pieces[one.field] > 1) for one in pointed if n in one.blocks}
-            self._frame.setdefault(key, []).append(said)
-
-    def _with_frame(self, pointed: Sequence[Pointed], frame: Mapping[FrameKey, int]) -> tuple[Pointed, ...]:
-        """Return the pointers of a page with those to the boilerplate that it was shown without, as the pages with it
-        have them. Of a field on which these differ nothing is known here, but for a value of its own."""
-        same: list[Pointed] = []
-        own, unsure = list(pointed), set[str]()
-        for key, n in frame.items():
-            for name in {name for said in self._frame.get(key, ()) for name in said}:
-                found = [said.get(name) for said in self._frame[key]]
-                is_piece = any(one is not None and one[1] for one in found)
-                # A value that was looked for in vain was perhaps found as a part of something else.
-                own = [one for one in own if one.field != name or one.quote != key[0]]
-                if (first := found[0]) is None or None in found:
-                    own = [one for one in own if one.field != name or not is_piece]
-                    unsure.add(name)
-                elif is_piece or name not in {one.field for one in own}:
-                    same.append(Pointed(name, (n,), first[0]))
-        return (*own, *same, *(Pointed(name, ()) for name in sorted(unsure - {one.field for one in (*own, *same)})))
 
     def _next_pages(self, features: Sequence[frozenset[str]], shown: set[int]) -> list[int]:
         """Return the pages to show next: those on which doubtful selectors differ, else those that vary most."""

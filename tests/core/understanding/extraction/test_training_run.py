@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from random import Random
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.blocks import (
-    BlockList,
-    Induced,
-    PageBlocks,
-    Pointed,
-    TrainingPage,
-    labels_of,
-)
-from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
-from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.blocks import BlockList, PageBlocks, TrainingPage, labels_of
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules, TrainingRun, spread, unseen
 from tests.core.understanding.extraction.record_pages import TruthAnnotator, question
 
@@ -90,37 +80,3 @@ async def test_at_the_end_of_a_crawl_a_doubt_is_settled_with_twice_as_many_pages
     first, *later = map(len, annotator.asked)
     assert first < TrainingRules().max_samples
     assert max(later) == min(most, TrainingRules().max_samples - first)
-
-
-async def test_what_is_the_same_on_all_pages_is_shown_on_two_of_them_and_holds_for_the_others() -> None:
-    names = ("Amber", "Birch", "Cedar", "Dune", "Elm", "Fern")
-    pages = [
-        TrainingPage(
-            f"http://a.example/{name}",
-            name,
-            "en",
-            f"<html><body><h1>{name}</h1><ul><li>One</li><li>Two</li><li>Three</li></ul>"
-            "<table><tr><th>Kind</th><td>Tree</td></tr></table></body></html>",
-            frozenset({name}),
-        )
-        for name in names
-    ]
-    with_frame: list[str] = []
-
-    class Pointing:
-        async def point(self, page_type: str, shown: Sequence[ShownPage], known: Sequence[Field]) -> Induced:
-            del page_type, known
-            with_frame.extend(page.url for page in shown if "Tree" in {block.text for block in page.blocks})
-            values = {
-                page.id: [
-                    Pointed("kind" if block.text == "Tree" else "name", (block.n,))
-                    for block in page.blocks
-                    if block.text == "Tree" or (block.text in names and block.hint == "h1")
-                ]
-                for page in shown
-            }
-            return Induced((Field("name"), Field("kind")), values)
-
-    result = await TrainingRun("plant", Pointing(), TrainingRules(samples=6)).run(pages)
-    assert len(with_frame) == 2
-    assert [one.record for one in result.found] == [{"name": name, "kind": "Tree"} for name in names]
