@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -28,7 +28,6 @@ from llmcrawler.core.understanding.classification.template_samples import (
     is_clear,
 )
 from llmcrawler.core.understanding.templates.page_sample import Names, PageSample
-from llmcrawler.core.urls import url_pattern
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PERSON, PageError
 
@@ -86,7 +85,6 @@ class Classifier:
         self._unavailable: LLMUnavailable | None = None
         self.waiting_count = 0  # pages whose verdict depends on an answer that has not come
         self._asking: dict[str, asyncio.Task[Verdict]] = {}  # by url
-        self._asking_of_kind: dict[Hashable, asyncio.Task[Verdict]] = {}  # the latest, by url pattern and looks
 
     async def classify(self, question: Question) -> Verdict:
         """Return the page's verdict. It may wait for a batch of the model; no failure of the model raises."""
@@ -229,12 +227,9 @@ class Classifier:
     ) -> Verdict:
         """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
-        is_own, is_first_look, regroupings = False, True, site.regroupings
-        kind = question.site, url_pattern(question.url), guess and guess.page_type
+        is_own = False
         while True:
             samples = site.samples_of(question.url)
-            # After a regrouping its group is as sure as that of any page.
-            settled = question.settled or site.regroupings > regroupings
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
             may_ask = error is None and not self._unavailable
             learned = site.learned(names)
@@ -247,16 +242,10 @@ class Classifier:
                 is_over=self._is_over(),
             )
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
-            if may_ask and (rivalled or not settled):
+            if may_ask and (rivalled or not question.settled):
                 is_trusted = self._rules.knows_all_types and site.trusts_looks_of(question.url)
                 step, is_own = SampleStep.GUESS if is_trusted else SampleStep.ASK, True
-                step = SampleStep.LEARN if settled and is_clear(learned) else step
-                like = self._asking_of_kind.get(kind)
-                if step is SampleStep.ASK and like and is_first_look and not (site.has_mixed or self._is_over()):
-                    # Meanwhile they may be put into one group, and then one answer is enough.
-                    is_first_look = False
-                    await asyncio.wait([like])
-                    continue
+                step = SampleStep.LEARN if question.settled and is_clear(learned) else step
             step = site.checked(step, question.url, learned, names) if may_ask else step
             if step is SampleStep.GUESS and guess is not None:
                 return guess
@@ -268,15 +257,13 @@ class Classifier:
                 asking = asyncio.ensure_future(self._ask(asker, site, question, names, patient=patient))
                 self._asking[question.url] = asking
                 asking.add_done_callback(lambda _: self._asking.pop(question.url))
-                asking.add_done_callback(lambda _: self._asking_of_kind.pop(kind, None))
-                self._asking_of_kind |= {} if patient else {kind: asking}  # for a patient one nobody waits
                 try:
                     return await asyncio.shield(asking)
                 except LLMError as failure:
                     error = failure
             elif step is SampleStep.WAIT:
                 await samples.wait(question.url)
-            elif step is SampleStep.TAKE and (settled or error is not None):
+            elif step is SampleStep.TAKE and (question.settled or error is not None):
                 samples.note_taken(question.url)
                 assert samples.majority is not None
                 # Nobody but itself could speak for it, had there been money to ask.

@@ -468,7 +468,6 @@ class SiteVerdicts:
         self._lessons: deque[tuple[Names, str]] = deque(maxlen=_MAX_LESSONS)  # what pages have, and the answers
         self._forest: AnswerForest | None = None
         self._learn_in = _LEARNED_ANSWERS
-        self.regroupings = 0
         self.has_mixed = False  # a template whose samples spoke for several kinds of page
 
     def earlier(self, url: str) -> Answer | None:
@@ -550,7 +549,6 @@ class SiteVerdicts:
 
     def regroup(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
         """Let the samples follow their pages, and wake all that wait."""
-        self.regroupings += 1
         out = [(url, patient) for samples in self._templates.values() for url, patient in samples.asked.items()]
         before = list(self._templates)
         self._aliases.update(aliases)

@@ -148,20 +148,6 @@ async def test_pages_without_a_settled_group_are_asked_themselves_and_tell_what_
     assert len(oracle.asked) == 3, "those before do not agree"
 
 
-async def test_pages_that_are_alike_wait_for_one_of_them_and_take_its_answer_if_they_are_grouped_meanwhile() -> None:
-    for moved, asked in (({}, 3), ({page(n, f"t{n}", url=f"http://site.test/item/{n}").url: "t1" for n in (2, 3)}, 1)):
-        oracle = Oracle()
-        classifier = Classifier(TYPES, oracle)
-        pages = [page(n, f"t{n}", url=f"http://site.test/item/{n}", settled=False) for n in (1, 2, 3)]
-        tasks = await start(classifier, pages)
-        assert len(oracle.asked) == 1
-        if moved:
-            classifier.regroup("site.test", Changes(moved=moved))
-        oracle.gate.set()
-        assert {verdict.page_type for verdict in await asyncio.gather(*tasks)} == {"product"}
-        assert len(oracle.asked) == asked
-
-
 async def test_a_page_between_two_templates_is_asked_where_their_verdicts_differ() -> None:
     oracle = opened(lambda url: "product" if "/t1/" in url else "listing")
     classifier = Classifier(TYPES, oracle)
