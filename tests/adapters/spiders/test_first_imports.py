@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import subprocess
 import sys
 
 import pytest
-from scrapy.core.downloader import contextfactory, tls
-
-import llmcrawler.spiders  # noqa: F401
 
 
 @pytest.mark.parametrize(("given", "expected"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
@@ -25,9 +21,3 @@ def test_the_numeric_library_has_one_thread_unless_somebody_wants_more(given: di
     environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run([sys.executable, "-c", code], env=environ | given, check=True, capture_output=True, text=True)
     assert done.stdout.split() == [expected, "False", "False"]
-
-
-def test_deprecated_classes_of_scrapy_keep_their_names_and_the_stack_is_read_as_ever() -> None:
-    assert tls.ScrapyClientTLSOptions.__module__ == tls.__name__
-    assert contextfactory.ScrapyClientContextFactory.__module__ == contextfactory.__name__
-    assert inspect.stack()[0].filename == __file__
