@@ -19,7 +19,7 @@ from llmcrawler.core.content.untrusted_json import is_too_much, value_at
 
 _DATA_SCRIPTS: Final = 'script[type="application/json" i], script#__NEXT_DATA__, script:not([type]):not([src])'
 _STATE: Final = re.compile(r"(?:window\.|self\.)?(__[A-Z][A-Z_]{2,40}__)\s*+=\s*+(?=[{\[])|\A\s*+(?=[{\[])")
-_MAX_SCRIPTS: Final = 50
+MAX_SCRIPTS: Final = 50
 _MAX_SCRIPT_CHARS: Final = 3_000_000
 _MAX_VALUES: Final = 100_000
 _MAX_CHARS: Final = 500_000
@@ -73,7 +73,7 @@ def _as_html(piece: str) -> str:
 
 
 def _data(tree: LexborHTMLParser) -> Iterator[Any]:
-    for node in tree.css(_DATA_SCRIPTS)[:_MAX_SCRIPTS]:
+    for node in tree.css(_DATA_SCRIPTS)[:MAX_SCRIPTS]:
         if (state := state_of(node.text(), _MAX_VALUES)) is not None:
             yield state[1]
 

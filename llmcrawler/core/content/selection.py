@@ -345,9 +345,12 @@ def _smoothed(blocks: Sequence[TextBlock], words: Sequence[int], scores: Sequenc
     last_unit = 0
     for block, count, score in zip(blocks, words, scores, strict=True):
         unit, region = block.unit, block.region
-        cost = price if before is region else price * _nearness(before, region)
         if unit and unit == last_unit:
             cost = inf
+        elif before is region:
+            cost = price
+        else:
+            cost = price * _nearness(before, region)
         gain = count * (score - even)
         if gain < 0 and (unit or is_code(block.markdown)):
             gain *= _NO_PROSE

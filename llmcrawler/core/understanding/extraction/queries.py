@@ -15,7 +15,7 @@ from typing import Any, Final
 from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
-from llmcrawler.core.content.embedded_text import FRAME_KEYS, state_of
+from llmcrawler.core.content.embedded_text import FRAME_KEYS, MAX_SCRIPTS, state_of
 from llmcrawler.core.content.structured_data import Room, json_ld
 from llmcrawler.core.content.untrusted_json import MAX_VALUES
 from llmcrawler.core.understanding.extraction.selectors import (
@@ -197,7 +197,6 @@ _MAX_NODES: Final = 1_000
 _MAX_DEPTH: Final = 6
 _MAX_STATE_DEPTH: Final = 12  # props, pageProps, product, ...
 _MAX_JSON_VALUES: Final = 300
-_MAX_SCRIPTS: Final = 50
 _DIGITS: Final = re.compile(r"\d+")
 _MAX_JSON_PATH_CHARS: Final = 200
 # Types that describe the publisher and the page's place in the site, not the thing that the page is about.
@@ -228,7 +227,7 @@ class PageSource:
     def state(self) -> dict[str, Any]:
         """The data that its other scripts hold, as far as it is JSON and not too large: those of each name."""
         found: dict[str, list[Any]] = {}
-        for script in islice(self.root.iter("script"), _MAX_SCRIPTS):
+        for script in islice(self.root.iter("script"), MAX_SCRIPTS):
             kind, name = (script.get("type") or "").strip().lower(), script.get("id") or ""
             if script.text and (kind in ("", "application/json") or name == "__NEXT_DATA__"):
                 self.work.charge_text(len(script.text))
