@@ -272,7 +272,7 @@ def test_lines_as_parquet_are_one_data_set_by_sites(tmp_path):
 @pytest.mark.nightly
 @pytest.mark.parametrize("is_in_redis", [False, True], ids=["file", "redis"])
 def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_redis):
-    tokens = 10_000
+    tokens = 20_000  # a call holds up to 5,000, and four sites would use 50,000
     kinds = [make_site(SITES[number % len(SITES)], number) for number in range(4)]
     truth = {path: row for site in kinds for path, row in site.truth().items()}
     with ExitStack() as servers:
