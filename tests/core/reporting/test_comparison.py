@@ -1,4 +1,4 @@
-"""Two crawls side by side: pages, values, and what fields and selectors give."""
+"""Two crawls side by side: pages, values, and how many pages have each field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from llmcrawler.core.reporting.html import make_comparison
 from llmcrawler.core.reporting.html.comparison import PageState, compare, comparison_view, differences
 from llmcrawler.core.reporting.html.sources import open_source
-from tests.core.reporting.stored_jobs import SITE, make_stored_job, product, product_html
+from tests.core.reporting.stored_jobs import SITE, product
 
 MISSING = {"stage": "fetch", "kind": "http_404", "message": "404 Not Found", "attempts": 1}
 BUSY = {"stage": "fetch", "kind": "http_503", "message": "503", "attempts": 3}
@@ -84,18 +84,6 @@ def test_fields_are_compared_by_template_whatever_its_name_is_now(tmp_path):
     found, view = compared_feeds(tmp_path, monday, tuesday)
     assert found.fields[0] == ((SITE, "t1"), "price", 1.0, 0.75)
     assert view["findings"][1] == "1 field gives less than before: price of t1, 100% → 75%."
-
-
-def test_a_selector_that_finds_nothing_any_more_is_named_though_the_record_is_whole(tmp_path):
-    def job(name, price):
-        lines = [(product(number), product_html(number, price=price)) for number in range(6)]
-        return make_stored_job(tmp_path / name, lines)
-
-    found, view = compared(job("monday", "<p class=price>{}</p>"), job("tuesday", "<b>{}</b>"))
-    fell = [(key[0], key[2], then, now) for _template, key, then, now in found.selectors if now != then]
-    assert fell == [("price", "p.price", 1.0, 0.0), ("price", "b", 0.0, 1.0)]
-    assert found.kinds == {"unchanged": 6}
-    assert "1 selector gives less than before: p.price (price), 100% → 0%." in view["findings"]
 
 
 def test_the_list_is_bounded_and_says_so_and_values_come_first(tmp_path):

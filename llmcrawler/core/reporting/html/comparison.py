@@ -1,23 +1,18 @@
-"""Compares two crawls of a site: pages new, gone or changed, values, and what each field and selector gives."""
+"""Compares two crawls of a site: pages new, gone or changed, their values, and how many pages have each field."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.core.reporting.html.sources import FeedItem, ReportSource, is_readable, site_of
-from llmcrawler.core.reporting.html.stored_pages import Key, SelectorCounts, selector_results
+from llmcrawler.core.reporting.html.sources import FeedItem, ReportSource, site_of
+from llmcrawler.core.reporting.html.stored_pages import Key
 from llmcrawler.core.reporting.text import percent, plain, shown_value
-from llmcrawler.core.understanding.extraction.tree import parse_tree
-from llmcrawler.errors import TooCostly
 
 MAX_COMPARED = 50_000  # pages of each crawl, some 1 kB each in memory
 _MAX_CHARS = 6_000_000  # of values that the list shows
-_MAX_LOOKED_AT = 1_000  # pages whose stored HTML is read twice, 5 ms each
-_MAX_OF_TEMPLATE = 200
 _MAX_FIELDS = 60
 _MAX_CHANGES = 20  # of one page
 _MAX_ROWS = 300
@@ -29,7 +24,7 @@ _GONE = ("gone", "http_404", "http_410")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 Change = tuple[str, Any, Any]  # field, before, after
-Share = tuple[Key, Any, float, float]  # template, field or selector, share of pages before and after
+Share = tuple[Key, str, float, float]  # template, field, share of pages before and after
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +37,6 @@ class PageState:
     content_hash: str
     record: Mapping[str, Any]
     error: str
-    final_url: str
-    lang: str
 
     @classmethod
     def of(cls, item: FeedItem) -> PageState:
@@ -57,8 +50,6 @@ class PageState:
             content_hash=str(item.get("content_hash") or ""),
             record={plain(name)[:80]: shown_value(value, _VALUE_CHARS) for name, value in some},
             error=plain(kind)[:100],
-            final_url=str(item.get("final_url") or url),
-            lang=str(item.get("lang") or ""),
         )
 
 
@@ -67,8 +58,8 @@ States = Mapping[str, PageState]  # by url
 
 @dataclass(slots=True)
 class Comparison:
-    """Two crawls side by side. `rows` are (kind, url, title, page type, changes) of pages that differ. `fields` and
-    `selectors` are by the template a page had before, largest fall first; `selectors` ran on `looked_at` stored pages.
+    """Two crawls side by side. `rows` are (kind, url, title, page type, changes) of pages that differ. `fields` are by
+    the template a page had before, largest fall first.
     """
 
     pages: tuple[int, int] = (0, 0)
@@ -76,9 +67,7 @@ class Comparison:
     rows: list[tuple[str, str, str, str, list[Change]]] = field(default_factory=list)
     not_listed: int = 0
     not_compared: int = 0
-    looked_at: int = 0
     fields: list[Share] = field(default_factory=list)
-    selectors: list[Share] = field(default_factory=list)
 
 
 def compare(before: ReportSource, after: ReportSource, max_listed: int) -> Comparison:
@@ -88,7 +77,6 @@ def compare(before: ReportSource, after: ReportSource, max_listed: int) -> Compa
     found = Comparison((len(then) + left_then, len(now) + left_now), not_compared=left_then + left_now)
     _list_changes(found, then, now, max_listed)
     found.fields = _field_shares(then, now)
-    _measure_selectors(found, before, after, then, now)
     return found
 
 
@@ -166,42 +154,11 @@ def _field_shares(then: States, now: States) -> list[Share]:
             if key is not None and key[1]:
                 pages[crawl][key] += 1
                 filled[crawl].update((key, name) for name, value in state.record.items() if value not in _EMPTY)
-    return _by_fall(
+    shares = [
         (key, name, filled[0][key, name] / pages[0][key], filled[1][key, name] / pages[1][key])
         for key, name in filled[0] | filled[1]
         if pages[0][key] and pages[1][key]
-    )
-
-
-def _measure_selectors(found: Comparison, before: ReportSource, after: ReportSource, then: States, now: States) -> None:
-    """Run the selectors of the earlier crawl on pages that both have stored."""
-    looked: Counter[Key] = Counter()
-    counted: dict[Key, tuple[SelectorCounts, SelectorCounts]] = {}
-    for url, state in then.items():
-        if looked.total() >= _MAX_LOOKED_AT:
-            break
-        key = state.template
-        if not state.record or url not in now or now[url].error or looked[key] >= _MAX_OF_TEMPLATE:
-            continue
-        variants = before.learned.variants(url, key[1], state.page_type)
-        pages = [source.html_of(url) for source in (before, after)] if variants else [None]
-        if any(html is None or not is_readable(html) for html in pages):
-            continue
-        looked[key] += 1
-        for counts, html in zip(counted.setdefault(key, (SelectorCounts(), SelectorCounts())), pages, strict=True):
-            with suppress(TooCostly):
-                results = selector_results(parse_tree(html or ""), variants, state.final_url, state.lang)
-                counts.add(state.record, results)
-    found.looked_at = sum(earlier.pages for earlier, _later in counted.values())
-    found.selectors = _by_fall(
-        (key, selector, earlier.given[selector] / earlier.pages, later.given[selector] / later.pages)
-        for key, (earlier, later) in counted.items()
-        for selector in earlier.given | later.given
-        if earlier.pages and later.pages
-    )
-
-
-def _by_fall(shares: Iterable[Share]) -> list[Share]:
+    ]
     return sorted(shares, key=lambda row: (row[3] - row[2], row[0], row[1]))
 
 
@@ -210,45 +167,33 @@ def comparison_view(found: Comparison, before: ReportSource, after: ReportSource
         (str(one.get("site")), str(one.get("template"))): plain(one.get("url_pattern") or "")
         for one in before.learned.templates
     }
-    selectors, fields = (
-        [(patterns.get(template) or plain(template[1]), *rest) for template, *rest in shares]
-        for shares in (found.selectors, found.fields)
-    )
+    fields = [(patterns.get(template) or plain(template[1]), *rest) for template, *rest in found.fields]
     queued = after.status.urls.get("queued", 0) if after.status is not None else 0
     return {
         "before": before.name,
         "after": after.name,
         "found": found,
         "kinds": _KINDS,
-        "selectors": selectors[:_MAX_ROWS],
-        "selectors_left": max(0, len(selectors) - _MAX_ROWS),
         "fields": fields[:_MAX_ROWS],
         "fields_left": max(0, len(fields) - _MAX_ROWS),
-        "looked_at": found.looked_at,
         "fallen": _FALLEN,
-        "findings": list(_findings(found, selectors, fields, queued)),
+        "findings": list(_findings(found, fields, queued)),
         "data": {"rows": found.rows},
     }
 
 
-def _findings(
-    found: Comparison, selectors: Sequence[tuple[Any, ...]], fields: Sequence[tuple[Any, ...]], queued: int
-) -> Iterable[str]:
+def _findings(found: Comparison, fields: Sequence[tuple[Any, ...]], queued: int) -> Iterable[str]:
     counts = ", ".join(f"{found.kinds[name]:,} {name}" for name in (*_KINDS, *_UNLISTED))
     yield f"{found.pages[0]:,} pages before, {found.pages[1]:,} after: {counts}."
-    named = [("field", f"{one[1]} of {one[0]}", *one[2:]) for one in fields]
-    named += [("selector", f"{one[1][2]} ({one[1][0]})", *one[2:]) for one in selectors]
-    fallen = [one for one in named if one[3] <= one[2] - _FALLEN]
-    for what in ("field", "selector"):
-        if rows := [one for one in fallen if one[0] == what]:
-            _what, name, then, now = rows[0]
-            shares = f"{percent(then)} → {percent(now)}"
-            yield (
-                f"1 {what} gives less than before: {name}, {shares}."
-                if len(rows) == 1
-                else f"{len(rows):,} {what}s give less than before; most of all {name}: {shares}."
-            )
-    if fields and not fallen:
+    if fallen := [one for one in fields if one[3] <= one[2] - _FALLEN]:
+        template, name, then, now = fallen[0]
+        most = f"{name} of {template}, {percent(then)} → {percent(now)}"
+        yield (
+            f"1 field gives less than before: {most}."
+            if len(fallen) == 1
+            else f"{len(fallen):,} fields give less than before; most of all {most}."
+        )
+    elif fields:
         yield "No field is filled less often than before."
     if queued and found.kinds["gone"]:
         yield f"The later crawl has {queued:,} more urls in its queue: pages that it has not come to count as gone."
