@@ -60,11 +60,9 @@ PROXY_API_URL = ""  # address of the service's API, if not the usual one
 PROXY_COUNTRY = ""  # two letters, or several with commas; a request's meta["proxy_country"] takes precedence
 PROXY_STICKY = False  # True: a host keeps its proxy while it works; a request's meta["proxy_sticky"] takes precedence
 PROXY_BAN_STATUSES = [403, 407]  # statuses that may mean that the proxy is banned
-PROXY_BAN_MARKS: list[str] = []  # texts of pages that mean a ban, in addition to the usual captcha pages
 PROXY_MAX_SWITCHES = 10  # proxies to try before a refused page is believed
 PROXY_MAX_FAULTS = 3  # faults in a row before a proxy that has worked is dropped; a new one is dropped after one
 PROXY_REST_SECONDS = 10.0  # the cooldown after a fault, doubled with each further one
-PROXY_TRIAL_SECONDS = 10.0  # DOWNLOAD_TIMEOUT for a proxy that has not worked yet; 0: DOWNLOAD_TIMEOUT itself
 PROXY_CHECK_NAMES = True  # resolve names here before a proxy does, and refuse private addresses
 VALIDATE_RESPONSE = ""  # path of a function that takes a page's response and may raise llmcrawler.errors.NotThePage
 
@@ -73,7 +71,6 @@ PLAYWRIGHT_EXECUTABLE = ""  # the browser; empty: the system's Chromium or Chrom
 RENDER_WAIT_SECONDS = 10.0  # the longest wait for a page's scripts; most take less than a second
 RENDER_SCROLLS = 0  # scrolls to the end of a list, or clicks on "load more", per rendered page
 RENDER_CLICKS = 40  # clicks on possible links without an address, per rendered page; 0: none
-RENDER_CONTEXT_PAGES = 50  # pages per browser context before it is closed with its cache and cookies
 # A page that is fetched again by the browser may have been redirected and retried before.
 META_COPY_WARN_SKIP_KEYS = ["redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls", "retry_times"]
 
@@ -201,16 +198,13 @@ CONTENT_INLINE_CHARS = 150_000  # longer pages, and expensive ones, are read in 
 # -- Records -----------------------------------------------------------------------------------------------------------
 RECORD_PAGE_TYPES = "auto"  # auto: types that are about one thing (product, article, job ...); all; none; or names
 RECORD_MIN_PAGES = 2  # a template with fewer pages is not learned
-RECORD_LEARN_PAGES = 20  # pages to learn a template from, or as many as there are when no more come
 RECORD_SAMPLES = 3  # pages shown to the LLM at first
 RECORD_MAX_SAMPLES = 7  # shown at most, if answers or selectors disagree
-RECORD_SAMPLE_TOKENS = 3_000  # tokens of each page shown
 RECORD_SINGLETONS = False  # True: one LLM call for each page without a learned template; False: its structured data
 
 # -- Jobs: nothing is lost --------------------------------------------------------------------------------------------
 # JOBDIR: a folder; run the same command with it again to resume the crawl, however it ended
 JOBDIR_FORCE = False  # True: resume even with other spider arguments
-JOBDIR_SYNC_SECONDS = 1.0  # progress that a power cut may undo (kill -9 undoes none); 0: none, at one disk sync a page
 STORE_BODIES = True  # keep response bodies (compressed) for -a force=STAGE; False: only while they are needed
 LEASE_SECONDS = 3600.0  # a URL whose worker is silent for this long goes back to the queue
 MAX_LEASES = 5  # crashes while a page is read, or in a stage of yours, before the page is given up
@@ -264,7 +258,6 @@ LLM_CONCURRENCY = 4  # calls in flight
 LLM_TIMEOUT_SECONDS = 60.0  # for one attempt of a call
 LLM_MAX_ATTEMPTS = 4  # attempts of a call
 LLM_BATCH_PAGES = 20  # pages in one call
-LLM_BATCH_TOKENS = 12_000  # tokens of pages in one call
 LLM_BATCH_WAIT_SECONDS = 5.0  # the longest wait of a page for its batch to fill: each call has 1,000 tokens of its own
 LLM_REQUESTS_PER_MINUTE = 0  # 0: unlimited
 LLM_TOKENS_PER_MINUTE = 0

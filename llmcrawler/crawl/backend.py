@@ -73,7 +73,7 @@ def build_backend(
         job = Job(
             kept.jobdir,
             kept.spec(crawler.spidercls.name, options),
-            JobRules(kept.jobdir_sync_seconds, kept.store_bodies, kept.lease_seconds, kept.max_leases),
+            JobRules(kept.store_bodies, kept.lease_seconds, kept.max_leases),
             on_failure=partial(_end_crawl, crawler, switch),
             before_close=lambda reason: crawler.signals.send_catch_log(signals.job_closing, reason=reason),
         )

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from llmcrawler.core.politeness.proxies import BanRules, ProxyPool
 
 SAMPLE_PAGES: Final = "PLAN_SAMPLE_PAGES"  # set by `scrapy plan`
+_BATCH_TOKENS: Final = 12_000  # of the pages in one call
 OFF: Final = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
 _COMPLAINTS: Final = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), " is not a whole number"),
@@ -202,11 +203,9 @@ class ProxySettings(SettingsGroup):
 
     proxy_sticky: Flag
     proxy_ban_statuses: Annotated[frozenset[Annotated[int, Field(ge=100, le=599)]], _Split]
-    proxy_ban_marks: Names
     proxy_max_switches: Count
     proxy_max_faults: Count
     proxy_rest_seconds: Seconds
-    proxy_trial_seconds: Seconds
     proxy_check_names: Flag
     validate_response: Text
 
@@ -214,8 +213,7 @@ class ProxySettings(SettingsGroup):
     def bans(self) -> BanRules:
         from llmcrawler.core.politeness.proxies import BanRules
 
-        marks = tuple(str(mark) for mark in self.proxy_ban_marks if str(mark).strip())
-        return BanRules(self.proxy_ban_statuses, marks)
+        return BanRules(self.proxy_ban_statuses)
 
     def validator(self) -> Callable[[Any], Any] | None:
         if not self.validate_response:
@@ -232,7 +230,6 @@ class RenderSettings(SettingsGroup):
     render_wait_seconds: Seconds
     render_scrolls: Natural
     render_clicks: Natural
-    render_context_pages: Count
 
 
 class MonitoringSettings(SettingsGroup):
@@ -319,18 +316,15 @@ class ContentSettings(SettingsGroup):
 class RecordSettings(SettingsGroup):
     record_page_types: Text
     record_min_pages: Count
-    record_learn_pages: Count
     record_samples: Count
     record_max_samples: Count
-    record_sample_tokens: Annotated[int, Field(ge=200)]
     record_singletons: Flag
 
     def rules(self, options: ExploreOptions) -> RecordRules:
         types = self.types(options)
         return RecordRules(
             min_pages=self.record_min_pages,
-            learn_pages=self.record_learn_pages,
-            training=TrainingRules(self.record_samples, self.record_max_samples, self.record_sample_tokens),
+            training=TrainingRules(self.record_samples, self.record_max_samples),
             record_types=types,
             requested=options.wanted,
             goal=options.goal,
@@ -350,7 +344,6 @@ class JobSettings(SettingsGroup):
 
     jobdir: Folder
     jobdir_force: Flag
-    jobdir_sync_seconds: Seconds
     store_bodies: Flag
     lease_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)]
     max_leases: Count
@@ -455,7 +448,6 @@ class ModelSettings(SettingsGroup):
     llm_timeout_seconds: Seconds
     llm_max_attempts: Count
     llm_batch_pages: Count
-    llm_batch_tokens: Natural
     llm_batch_wait_seconds: Seconds
     llm_requests_per_minute: Natural
     llm_tokens_per_minute: Natural
@@ -495,7 +487,7 @@ class ModelSettings(SettingsGroup):
 
         return BatchRules(
             max_questions=self.llm_batch_pages,
-            max_tokens=self.llm_batch_tokens,
+            max_tokens=_BATCH_TOKENS,
             wait_seconds=self.llm_batch_wait_seconds,
             max_in_flight=self.llm_concurrency,
         )

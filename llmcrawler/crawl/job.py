@@ -125,7 +125,7 @@ class Job:
         self._before_close = before_close
         # The first stage that this run is the first to repeat; None when an earlier run has begun with that.
         self.forced_from = spec.stages[0] if is_forced and not spec.keys else None
-        self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
+        self._database = Database(connection, folder / JOB_FILE, on_failure=on_failure)
         self.ledger = Ledger(self._database, keep_bodies=rules.keep_bodies)
         self.frontier = SqliteFrontier(
             self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=time.monotonic
@@ -272,7 +272,7 @@ def open_request_job(crawler: Crawler, end: Callable[[str], None]) -> Job:
     feeds = tuple(map(str, kept.feeds))
     spec = JobSpec(spider.name, _arguments_of(spider), any_arguments=kept.jobdir_force, feeds=feeds)
     # No other process has the job, so no lease is ever lost while it runs.
-    rules = JobRules(sync_seconds=kept.jobdir_sync_seconds, keep_bodies=False, lease_seconds=math.inf)
+    rules = JobRules(keep_bodies=False, lease_seconds=math.inf)
     return Job(kept.jobdir, spec, rules, on_failure=fail)
 
 

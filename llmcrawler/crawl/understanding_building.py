@@ -139,7 +139,7 @@ class Understanding:
             )
         given = rules.rules(options)
         if self.model is None:  # the first records are to be there within seconds
-            given = replace(given, learn_pages=min(given.learn_pages, _LEARN_PAGES_WITHOUT_MODEL))
+            given = replace(given, learn_pages=_LEARN_PAGES_WITHOUT_MODEL)
         return Records(
             self.annotator or ColumnAnnotator(options.wanted),
             given,

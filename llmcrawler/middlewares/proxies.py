@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.25  # between two looks at whether a proxy has rested
+_TRIAL_SECONDS = 10.0  # the timeout of a proxy that has given no page yet
 _CERTAIN = (exceptions.DownloadConnectionRefusedError, exceptions.CannotResolveHostError, ConnectError)
 _GATEWAY = (502, 504)
 _TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
@@ -52,7 +53,6 @@ class ProxyMiddleware:
 
     switch: ProxySwitch
     bans: BanRules
-    trial_seconds: float
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -61,7 +61,7 @@ class ProxyMiddleware:
             raise NotConfigured
         switch = ProxySwitch(crawler, crawl.proxies)
         settings = ProxySettings.of(crawler.settings)
-        middleware = cls(switch, settings.bans, settings.proxy_trial_seconds)
+        middleware = cls(switch, settings.bans)
         crawler.signals.connect(middleware.spider_closed, signals.spider_closed)
         return middleware
 
@@ -77,10 +77,10 @@ class ProxyMiddleware:
         if taken.proxy.authorization is not None:
             request.headers[b"Proxy-Authorization"] = taken.proxy.authorization
         timeout = meta.get("download_timeout")
-        is_trial = not self.switch.pool.is_proven(taken.label) and self.trial_seconds
-        own_timeout = timeout if is_trial and timeout and timeout > self.trial_seconds else None
+        is_trial = not self.switch.pool.is_proven(taken.label)
+        own_timeout = timeout if is_trial and timeout and timeout > _TRIAL_SECONDS else None
         if own_timeout is not None:
-            meta["download_timeout"] = self.trial_seconds
+            meta["download_timeout"] = _TRIAL_SECONDS
         update_context(request, proxy=taken.label, busy_proxy=taken.label, own_timeout_seconds=own_timeout)
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
@@ -267,13 +267,13 @@ class ValidationMiddleware:
 
     async def _reason(self, request: Request, response: Response) -> str | None:
         if self.switch is not None and isinstance(response, TextResponse):
+            from llmcrawler.core.politeness.proxies import is_captcha_page
 
-            def ban() -> str | None:
-                return self.bans.of_text(page_text(response))
+            def is_captcha() -> bool:
+                return is_captcha_page(page_text(response))
 
-            reason = ban() if len(response.body) <= _INLINE_BYTES else await asyncio.to_thread(ban)
-            if reason is not None:
-                return reason
+            if is_captcha() if len(response.body) <= _INLINE_BYTES else await asyncio.to_thread(is_captcha):
+                return "a captcha page"
         if not self._is_page(request) or not 200 <= response.status < 300:  # an error page is known for what it is
             return None
         try:

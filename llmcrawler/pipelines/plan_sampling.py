@@ -22,8 +22,9 @@ from llmcrawler.core.understanding.classification.page_type_rules import PageTyp
 from llmcrawler.core.understanding.classification.question import STRUCTURED_DATA
 from llmcrawler.core.understanding.extraction.blocks import listed_to_show, shown_blocks
 from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
+from llmcrawler.core.understanding.extraction.training_run import TrainingRules
 from llmcrawler.core.urls import url_pattern
-from llmcrawler.crawl.configuration import SAMPLE_PAGES, RecordSettings, page_types_of
+from llmcrawler.crawl.configuration import SAMPLE_PAGES, page_types_of
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import Page, PageError
@@ -57,7 +58,6 @@ class SamplingPipeline(ClassifyPipeline):
     sampler: Sampler
     record_types: RecordTypes
     cues: PageTypeRules
-    budget_tokens: int
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -70,7 +70,6 @@ class SamplingPipeline(ClassifyPipeline):
             crawl.sampler,
             crawl.record_types,
             PageTypeRules(page_types_of(crawl.options)),
-            RecordSettings.of(crawler.settings).record_sample_tokens,
             crawler=crawler,
         )
 
@@ -119,7 +118,7 @@ class SamplingPipeline(ClassifyPipeline):
     async def _block_tokens(self, page: Page, page_type: str | None) -> int:
         if page.html is None or page_type is None:
             return 0
-        return await asyncio.to_thread(_block_tokens, page.html, page.url, self.budget_tokens)
+        return await asyncio.to_thread(_block_tokens, page.html, page.url, TrainingRules().budget_tokens)
 
 
 def _block_tokens(html: str, url: str, budget_tokens: int) -> int:

@@ -258,31 +258,24 @@ _REDIRECT_MARKS = ("captcha", "/sorry/", "are-you-human", "areyouhuman")
 
 @dataclass(frozen=True, slots=True)
 class BanRules:
-    """Rules for answers that are bans. `marks` are texts of the user's, in any case, that only ban pages have."""
+    """Rules for answers that are bans."""
 
     statuses: frozenset[int] = frozenset({403, 407})
-    marks: tuple[str, ...] = ()
 
     def of_status(self, status: int, location: str = "") -> str | None:
         """Return the reason to call an answer a ban by its status and, of a redirect, its target."""
         if status in self.statuses:
             return f"status {status}"
         target = location.casefold()
-        marks = (*_REDIRECT_MARKS, *map(str.casefold, self.marks))
-        return "a redirect to a captcha" if 300 <= status < 400 and any(mark in target for mark in marks) else None
-
-    def of_text(self, text: str) -> str | None:
-        """Return the reason to call a page a ban by its source."""
-        if not self.marks and len(text) > _MAX_CHARS:
-            return None
-        folded = text.casefold()
-        for mark in self.marks:
-            if mark.casefold() in folded:
-                return f"the page says {mark!r}"
-        return "a captcha page" if len(text) <= _MAX_CHARS and _is_captcha(text, folded) else None
+        is_captcha = 300 <= status < 400 and any(mark in target for mark in _REDIRECT_MARKS)
+        return "a redirect to a captcha" if is_captcha else None
 
 
-def _is_captcha(text: str, folded: str) -> bool:
+def is_captcha_page(text: str) -> bool:
+    """Tell by a page's source whether it asks for a proof of being human, and says little else."""
+    if len(text) > _MAX_CHARS:
+        return False
+    folded = text.casefold()
     marked = any(mark in folded for mark in _VENDOR_MARKS)
     if marked or any(_ASKS.search(found[1]) for found in islice(_HEADING.finditer(text), 4)):
         return len(_visible_text(LexborHTMLParser(text)).split()) <= _MAX_WORDS

@@ -13,9 +13,8 @@ from llmcrawler.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class JobRules:
-    """Settings of a job directory. Progress of the last `sync_seconds` may be lost to a power cut, none to a kill."""
+    """Settings of a job directory."""
 
-    sync_seconds: float = 1.0
     keep_bodies: bool = True
     lease_seconds: float = 3600.0
     max_leases: int = 5

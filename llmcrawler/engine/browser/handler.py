@@ -53,11 +53,13 @@ from llmcrawler.errors import BrowserMissing, ConfigError
 
 logger = logging.getLogger(__name__)
 
+_CONTEXT_PAGES = 50  # before a context is closed with its cache and cookies
+
 
 class ContextTurns:
     """Gives one context to each way out (`route`: a proxy, or none). Beyond `max_open`, idle ones are closed."""
 
-    def __init__(self, max_pages: int, max_open: int = 8) -> None:
+    def __init__(self, max_pages: int = _CONTEXT_PAGES, max_open: int = 8) -> None:
         self._max_pages = max_pages
         self._max_open = max_open
         self._current: OrderedDict[str, str] = OrderedDict()  # the context of each route
@@ -157,7 +159,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             look=hosts.names.addresses,
             checks_proxied=hosts.checks_names,
         )
-        self._turns = ContextTurns(self._render_settings.render_context_pages)
+        self._turns = ContextTurns()
         self._limiter = BrowserHostLimiter(self._room)
         if not logging.getLogger("scrapy-playwright").level:
             logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)  # each failure is a line of the feed

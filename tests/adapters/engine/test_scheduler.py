@@ -103,7 +103,7 @@ class Site:
 async def run(folder, site: Site, steps: int | None, spec: JobSpec = SPEC, per_site: int | None = None) -> set[str]:
     """Until its end, or until it is killed after some steps. The urls of all pages that the job has now."""
     random = site.random
-    job = Job(folder, spec, JobRules(sync_seconds=60.0))
+    job = Job(folder, spec, JobRules())
     scheduler = JobScheduler(job, per_site)
     await scheduler._open()
     for task in scheduler._tasks:  # the test has the say when something is leased
