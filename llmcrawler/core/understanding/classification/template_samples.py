@@ -401,8 +401,10 @@ class TemplateSamples:
     def _choose(self, count: int) -> int:
         """Choose samples from the waiting pages: half are those that look like something else than the verdict; the
         others are evenly spread. Returns how many."""
+        if count <= 0:  # each of thousands of waiting pages may come here
+            return 0
         free = [url for url in self.waiting if url not in self._chosen]
-        count = max(0, min(count, len(free)))
+        count = min(count, len(free))
         looks = {url: guess.label for url in free if (guess := self._guess(url))}
         first = [url for url, label in looks.items() if label != self.majority][: count // 2]
         self._chosen.update(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
@@ -61,6 +62,16 @@ def test_a_batch_of_answers_chooses_no_more_samples_than_the_quorum_lacks() -> N
     for url in ("u1", "u2"):
         samples.note_answer(url, "a")
     assert [samples.step(url, 11) for url in waiting].count(SampleStep.ASK) == 1
+
+
+def test_a_page_of_a_template_with_enough_samples_does_not_go_through_all_that_wait() -> None:
+    class Waiting(dict[str, None]):
+        def __iter__(self) -> Iterator[str]:
+            pytest.fail("gone through")
+
+    samples = TemplateSamples(labels={"u1": "a", "u2": "a", "u3": "a"}, _round=1)
+    samples.waiting = Waiting.fromkeys(f"u{number}" for number in range(4, 40))
+    assert samples.step("u4", 4) is SampleStep.TAKE
 
 
 def test_a_schedule_survives_member_numbers_that_jump() -> None:
