@@ -89,6 +89,8 @@ def failure_kind(error: BaseException | None) -> tuple[str, str]:
     # An error that Scrapy wraps holds its reasons as a list of Twisted failures.
     reasons = getattr(error.__cause__ if error is not None else None, "reasons", None)
     text = "; ".join(reason.getErrorMessage() for reason in reasons) if reasons else str(error)
+    if isinstance(error, exceptions.ResponseDataLossError):
+        text = text.partition("; ")[2]  # the first reason is that the connection closed, "cleanly"
     message = (text or _SILENT.get(type(error).__name__, type(error).__name__))[:_MAX_MESSAGE]
     if isinstance(error, _BODY_ERRORS) or type(error).__name__ in _DECODER_ERRORS:
         return "body", f"the body cannot be decoded: {message}"
@@ -108,6 +110,8 @@ def response_fault(response: Response) -> tuple[str, str] | None:
         put_backs = response_context(response).put_backs
         still = f", still after {put_backs} times that it was put back" if put_backs else ""
         return f"http_{response.status}", response_status_message(response.status) + still
+    if not response.body or response.body.isspace():
+        return "empty", "the answer has no content"
     # Scrapy chose the class by the header, and looked into the body only where that says nothing.
     content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]
     is_page = isinstance(response, HtmlResponse) or (isinstance(response, TextResponse) and is_text(content_type))
