@@ -181,7 +181,8 @@ def _named(element: etree._Element) -> str:
         return f"//{element.tag}[normalize-space()={_literal(label)}]"
     if not _is_icon(element):
         return ""
-    said = next((f"@{name}={_literal(text)}" for name in ICON_LABELS if (text := element.get(name))), "")
+    labels = ((name, element.get(name) or "") for name in ICON_LABELS)
+    said = next((f"@{name}={_literal(text)}" for name, text in labels if 0 < len(text) <= _MAX_LABEL_CHARS), "")
     classes = [name for name in (element.get("class") or "").split() if _TAME.match(name)]
     return f"//{element.tag}[{said or _has_class(classes[-1])}]" if said or classes else ""
 
@@ -248,20 +249,18 @@ def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
     """Return selectors for one value, which stands at one spot, or for a list, whose items stand at several.
 
     Only such whose work is counted: an element may have any name."""
-    paths = {spot.json_path for spot in spots}
-    if None not in paths:
-        in_json = sorted(path for path in paths if path is not None)
-        found = [Candidate(Selector(path, spots[0].language, evidence=STRUCTURED), 1.1) for path in in_json]
-    else:
-        standing = [spot for spot in spots if spot.element is not None]
-        found = [*(_for_one(standing[0]) if len(standing) == 1 else ()), *_for_list(standing)]
+    standing = [spot for spot in spots if spot.element is not None]
+    found = [*(_for_one(standing[0]) if len(standing) == 1 else ()), *_for_list(standing)]
+    if not standing:
+        in_data = sorted({(spot.json_path or "", spot.language) for spot in spots})
+        found = [Candidate(Selector(path, language, evidence=STRUCTURED), 1.1) for path, language in in_data]
     return best_of_each(one for one in found if is_bounded(one.selector))
 
 
 def best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
-    found: dict[tuple[str, str | None], Candidate] = {}
+    found: dict[tuple[str, str, str | None], Candidate] = {}
     for one in candidates:
-        key = (one.selector.query, one.selector.attribute)
+        key = (one.selector.query, one.selector.language, one.selector.attribute)
         if key not in found or found[key].prior < one.prior:
             found[key] = one
     return list(found.values())

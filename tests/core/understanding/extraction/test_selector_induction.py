@@ -119,6 +119,20 @@ def test_kinds_of_evidence(text, query):
     assert query in {one.selector.query for one in candidates_for([page.spots[block.n]])}
 
 
+def test_an_icon_with_a_long_title_is_known_by_its_class():
+    page = PageBlocks(f'<p><i class="ico-clock" title="{"as long as it takes " * 9}"></i> 3 hours</p>')
+    queries = [one.selector.query for one in candidates_for([page.spots[1]])]
+    assert [query for query in queries if "ico-clock" in query and "@title" not in query]
+    assert max(map(len, queries)) < 200
+
+
+def test_a_value_that_stands_in_two_kinds_of_data_is_looked_for_in_both():
+    page = PageBlocks("""<script type="application/ld+json">{"@type": "Product", "sku": "A-1"}</script>
+        <script>window.__STATE__ = {"sku": "A-2"}</script>""")
+    made = [one.selector for one in candidates_for(list(page.spots.values()))]
+    assert [texts_at(page.source, one) for one in made] == [["A-1"], ["A-2"]]
+
+
 def test_selectors_can_be_pasted_into_a_shell():
     page, parsel = PageBlocks(PAGE), ParselSelector(PAGE)
     for block in page.blocks:

@@ -26,10 +26,11 @@ from llmcrawler.core.understanding.extraction.tree import Work, parse_tree
 from llmcrawler.errors import TooCostly
 from tests.nightly import rest_by_night
 
-TAGS = ["div", "p", "th", "td", "tr", "table", "ul", "li", "b", "a", "h2", "dt", "dd", "br", "o:p"]
+TAGS = ["div", "p", "th", "td", "tr", "table", "ul", "li", "b", "a", "h2", "dt", "dd", "br", "i", "o:p"]
 LONG = "Delivered within two or three\tdays"
 TEXTS = ["UPC", " UPC ", LONG, f"{LONG} x", "UPC x", "Price:", "\u00a0", "  ", "a\t b", 'say "it\'s"', "é", "12", ""]
 ATTRIBUTES = ["", ' class="c"', ' class=" c  d "', ' class="cc"', ' id="main"', ' itemprop="name"', ' href="/x"']
+ATTRIBUTES += [' title="UPC"', ' aria-label="a  b"', ' data-label="Unit price"']
 
 node = st.recursive(
     st.sampled_from([*TEXTS, "<!-- UPC -->", "<br>", "<script>UPC</script>"]),
