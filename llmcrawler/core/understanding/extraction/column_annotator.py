@@ -156,11 +156,12 @@ Spots = dict[int, list[Where]]
 @dataclass(slots=True)
 class _Candidate:
     """What may be a field: where it stands, and what it is called (name -> weight, 0..1). Where a column has several
-    blocks on a page, `spots` has them all."""
+    blocks on a page, `spots` has them all. `means_one`: its label surely means one of the fields."""
 
     spots: Spots = field(default_factory=dict)
     names: dict[str, float] = field(default_factory=dict)
     is_label: bool = False
+    means_one: bool = False
     is_list: bool = False
     is_text: bool = False
 
@@ -272,11 +273,11 @@ class _TemplatePages:
             given = [one for several in by_page.values() for one in several]
             marked = fmean(one.marked for one in given)
             trusted = max(share[one.label_column] for one in given)
-            is_known = any(affinity(one, name) >= _KNOWN for one in self.wanted)
-            if self._is_label(by_page, marked, trusted, is_known=is_known):
+            known = max((affinity(one, name) for one in self.wanted), default=0.0)
+            if self._is_label(by_page, marked, trusted, is_known=known >= _KNOWN):
                 weight = _UNMARKED_WEIGHT + (_LABEL_WEIGHT - _UNMARKED_WEIGHT) * marked
                 spots = {place: [several[0].where] for place, several in by_page.items()}
-                yield _Candidate(spots, {name: weight}, is_label=True)
+                yield _Candidate(spots, {name: weight}, is_label=True, means_one=weight * known >= _KNOWN)
 
     def _is_label(
         self, by_page: Mapping[int, Sequence[_Labelled]], marked: float, trusted: float, *, is_known: bool
@@ -543,8 +544,7 @@ class _TemplatePages:
         stated = [page.get(one.name) for page in self.stated]
         for candidate in self.candidates:
             weight = candidate.weight(one)
-            # A label that means another of the fields.
-            if candidate.is_label and weight < _KNOWN <= max(map(candidate.weight, self.wanted)):
+            if candidate.means_one and weight < _KNOWN:  # another one
                 continue
             # What has a label is what that says. Without a request, it keeps its own name where that says more.
             needed = _UNMARKED_WEIGHT * (_KNOWN if is_requested else _SAME) if candidate.is_label else 0.0
@@ -689,7 +689,7 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
             for at in range(len(words)):  # "price_color" may be a color, but is rather something else
                 name = "_".join(words[at:])
                 names[name] = max(names.get(name, 0.0), weight * _PART_OF_NAME**at)
-        said = [snake_case(node.get(attribute) or "") for attribute in _SAYING_ATTRIBUTES]
+        said = [snake_case((node.get(attribute) or "")[:_MAX_NAMES_CHARS]) for attribute in _SAYING_ATTRIBUTES]
         names |= {name: max(names.get(name, 0.0), weight) for name in said if name}
         weight *= _OUTER_NAME if called or any(said) else 1.0
     return names
