@@ -214,8 +214,8 @@ def _without_model(figures: Figures, account: CrawlAccount, width: int) -> list[
         lines.append(f"{many(sum(guessed.values()), 'page type')} guessed: {by_whom}{why}")
     has_learned = any(template.selectors for template in account.templates.values())
     if account.templates and not has_learned and (llm.failure or llm.provider == "none"):
-        reason = f"no template was learned: {llm.failure}" if llm.failure else "there is no model to learn more"
-        lines.append(f"Records come from structured data, because {reason}")
+        reason = f": {llm.failure}" if llm.failure else ""
+        lines.append(f"Records come from single pages, as no template was learned{reason}")
     return [part for line in lines for part in wrap(line, width, subsequent_indent="  ")]
 
 

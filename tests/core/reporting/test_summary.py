@@ -252,7 +252,7 @@ def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_rea
     stats = {"llmcrawler/decided_by/rule": 1, "llmcrawler/llm/failure": "no network " * 12}
     lines = told(guessed, stats).splitlines()
     assert "1 page type guessed: 1 by rules; no model was asked, or it did not answer" in lines
-    at = next(number for number, line in enumerate(lines) if line.startswith("Records come from structured data"))
+    at = next(number for number, line in enumerate(lines) if line.startswith("Records come from single pages"))
     assert " ".join(" ".join(lines[at : at + 3]).split()).count("no network") == 12  # whole, however long
     assert max(map(cell_len, lines)) <= WIDTH
     guessed.add_template(replace(template, selectors=[{"field": "price"}]))
