@@ -365,11 +365,15 @@ def _label_before(element: etree._Element) -> Iterator[str]:
         yield f"{named}/following-sibling::{element.tag}"
 
 
-def _behind_the_first(holder: etree._Element, element: etree._Element, steps: Sequence[str]) -> Iterator[str]:
-    """Yield the XPath from a holder to a list that starts behind others of its kind: a path without the home page."""
+def _behind_others(
+    anchor: str, holder: etree._Element, element: etree._Element, steps: Sequence[str], prior: float
+) -> Iterator[tuple[str, str, str, float]]:
+    """Yield the way from a holder to a list that starts behind others of its kind: a path without the home page. The
+    more there are of them, the more it is a place that may shift."""
     first = next(node for node in line_up(element) if node.getparent() is holder)
     if before := sum(1 for _ in first.itersiblings(steps[0], preceding=True)):
-        yield "/".join([f"{steps[0]}[{before}]", f"following-sibling::{steps[0]}", *steps[1:]])
+        query = "/".join([anchor, f"{steps[0]}[{before}]", f"following-sibling::{steps[0]}", *steps[1:]])
+        yield "", query, PATH, prior - 0.05 * (before - 1)
 
 
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
@@ -390,8 +394,7 @@ def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str
         css_down, down = " > ".join(steps), "/".join(steps)
         for anchor in best_features(holder):
             prior = 0.75 * anchor.prior + 0.15 - 0.03 * len(steps)
-            behind = _behind_the_first(holder, elements[0], steps)
-            yield from (("", f"//{anchor.xpath}/{one}", PATH, prior) for one in behind)
+            yield from _behind_others(f"//{anchor.xpath}", holder, elements[0], steps, prior)
             yield f"{anchor.css} > {css_down}", f"//{anchor.xpath}/{down}", anchor.evidence, prior
             for feature in common[:2]:
                 css, xpath = f"{anchor.css} {feature.css}", f"//{anchor.xpath}//{feature.xpath}"

@@ -18,6 +18,7 @@ from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed, Spot
 from llmcrawler.core.understanding.extraction.candidates import (
+    LABEL,
     Candidate,
     best_of_each,
     candidates_for,
@@ -40,8 +41,8 @@ from llmcrawler.core.understanding.extraction.typed_values import fits
 
 _NUMBER: Final = re.compile(r"\d[\d.,]*")
 _SEPARATOR: Final = re.compile(r" ?[,;/|·•、،] ?")
-_MAX_AMOUNT_CHARS: Final = 60
 _NOT_READ: Final = -1
+_NO_NUMBER: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,27 +136,29 @@ class TrainingSet:
 
 def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
     """Return the other pages on which something stands where the value should be, but is written in another way than on
-    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read."""
+    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read. Words where
+    all samples have a number tell that there is none: "sold out"."""
     samples = {_numbers_read(rule, one.page, pages) for one in pages.annotated} - {None}
-    if _NOT_READ in samples:
+    if samples & {_NOT_READ, _NO_NUMBER}:
         return ()
     is_amount = len(samples) == 1 and 0 not in samples
     read = [_numbers_read(rule, page, pages) for page in pages.others]
-    odd = {_NOT_READ, *((one for one in read if one is not None and one not in samples) if is_amount else ())}
-    return tuple(at for at, one in enumerate(read) if one in odd)
+    usual = {None, _NO_NUMBER, 0, *samples} if is_amount else {*read} - {_NOT_READ, _NO_NUMBER}
+    return tuple(at for at, one in enumerate(read) if one not in usual)
 
 
 def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:
-    """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ where it makes
-    nothing of the only text there, None where there is none, or a choice."""
-    is_there = False
+    """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ (_NO_NUMBER: it has
+    none) where it makes nothing of the only text there, None where there is none, or a choice."""
+    unread = None
     for selector in rule.selectors:
         texts = list(dict.fromkeys(pages.texts(page, selector)))
         read = next((one for one in taken(texts, selector.pattern) if fits(one, rule.field.type)), None)
         if read is not None:
-            return len(_NUMBER.findall(read)) if len(read) <= _MAX_AMOUNT_CHARS else 0
-        is_there |= len(texts) == 1
-    return _NOT_READ if is_there else None
+            return len(_NUMBER.findall(read))
+        if len(texts) == 1 and unread != _NOT_READ:
+            unread = _NOT_READ if _NUMBER.search(texts[0]) else _NO_NUMBER
+    return unread
 
 
 Texts = tuple[str, ...]
@@ -296,7 +299,6 @@ _TWIN_DISCOUNT = 0.25
 _MAX_TWINS = 6
 _MIN_TWIN_CHARS = 3
 _MANY_SOURCES = 14
-_POSITION = re.compile(r":nth-of-type|^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
 # Annotated pages, none against it, that confirm a selector of a kind so trusted; _MANY_PAGES confirm one of any kind.
 _SURE_PAGES = 3
 _SURE_PRIOR = 0.8
@@ -368,6 +370,8 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
     faults = {id(one): _fault(one, pages) for one in finalists}
     if all(faults.values()):
         leader = max(finalists, key=lambda one: one.score)
+        if leader.ghosts > max(1, len(leader.hit)):
+            return LearnedField(field, None, "")
         spoken = tuple(at for at, output in enumerate(leader.outputs) if output)
         return LearnedField(field, None, faults[id(leader)], spoken if leader.judged < _MANY_PAGES else ())
     finalists = sorted((one for one in finalists if not faults[id(one)]), key=lambda one: -one.score)
@@ -384,8 +388,9 @@ def _fault(one: CandidateScore, pages: TrainingSet) -> str:
     samples, goes_by_place = [pages.annotated[at].page for at in one.hit], _goes_by_place(one)
     if 2 * one.poached > len(one.hit):  # fewer may be slips
         return "what leads to it leads to another field on some samples"
-    # Of many samples that have it, the annotator may have overlooked one.
-    if one.ghosts and (one.ghosts > 1 or with_value < _MANY_PAGES or goes_by_place):
+    # Of many samples the annotator may have overlooked it on one, of fewer where a label tells that it is there.
+    many = _SURE_PAGES if one.candidate.prior >= _SURE_PRIOR and one.selector.evidence == LABEL else _MANY_PAGES
+    if one.ghosts and (one.ghosts > 1 or with_value < many or goes_by_place):
         return "what leads to it leads to something else on samples that have none"
     # What stands there on the samples has such children.
     shapes = [{child.tag for child in element} for element in _firsts(one, samples if goes_by_place else ())]
@@ -619,7 +624,7 @@ def _fallbacks(
     goes by position: where a row is missing, a position finds its neighbour."""
     for other in scores[1:] if not partners else ():
         is_other_kind = other.selector.evidence != best.selector.evidence and other.support >= best.support
-        if not is_other_kind or _POSITION.search(other.selector.query) or other.several > _MAX_FALLBACK_NOISE:
+        if not is_other_kind or _goes_by_place(other):
             continue
         pairs = list(zip(best.outputs, other.outputs, strict=True))
         noise = sum(not mine and bool(his) for mine, his in pairs)

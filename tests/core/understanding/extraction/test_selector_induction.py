@@ -263,8 +263,58 @@ def test_pages_that_write_a_value_in_another_way_are_to_be_shown():
 
 
 def test_where_all_values_are_written_alike_no_page_more_is_shown():
-    pages = [f"<h1>t{n}</h1><p><b>Price</b> <span class='cost'>{n}.50 €</span></p>" for n in range(12)]
-    assert not learned(pages, [f"{n}.50 €" for n in range(12)]).doubt
+    prices = [f"{n}.50 €" for n in range(11)]
+    for last in ("11.50 €", "Sold out"):
+        pages = [f"<h1>Lamp</h1><p><b>Price</b> <span class='cost'>{price}</span></p>" for price in (*prices, last)]
+        assert not learned(pages, [*prices, last]).doubt
+
+
+def test_no_page_more_is_shown_for_a_field_that_more_samples_speak_against_than_for():
+    pages = [f"<h1>Lamp</h1><p class='kind'>Kind {n}</p>" for n in range(12)]
+    result = learned(pages, ["Kind 0", *[None] * 11])
+    assert (result.rule, result.doubt) == (None, "")
+    assert learned(pages, ["Kind 0", None, *[f"Kind {n}" for n in range(2, 12)]]).doubt
+
+
+def test_where_a_label_tells_that_the_value_is_there_one_sample_of_four_may_have_overlooked_it():
+    pages = [f"<h1>t{n}</h1><div><h2>Description</h2></div><p>Text {n}</p>" for n in range(12)]
+    values: list[str | list[str] | None] = [None if n == 1 else f"Text {n}" for n in range(12)]
+    assert extracted(learned(pages, values, shown=4), pages[9]) == "Text 9"
+    pages = [page.replace("<h2>Description</h2>", "") for page in pages]
+    assert learned(pages, values, shown=4).rule is None
+
+
+def test_a_heading_is_trusted_before_the_end_of_a_path_that_has_other_lengths():
+    def page(n: int, depth: int) -> str:
+        path = "".join(f"<li><a>Shelf {level}</a></li>" for level in range(depth))
+        return (
+            f"<ol class='breadcrumb'>{path}<li class='active'>Book {n}</li></ol><div class='m'><h1>Book {n}</h1></div>"
+        )
+
+    result = learned([page(n, 2 if n == 9 else 4) for n in range(20)], [f"Book {n}" for n in range(20)])
+    assert extracted(result, page(30, 1)) == "Book 30"
+
+
+def test_words_where_all_samples_have_a_number_tell_that_there_is_none():
+    def page(n: int, stock: str = "") -> str:
+        return f"<h1>Lamp</h1><p class='stock'>{stock or f'In stock ({n} available)'}</p>"
+
+    counts: list[str | list[str] | None] = [f"{n}" for n in range(12)]
+    for stock, disputed in (("Sold out", ()), ("7 to 9 in stock", (2,))):
+        result = learned([page(n, stock if n == 5 else "") for n in range(12)], counts)
+        assert result.disputed == disputed, stock
+        assert extracted(result, page(20, stock)) is None
+
+
+def test_a_label_leads_to_the_value_where_its_class_is_another_one():
+    def page(n: int, stock: str = "") -> str:
+        state = "gone" if stock else "instock"
+        text = stock or f"In stock ({n} available)"
+        return f"<div class='main'><h1>t{n}</h1><p class='{state}'>{text}</p></div>{rows(Availability=text)}"
+
+    result = learned([page(n) for n in range(12)], [f"In stock ({n} available)" for n in range(12)])
+    assert extracted(result, page(20)) == "In stock (20 available)"
+    assert extracted(result, page(21, "Unavailable")) == "Unavailable"
 
 
 def test_lists_behind_a_label_are_whole_though_all_samples_have_one_item():
