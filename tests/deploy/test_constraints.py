@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.deploy.dockerfile_steps import DOCKERFILE, pinned_versions, requirements_in, stages
+from tests.deploy.dockerfile import DOCKERFILE, pinned_versions, requirements_in, stages
 from tests.e2e.crawling import ROOT
 
 README = (ROOT / "deploy" / "README.md").read_text(encoding="utf-8")

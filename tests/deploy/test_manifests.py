@@ -17,7 +17,7 @@ from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.setting_checks import check_names
 from llmcrawler.fleet.connection import key_prefix
 from llmcrawler.spiders.explore import ExploreSpider
-from tests.deploy.dockerfile_steps import pinned_versions, stages
+from tests.deploy.dockerfile import pinned_versions, stages
 from tests.deploy.manifests import (
     COMPOSE,
     DEPLOY,

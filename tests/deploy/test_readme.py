@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.dockerfile_steps import stages
+from tests.deploy.dockerfile import stages
 from tests.deploy.manifests import DEPLOY, KUBERNETES, composed, container, documents, jobs, of_kind
 from tests.e2e.crawling import ROOT
 from tests.e2e.documents import blocks_of

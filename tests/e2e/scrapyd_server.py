@@ -15,7 +15,7 @@ from threading import Timer
 from typing import Any
 from urllib.request import urlopen
 
-from tests.deploy.dockerfile_steps import healthcheck_of
+from tests.deploy.dockerfile import healthcheck_of
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, environment, free_port
 from tests.e2e.documents import block
 
