@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 _REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host's cooldown
 _LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
@@ -34,7 +33,6 @@ class Ceiling:
         self._clock = clock
         self._good_level = self._most_served = 0  # in flight at the end, and ever, of a healthy answer since a refusal
         self._refused_level = 0  # in flight at the last refusal
-        self._flight = _StoppedFlight()
         self._served = 0  # healthy answers since then
         self._began_at = clock()
         self._refused_at = self._awake_at = -1e9
@@ -57,17 +55,8 @@ class Ceiling:
         self._most_served = max(self._most_served, at_start, at_end)
         self._served += 1
 
-    def refused(  # noqa: PLR0913 - what is known of it
-        self,
-        in_flight: int,
-        window: float,
-        latency_seconds: float,
-        least: float,
-        awake_at: float,
-        *,
-        is_late: bool = False,
-    ) -> None:
-        """Take the limit half way from what went well to what was refused; `is_late`: it took as long as an answer."""
+    def refused(self, in_flight: int, window: float, latency_seconds: float, least: float, awake_at: float) -> None:
+        """Take the limit half way from what went well to what was refused."""
         was_noise = self.is_noise
         self._shares.refused(window)
         if self.is_noise:
@@ -82,7 +71,6 @@ class Ceiling:
         is_soon = now - self._refused_at < self._over_limit.hold_seconds
         self._rate.refused(in_flight, self._most_served, self._served, since, is_soon=is_soon)
         level = limit = self._between(in_flight, window)
-        self._flight = _StoppedFlight(self._good_level, min(in_flight - 1.0, self.level), is_late)
         if self._rate.refusals >= 2:
             # Between two refusals a token bucket serves its rate, over the time with the cooldown if it was not full
             # after that, else over the time without it. Little's law makes a level of the rate.
@@ -99,16 +87,8 @@ class Ceiling:
 
     def flight_refused(self, window: float) -> None:
         """Note another refusal of what was in flight at the last one. Where refusals are noise, so is each of them."""
-        self._flight.refusals += 1
-        self._flight.served = 0
         if self.is_noise:
             self._shares.refused(window)
-
-    def flight_served(self, at_end: int) -> None:
-        """Note a healthy answer to what was in flight at the last refusal; `at_end` counts what still is, with it."""
-        self._flight.served += 1
-        if at_end <= 1 and not self.is_noise and not self._rate.refusals:
-            self.level = self._limit = self._flight.level()
 
     def _between(self, in_flight: int, window: float) -> float:
         if in_flight < 2:
@@ -144,23 +124,6 @@ class Ceiling:
         now = self._clock()
         self._under_limit.wait(now)
         self._over_limit.wait(now)
-
-
-@dataclass(slots=True)
-class _StoppedFlight:
-    """Requests in flight at a refusal. Nothing starts meanwhile: as many as are served after the last refusal were in
-    flight at once, so the host takes so many, unless refusals come so quickly that answers came meanwhile.
-    """
-
-    good_level: float = 0.0  # most in flight that went well before, as far as a busy crawler can tell
-    most: float = 0.0
-    is_late: bool = False
-    refusals: int = 1
-    served: int = 0
-
-    def level(self) -> float:
-        known = self.served if self.is_late and self.refusals > 1 else max(self.served, self.good_level)
-        return max(1.0, min(known, self.most))
 
 
 class _Steps:

@@ -273,8 +273,6 @@ class HostPolicy:
         is_old = self._is_old(latency_seconds)
         if not is_old:
             self._episodes = 0
-        elif self._episodes:
-            self.ceiling.flight_served(at_end)
         if closes:
             return self._decision("recovered", "the host responds again")
         if not self.rules.is_adaptive:
@@ -310,8 +308,8 @@ class HostPolicy:
         # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
         if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
             latency = self.latency.typical or 1.0
-            least, is_late = min(1.0, latency / self.rules.max_gap_seconds), 2 * (latency_seconds or 0.0) > latency
-            self.ceiling.refused(in_flight, self.window, latency, least, now + cooldown, is_late=is_late)
+            least = min(1.0, latency / self.rules.max_gap_seconds)
+            self.ceiling.refused(in_flight, self.window, latency, least, now + cooldown)
             if not self.ceiling.is_noise:
                 self.latency.trial = None
                 self._set_window(max(min(self.window, self.ceiling.level) / 2, least))

@@ -61,25 +61,6 @@ def test_a_refusal_halves_the_window_once_however_many_were_in_flight(clock: Clo
     assert policy.cooldown_seconds == 2.0
 
 
-@pytest.mark.parametrize(
-    ("refused", "seconds", "served", "level"),
-    [(1, 0.9, 8, 8), (5, 0.9, 8, 8), (1, 0.9, 12, 12), (1, 0.9, 2, 4), (5, 0.9, 2, 2), (5, 0.01, 2, 4)],
-)
-def test_what_is_served_of_a_refused_flight_tells_what_the_host_takes(
-    refused: int, seconds: float, served: int, level: int
-) -> None:
-    clock = Clock()
-    policy = HostPolicy(FAST, clock)
-    for _ in range(20):
-        policy.answered(None, 4, 4)
-    clock.now += 5
-    for left in range(refused):
-        policy.refused("429", 1.0, seconds, in_flight=13 - left)
-    for left in reversed(range(served)):
-        policy.answered(1.0, 13, left + 1)
-    assert policy.ceiling.level == level
-
-
 def test_without_a_word_from_the_host_the_rests_get_longer(clock: Clock) -> None:
     policy = HostPolicy(FAST, clock)
     rests = []
