@@ -349,10 +349,20 @@ def main_scores(html: str, url: str) -> dict[int, float]:
 def _parted(page: BlockList, repeated: Collection[str]) -> tuple[list[Block], list[Block]]:
     own = {block.n for block in page.blocks if block.text not in repeated}
     beside = {n - 1 for n in own} | {n - 2 for n in own}
-    kept = [block for block in page.blocks if block.n in own or block.n in beside]
+    kept = [block for block in _without_twins(page) if block.n in own or block.n in beside]
     # Where the frame's links lead is no page's own data.
     kept_or_link = own | beside | page.links
     return kept, [block for block in page.blocks if block.n not in kept_or_link]
+
+
+def _without_twins(page: BlockList) -> Iterator[Block]:
+    """Yield the blocks without what tells nothing new: an address that has stood on the page before, as the picture of
+    a product and its name both lead to it, and metadata that says what stands in the page."""
+    seen = set[str]()
+    for block in page.blocks:
+        if block.text not in seen or not (block.n in page.links or _for_machines(block)):
+            yield block
+        seen.add(block.text)
 
 
 def _most_telling(page: BlockList, blocks: Sequence[Block], room: int) -> list[Block]:
@@ -371,7 +381,7 @@ def _worths(page: BlockList, blocks: Sequence[Block]) -> dict[int, float]:
     """Return how much it helps to show each block. What is main counts most, then what looks like a value."""
     worths: dict[int, float] = {}
     before: Counter[tuple[str, str]] = Counter()
-    in_metadata = {block.text for block in blocks if _for_machines(block) and _NAMED.search(block.hint)}
+    in_metadata = {block.text for block in page.blocks if _for_machines(block) and _NAMED.search(block.hint)}
     label = ""
     for block in blocks:
         worth = page.scores[block.n - 1]

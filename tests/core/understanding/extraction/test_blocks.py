@@ -56,7 +56,11 @@ def test_the_budget_is_kept_and_nothing_is_left_out_without_need():
     assert numbers == sorted(numbers)
     listed = PageBlocks(PRODUCT).listed()
     assert sum(map(len, shown(PRODUCT, 600))) <= 4 * 600
-    assert shown_blocks(listed, (), 100_000) == listed.blocks
+    whole = shown_blocks(listed, (), 100_000)
+    assert {block.text for block in whole} == listed.texts
+    addresses = [block.text for block in whole if block.n in listed.links]
+    assert len(addresses) == len(set(addresses)) == 300, "two menus lead there"
+    assert [block.text for block in whole if block.hint.startswith("meta ")] == [], "the author stands in the page"
     assert is_crowded(listed, (), 600)
     assert not is_crowded(listed, (), 100_000)
 
