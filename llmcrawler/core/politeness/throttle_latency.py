@@ -8,7 +8,7 @@ one. A trial then tells whether the rise is load: fewer in flight must make the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 _RAISED = 1.2  # latency over its baseline that takes a step down
 STEADY = 1.095  # a step up from here may raise it
@@ -17,7 +17,6 @@ _LEAST_ROUND = 6
 _SURE = 2.0  # standard errors
 _NOISE_SECONDS = 0.005  # some milliseconds are the noise of this machine, however fast the host is
 _MAX_ROUND = 400  # answers: a round that cannot tell by then is taken as it is
-_WEAK_BASELINE = 4  # times the answers of the baseline: then the doubt is the baseline's, and this round mends it
 _LEAST_SPREAD = 0.02  # clocks and networks vary by that much in any case
 _SPREAD_MEMORY = 50  # answers
 _LEAST_CHANGE = 0.1  # of the logarithm of the latency: less is no change
@@ -151,11 +150,6 @@ class LatencyWatch:
         self._baseline = baseline
         self._begin()
 
-    def was_not_load(self, raised: Round) -> None:
-        """Move the baseline half of the way: the result may be wrong, and the next trial goes on from there."""
-        if self._baseline is not None:
-            self._baseline = replace(self._baseline, mean=(self._baseline.mean + raised.mean) / 2)
-
     def _begin(self) -> None:
         self._round, self._next_look = Round(), 0.0
 
@@ -173,9 +167,7 @@ class LatencyWatch:
         elif rise < doubt or is_long:
             self._baseline = baseline + this
         elif _SURE * doubt > threshold:
-            if this.count < _WEAK_BASELINE * baseline.count:
-                return None
-            self._baseline = baseline + this
+            return None
         self._begin()
         return RoundResult(this, math.exp(rise))
 

@@ -386,8 +386,6 @@ class HostPolicy:
         told = f"latency {result.round.seconds:.2f} s"
         if not result.is_load:
             self.latency.trial = None
-            if trial.fewer is None:
-                self.latency.was_not_load(result.round)
             self._next_trial_at = self._clock() + self._trial_hold_seconds
             self._trial_hold_seconds = min(2 * self._trial_hold_seconds, _MAX_TRIAL_HOLD_SECONDS)
             self._set_window(trial.window)
