@@ -433,6 +433,7 @@ def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
 
 # Selectors are learned from the first so many characters of a page.
 _MAX_PAGE_CHARS = 1_000_000
+_EMBEDDED_FILE = re.compile(r";base64,[\w+/=]{1000,}")  # images and fonts, which may be nearly all of a page
 _KEPT_PAGES = 24  # a run has twenty, if the settings are as they come
 
 
@@ -446,7 +447,8 @@ class TrainingPage:
         self.title = title
         self.lang = lang
         self.features = features
-        html = html[:_MAX_PAGE_CHARS]
+        if len(html) > _MAX_PAGE_CHARS:
+            html = _EMBEDDED_FILE.sub(";base64,", html[: 4 * _MAX_PAGE_CHARS])[:_MAX_PAGE_CHARS]
         self.chars = len(html)
         self._packed = zlib.compress(html.encode("utf-8", "replace"), 1)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed, Spot, TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.candidates import ICON_LABELS, icon_before
 from llmcrawler.core.understanding.extraction.field_names import (
     NAME_PART,
@@ -71,8 +71,6 @@ _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
 _VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
 _HALF: Final = 0.5
-_CLEAR_MARGIN: Final = 0.7  # of logarithms of odds: twice as likely
-_NO_RECORD: Final = frozenset("nav footer aside form button".split())
 _SEVERAL_LOSS: Final = 2.0
 _SEVERAL: Final = 1.3  # blocks a page
 _PARAGRAPH_CHARS: Final = 80
@@ -97,6 +95,7 @@ _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split
 # Any name, or any code, looks like one: so do these, where they are not usual for the page type.
 _NEED_A_NAME_ELSEWHERE: Final = frozenset({"author", "sku"})
 
+_SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]")
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
 _ICON_SET: Final = re.compile(r"^(?:(?:fa[bdlrs]?|bi|glyphicon|icons?|ico|mdi|la|ion|ti|feather)-)+(.*)")
@@ -393,19 +392,38 @@ class _TemplatePages:
             else:  # the same field on pages of another layout
                 first.spots.update({place: spots for place, spots in bid.spots.items() if spots})
             taken.append(bid.spots)
-        self._add_left(taken)
         for candidate in self.candidates if self.requested is None else ():
             if candidate.is_label or not _COUNTED.isdisjoint(candidate.names):
                 self._add_labelled(candidate, taken)
+        pointed = {key: spots if one.group else self._without_end(spots) for key, (one, spots) in self.chosen.items()}
         values = {
             str(place): tuple(
                 Pointed(key, blocks, quote)
-                for key, (_, spots) in self.chosen.items()
+                for key, spots in pointed.items()
                 for blocks, quote in (spots[place] or [((), None)] if place in spots else ())
             )
             for place in range(self.total)
         }
         return Induced(tuple(one for one, _ in self.chosen.values()), values)
+
+    def _without_end(self, spots: Spots) -> Spots:
+        """Return where the values stand without the end that all texts have in common: the template's, as in "Foix, FR"
+        on all pages, or "Skills:".
+        """
+        alone = {
+            place: [((number,), quote) for blocks, quote in found for number in blocks]
+            for place, found in spots.items()
+        }
+        texts = [self.text(place, where) for place, found in alone.items() for where in found]
+        first = next(iter(texts), "")
+        ends = (first[match.start() :] for match in _SEPARATOR.finditer(first))
+        end = next((one for one in ends if all(text.endswith(one) and text != one for text in texts)), "")
+        if not end or len(_pages_of(spots)) < _SOME_PAGES or any(map(str.isdigit, end)):
+            return spots
+        return {
+            place: [(blocks, self.text(place, (blocks, quote)).removesuffix(end)) for blocks, quote in found]
+            for place, found in alone.items()
+        }
 
     def _add_repeated(self, part: Repeated, taken: list[Spots]) -> None:
         """Add a list or a group of objects: where fields are requested, to those that mean it."""
@@ -460,63 +478,6 @@ class _TemplatePages:
         many = fmean(len(spots[0][0]) for spots in candidate.spots.values()) > 1.3 and max(map(len, texts)) < 300
         self.chosen[key] = (Field(key, _type_of(key, texts), many), dict(candidate.spots))
         taken.append(candidate.spots)
-
-    def _add_left(self, taken: list[Spots]) -> None:
-        """Give requested fields that nothing on the pages is named for what is left, where that is clear: a field the
-        only candidate that can be its value, or the one that is scored far more surely than the next."""
-        asked = [one for one in self.wanted if one.key not in self.chosen] if self.requested is not None else []
-        left = [one for one in self.candidates if self._is_own(one)] if asked and self.total >= _SOME_PAGES else []
-        is_one = sum(self._trained(one) is None for one in asked) == 1
-        for one in sorted(asked, key=lambda one: self._trained(one) is None):
-            left = [one for one in left if not any(self._shares(one.spots, other) for other in taken)]
-            offers = sorted(self._offers(one, left), key=lambda offer: -offer[0])
-            others = [worth for worth, spots in offers if self.overlap(spots, offers[0][1]) <= _ALIKE]
-            is_clear = offers and offers[0][0] - max(others, default=-inf) > _CLEAR_MARGIN
-            if is_clear and (is_one or offers[0][0] > _UNTRAINED_SCORE or self._trained(one)):
-                self.chosen[one.key] = (one, offers[0][1])
-                taken.append(offers[0][1])
-
-    def _offers(self, one: Field, left: Sequence[_Candidate]) -> Iterator[tuple[float, Spots]]:
-        """Yield where the value of a field may stand that nothing is named for, and how much speaks for each."""
-        trained = self._trained(one)
-        is_long = trained in _TEXTS or affinity(one, "description") >= _HALF
-        for candidate in left:
-            label = next(iter(candidate.names), "") if candidate.is_label else ""
-            weight = candidate.weight(one)
-            is_of_others = label and (trained or usual_type(label) is not None)
-            if weight < _LEAST_WEIGHT and (is_of_others or (trained and trained not in self.told_by_looks)):
-                continue
-            firsts = [(place, *spots[0]) for place, spots in candidate.spots.items()]
-            texts = [self.text(place, (blocks[:1], quote)) for place, blocks, quote in firsts]
-            if candidate.is_list != one.many or (fmean(map(len, texts)) > _PARAGRAPH_CHARS) != is_long:
-                continue
-            is_text = one.type in (None, "string")
-            if is_text and fmean(fits(text, "date") or text.startswith(("/", "http")) for text in texts) > _HALF:
-                continue
-            score, spots = self._scored(one, trained, candidate, weight, [None] * self.total)
-            if len(_pages_of(spots)) > _HALF * self.total:
-                yield score + _NAME_WORTH * weight, spots
-
-    def _is_own(self, candidate: _Candidate) -> bool:
-        """Tell whether a candidate is a value of most pages, that varies and is no part of the frame."""
-        firsts = {place: spots[0] for place, spots in candidate.spots.items()}
-        column = next(self.pages[place].columns[blocks[0] - 1] for place, (blocks, _) in firsts.items())
-        if column is None or column.frame & _NO_RECORD or column.above & _FURNITURE:
-            return False
-        if len(firsts) < _HALF * self.total or candidate.is_several:
-            return False
-        texts = {place: self.text(place, where) for place, where in firsts.items()}
-        in_title = fmean(text in self.titles[place] for place, text in texts.items())
-        return in_title <= _HALF and max(Counter(texts.values()).values()) <= _ALIKE * len(texts)
-
-    def _shares(self, one: Spots, other: Spots) -> bool:
-        """Tell whether two candidates say the same on most pages, or stand within each other."""
-        place = min(_pages_of(one) & _pages_of(other), default=None)
-        if place is None or self.agreement(one, other) > _HALF:
-            return place is not None
-        spots = self.pages[place].page.spots
-        pairs = [(spots[mine], spots[its]) for mine in one[place][0][0] for its in other[place][0][0]]
-        return any(_is_within(mine, its) or _is_within(its, mine) for mine, its in pairs)
 
     def _core_of(self, bid: _Bid, bids: Sequence[_Bid]) -> _Bid:
         """Return the bid for the block within that varies, where all around it is the same: the name behind "by"."""
@@ -655,14 +616,6 @@ def _plain(text: str) -> str:
 
 def _means(requested: str, name: str) -> bool:
     return requested == name or affinity(Field(requested), name) >= _KNOWN
-
-
-def _is_within(one: Spot, other: Spot) -> bool:
-    if one.element is None or other.element is None:
-        return False
-    if one.element is other.element:
-        return None in (one.text_index, other.text_index) or one.text_index == other.text_index
-    return other.text_index is None and other.element in line_up(one.element)
 
 
 def _pages_of(spots: Spots) -> set[int]:

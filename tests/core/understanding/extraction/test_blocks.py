@@ -36,6 +36,12 @@ def shown(html: str, budget_tokens: int) -> list[str]:
     return [block.text for block in shown_blocks(listed, (), budget_tokens)]
 
 
+def test_a_page_is_learned_from_though_a_font_within_it_is_longer_than_all_that_is_learned_from() -> None:
+    font = f"<style>@font-face {{ src: url(data:font/woff2;base64,{'d09G' * 300_000}) }}</style>"
+    page = TrainingPage(URL, "", "en", font + PRODUCT, frozenset())
+    assert "€ 12.50" in [block.text for block in page.blocks().blocks]
+
+
 @pytest.mark.parametrize(
     "text", ["Green tea", WORDS, "€ 12.50", "Packed on 2026-03-14", "Origin", "Uji", "Weight", "100 g", "Ann Leaf"]
 )

@@ -361,15 +361,40 @@ def test_street_town_and_postal_code_are_found_within_an_address(between: str) -
     ]
 
 
-def test_what_is_asked_for_and_named_nowhere_is_what_is_left_where_that_is_clear() -> None:
-    def page(n: int, more: str = "") -> str:
-        head = f"<title>{NAMES[n]}</title><body><h1>{NAMES[n]} {more}</h1><b class=price>£{n}.50</b>"
+def test_what_is_asked_for_and_named_nowhere_is_null_though_only_one_text_is_left() -> None:
+    def page(n: int) -> str:
+        head = f"<title>{NAMES[n]}</title><body><h1>{NAMES[n]}</h1><b class=price>£{n}.50</b>"
         return f"{head}<p>{MAKERS[n]} works</p><div>All sizes</div>"
 
     found = records(pages_of(page), "title,price:number,maintainer")
-    assert [one["maintainer"] for one in found] == [f"{one} works" for one in MAKERS]
-    found = records(pages_of(lambda n: page(n, f"<small>1.{n}.4</small>")), "title,price:number,maintainer")
-    assert all(one.get("maintainer") is None for one in found)
+    assert all(one["title"] and one.get("maintainer") is None for one in found)
+
+
+TOWNS = "Foix,Metz,Brest,Le Mans,Nice,Sète,Dijon,Pau".split(",")
+
+
+@pytest.mark.parametrize("end", [", FR", ",", " · France", ":"])
+def test_a_value_does_not_have_the_end_that_is_the_same_on_all_pages(end: str) -> None:
+    skills = "<ul class=skills><li>{}{}</li><li>{} ware{}</li></ul>"
+
+    def page(n: int) -> str:
+        return product(n, f"<span class=city>{TOWNS[n]}{end}</span>{skills.format(MAKERS[n], end, MAKERS[n], end)}")
+
+    schema = RequestedSchema({}, (Field("title"), Field("city"), Field("skills", many=True)))
+    found = records(pages_of(page), schema)
+    assert [(one["city"], one["skills"]) for one in found] == [
+        (town, [maker, f"{maker} ware"]) for town, maker in zip(TOWNS, MAKERS, strict=True)
+    ]
+
+
+def test_a_value_under_a_heading_for_contact_is_the_pages_own() -> None:
+    def page(n: int) -> str:
+        mail = f"<div><h2>Contact</h2><p><a href=mailto:m{n}@shop.example>m{n}@shop.example</a></p></div>"
+        return f"<title>{NAMES[n]}</title><body><main><h1>{NAMES[n]}</h1><p>{MAKERS[n]}</p></main>{mail}"
+
+    assert [one["email"] for one in records(pages_of(page), "name,email", "profile")] == [
+        f"m{n}@shop.example" for n in range(8)
+    ]
 
 
 def test_of_a_text_that_is_else_the_same_on_all_pages_the_part_that_varies_is_pointed_at() -> None:
