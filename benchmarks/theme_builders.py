@@ -471,10 +471,9 @@ def zinnia(bench: Bench, name: str, language: str, records: list[Record]) -> Bui
 # -- packages of npm --
 
 
-def _resume(theme: str) -> Any:
+def resume(theme: str) -> Any:
     def build(bench: Bench, name: str, language: str, records: list[Record]) -> Built:
-        themes = ("even", "kendall", "macchiato", "elegant", "flat")
-        node = bench.node("resume", *(f"jsonresume-theme-{one}" for one in themes))
+        node = bench.node(f"resume_{theme}", f"jsonresume-theme-{theme}")
         out = bench.folder("out", name)
         pages: list[tuple[str, Record]] = []
         rows: list[dict[str, Any]] = []
@@ -533,10 +532,6 @@ def _resume(theme: str) -> Any:
     return build
 
 
-resume_even, resume_kendall, resume_macchiato = _resume("even"), _resume("kendall"), _resume("macchiato")
-resume_elegant = _resume("elegant")
-
-
 def _express_cart(theme: str, currency: str) -> Any:
     def build(bench: Bench, name: str, language: str, records: list[Record]) -> Built:
         node = bench.node("express_cart", "express-cart", "handlebars@4")
@@ -571,12 +566,11 @@ def _express_cart(theme: str, currency: str) -> Any:
 express_material = _express_cart("Material", "€")
 
 
-def _hexo(theme: str, config: str = "") -> Any:
+def hexo(theme: str) -> Any:
     def build(bench: Bench, name: str, language: str, records: list[Record]) -> Built:
-        plugins = ("marked", "ejs", "stylus", "pug", "nunjucks", "inferno")
-        themes = ("butterfly", "fluid", "icarus", "landscape", "keep")
-        packages = (*(f"hexo-renderer-{one}" for one in plugins), *(f"hexo-theme-{one}" for one in themes))
-        node = bench.node("hexo", "hexo", "hexo-generator-index", "hexo-component-inferno", *packages)
+        plugins = ("marked", "ejs", "stylus", "pug", "jade", "swig", "nunjucks", "inferno")
+        packages = (*(f"hexo-renderer-{one}" for one in plugins), f"hexo-theme-{theme}")
+        node = bench.node(f"hexo_{theme}", "hexo", "hexo-generator-index", "hexo-component-inferno", *packages)
         site = bench.folder("out", name)
         if not (site / "node_modules").exists():
             (site / "node_modules").symlink_to(node / "node_modules")
@@ -587,7 +581,7 @@ def _hexo(theme: str, config: str = "") -> Any:
         settings = (
             f"title: {title}\nurl: http://{name}.example\nlanguage: {language}\npermalink: :year/:month/:title/\n"
         )
-        (site / "_config.yml").write_text(f"{settings}theme: {theme}\nauthor: {title}\n{config}")
+        (site / "_config.yml").write_text(f"{settings}theme: {theme}\nauthor: {title}\n")
         for r in records:
             head = {"title": r["title"], "date": f"{r['date_published']:%Y-%m-%d %H:%M:%S}", "author": r["author"]}
             head |= {"categories": [r["category"]]} | ({"tags": r["tags"]} if r["tags"] else {})
@@ -603,10 +597,6 @@ def _hexo(theme: str, config: str = "") -> Any:
             yield path, html, _only(r, *keys)
 
     return build
-
-
-hexo_landscape, hexo_fluid, hexo_icarus = _hexo("landscape"), _hexo("fluid"), _hexo("icarus")
-hexo_butterfly = _hexo("butterfly")
 
 
 # -- software that serves its pages --
