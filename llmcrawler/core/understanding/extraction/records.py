@@ -45,7 +45,7 @@ from llmcrawler.core.understanding.extraction.record_schema import (
     completed,
     filled_up,
 )
-from llmcrawler.core.understanding.extraction.structured_record import PageToRead
+from llmcrawler.core.understanding.extraction.structured_record import PageToRead, not_stated_in
 from llmcrawler.core.understanding.extraction.training_run import ColumnAnnotator, TrainingRules, TrainingRun
 from llmcrawler.core.understanding.extraction.typed_values import Scalar, typed
 from llmcrawler.errors import STOPPED, LLMError, LLMUnavailable, StorageFailed, TooCostly, WorkGivenBack
@@ -370,7 +370,9 @@ class Records:
         requested = self.rules.requested
         fields = None if requested is None else requested.fields
         structured = await self._runner.structured(question.to_read(), fields, question.site) or {}
-        return filled_up(structured, record) if requested is None else filled_up(record, structured)
+        if requested is not None:
+            return filled_up(record, structured)
+        return filled_up(structured, not_stated_in(structured, record))
 
     def _is_early(self, learner: Learner) -> bool:
         """Tell whether a template was learned without a model, from its first pages: what more pages teach takes the

@@ -62,6 +62,13 @@ def asked_of(record: Object, fields: Sequence[Field], *, base_url: str, work: Wo
     return assemble(fields, values) if any(value not in (None, []) for value in values.values()) else None
 
 
+def not_stated_in(stated: Object, record: Object) -> Object:
+    """Return what a record has that structured data does not say under schema.org's name for it. What a site says on
+    all pages counts for nothing: a book has a publisher, and so has its page."""
+    said = stated.keys() - _COMMON - {"@type"}
+    return {name: value for name, value in record.items() if said.isdisjoint(schema_paths(name))}
+
+
 def _options(name: str, leaves: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what may be meant by a name, the surest first: a path of that name, what people mean by it, a property of
     that name within something."""

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from llmcrawler.core.understanding.extraction.record_schema import Field, requested_fields
-from llmcrawler.core.understanding.extraction.structured_record import PageToRead, may_have_record, structured_record
+from llmcrawler.core.understanding.extraction.structured_record import (
+    PageToRead,
+    may_have_record,
+    not_stated_in,
+    structured_record,
+)
 from llmcrawler.core.understanding.extraction.structured_values import choice, currency_code, duration, gtin
 from llmcrawler.core.understanding.extraction.typed_values import read_decimal
 from llmcrawler.errors import TooCostly
@@ -339,3 +344,9 @@ def test_which_pages_may_have_a_record(html: str, may_have: bool) -> None:
 
 def test_metas_count_where_they_are_asked_for() -> None:
     assert not may_have_record(_TWO, of_metas=False)
+
+
+def test_what_structured_data_says_under_its_own_name_is_said_once() -> None:
+    stated = {"@type": "Book", "name": "A", "datePublished": "2023-05-11T10:00", "publisher": "The shop", "url": URL}
+    learned = {"title": "A", "published": "2023-05-11", "publisher": "Hanser", "type": "hardcover", "pages": 90}
+    assert not_stated_in(stated, learned) == {"publisher": "Hanser", "type": "hardcover", "pages": 90}
