@@ -70,6 +70,7 @@ _NAMED_LEVELS: Final = 4
 _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
 _VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
+_CLEAR_MARGIN: Final = 0.7  # of logarithms of odds: twice as likely
 _HALF: Final = 0.5
 _SEVERAL_LOSS: Final = 2.0
 _SEVERAL: Final = 1.3  # blocks a page
@@ -101,6 +102,7 @@ _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w
 _ICON_SET: Final = re.compile(r"^(?:(?:fa[bdlrs]?|bi|glyphicon|icons?|ico|mdi|la|ion|ti|feather)-)+(.*)")
 _NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
 _COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
+_IN_BRACKETS: Final = re.compile(r"\(\d+\)")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
 _COUNT_AND_WORD: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,9})\s([^\W\d_]{3,})")
 _LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
@@ -125,6 +127,7 @@ _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
 _ITEM_TAGS: Final = frozenset("p li a span td".split())
 _LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
 _HEADING_TAGS: Final = frozenset("h2 h3 h4 h5 h6 strong b".split())
+_SECTION_TAGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 _NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
 _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
@@ -285,6 +288,8 @@ class _TemplatePages:
         values = [self.text(place, several[0].where) for place, several in by_page.items()]
         if fmean(len({one.where for one in several}) for several in by_page.values()) > 1.5:  # a group's
             return False
+        if all(map(_IN_BRACKETS.fullmatch, values)):  # how many stand below: "Awards (2)"
+            return False
         if total == 1 or (is_known and marked >= 0.5):
             return is_known and marked > 0
         few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
@@ -377,11 +382,16 @@ class _TemplatePages:
         known |= set() if self.requested else {singular(key) for key in self.chosen}
         bids = [bid for one in self.wanted if one.key not in known for bid in self._bids(one)]
         titles: Spots = {}
+        doubtful: set[str] = set()
         for offered in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
             bid = self._core_of(offered, bids)
             is_taken = bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken)
             # What says the title once more, as the end of a breadcrumb does, is no other field.
             if is_taken or (not bid.is_title and self.agreement(bid.spots, titles) > _HALF):
+                continue
+            is_doubtful = bid.wanted in doubtful and bid.candidate.weight(bid.field) < _HALF
+            if is_doubtful or self._has_rival(bid, bids, taken):
+                doubtful.add(bid.wanted)
                 continue
             first = filled.setdefault(bid.wanted, bid)
             if first is bid:
@@ -424,6 +434,26 @@ class _TemplatePages:
             place: [(blocks, self.text(place, (blocks, quote)).removesuffix(end)) for blocks, quote in found]
             for place, found in alone.items()
         }
+
+    def _has_rival(self, bid: _Bid, bids: Sequence[_Bid], taken: Sequence[Spots]) -> bool:
+        """Tell whether a field that nothing but the looks speaks for may as well be something else: of two dates that
+        nothing tells apart, either is as likely wrong as right."""
+        is_stated = any(page.get(bid.wanted) is not None for page in self.stated)
+        if bid.is_title or is_stated or bid.candidate.weight(bid.field) >= _LEAST_WEIGHT:
+            return False
+        near = (other for other in bids if other.wanted == bid.wanted and other.worth > bid.worth - _CLEAR_MARGIN)
+        is_one_of_many = bid.candidate.is_several and not bid.field.many
+        return is_one_of_many or any(
+            self._differs(bid.spots, other.spots)
+            and (other.worth > bid.worth or not any(self.overlap(other.spots, one) > _ALIKE for one in taken))
+            for other in near
+        )
+
+    def _differs(self, one: Spots, other: Spots) -> bool:
+        """Tell whether two candidates say different things on pages with both, neither a part of the other."""
+        both = _pages_of(one) & _pages_of(other)
+        pairs = [(self.text(place, one[place][0]), self.text(place, other[place][0])) for place in both]
+        return bool(pairs) and sum(mine in its or its in mine for mine, its in pairs) <= _CONSTANT * len(pairs)
 
     def _add_repeated(self, part: Repeated, taken: list[Spots]) -> None:
         """Add a list or a group of objects: where fields are requested, to those that mean it."""
@@ -513,6 +543,8 @@ class _TemplatePages:
             if weight < max(needed, 0.0 if is_scored or any(stated) else _LEAST_WEIGHT):
                 continue
             is_text = candidate.is_text and (trained is None or trained in _TEXTS) and self._is_text(one, candidate)
+            if is_text and trained and self._has_headings(candidate):
+                continue
             if candidate.is_list and not one.many and not is_text:
                 continue
             score, spots = self._scored(one, trained, candidate, weight, stated)
@@ -527,6 +559,15 @@ class _TemplatePages:
         """Tell whether what stands in several paragraphs may be the one value of a field."""
         lengths = [len(self.text(place, spots[0])) / len(spots[0][0]) for place, spots in candidate.spots.items()]
         return one.type in (None, "string") and fmean(lengths) > _PARAGRAPH_CHARS
+
+    def _has_headings(self, candidate: _Candidate) -> bool:
+        """Tell whether paragraphs mostly stand below several headings: then they are not one description."""
+        below = []
+        for place, spots in candidate.spots.items():
+            elements = [self.pages[place].page.spots[number].element for number in spots[0][0]]
+            before = (one.itersiblings(*_SECTION_TAGS, preceding=True) for one in elements if one is not None)
+            below.append(len({next(one, None) for one in before}) > 1)
+        return fmean(below) > _HALF
 
     def _scored(
         self, one: Field, trained: str | None, candidate: _Candidate, weight: float, stated: Sequence[Any]
@@ -665,7 +706,7 @@ def _is_of_others(element: etree._Element) -> bool:
     own = next(element.getroottree().iter("h1"), None)
     around = set(line_up(own)) if own is not None else {element}
     for node in takewhile(lambda one: one not in around, line_up(element)):
-        heading = next(node.itersiblings("h2", "h3", "h4", "h5", "h6", preceding=True), None)
+        heading = next(node.itersiblings(*_SECTION_TAGS[1:], preceding=True), None)
         text = text_of(heading)[:_MAX_LABEL_CHARS] if heading is not None else ""
         if _LETTERS.search(text) and is_furniture(text):
             return True

@@ -538,7 +538,7 @@ def _judged(
         is_given_up = best.judged >= _MANY_PAGES and best.support < _GIVE_UP_SUPPORT
         return LearnedField(field, None, "" if is_given_up else "the samples contradict each other", disputed)
     selectors = []
-    for one in (best, *partners, *_fallbacks(best, scores, partners)):
+    for one in (best, *partners, *_fallbacks(best, scores, partners, pages)):
         coverage, agreement = round(one.coverage, 3), round(one.agreement_with_all, 3)
         selectors.append(replace(one.selector, coverage=coverage, agreement=agreement, samples=len(one.hit)))
     rule = FieldRule(field, tuple(selectors), joined)
@@ -618,10 +618,11 @@ def _is_plurality(best: CandidateScore, scores: Sequence[CandidateScore]) -> boo
 
 
 def _fallbacks(
-    best: CandidateScore, scores: Sequence[CandidateScore], partners: Sequence[CandidateScore]
+    best: CandidateScore, scores: Sequence[CandidateScore], partners: Sequence[CandidateScore], pages: TrainingSet
 ) -> list[CandidateScore]:
     """Return the best candidate of another kind that is silent where the best one is, and else says the same. None that
-    goes by position: where a row is missing, a position finds its neighbour."""
+    goes by position: where a row is missing, a position finds its neighbour; nor, where no other page tells what it
+    says, one that names nothing."""
     for other in scores[1:] if not partners else ():
         is_other_kind = other.selector.evidence != best.selector.evidence and other.support >= best.support
         if not is_other_kind or _goes_by_place(other):
@@ -629,7 +630,7 @@ def _fallbacks(
         pairs = list(zip(best.outputs, other.outputs, strict=True))
         noise = sum(not mine and bool(his) for mine, his in pairs)
         if noise <= (0 if best.absent else _MAX_FALLBACK_NOISE * len(pairs)) and (
-            not pairs or agreement_of(best, other) >= _TRUSTED_AGREEMENT
+            agreement_of(best, other) >= _TRUSTED_AGREEMENT if pairs else _names_it(other.selector, pages)
         ):
             return [other]
     return []

@@ -523,7 +523,7 @@ def _gtin(text: str) -> str | None:
 
 
 def _name(text: str) -> str | None:
-    name = text.strip(" :–|")
+    name = text.strip(" ,:–|")
     return name if len(name) > 1 and any(map(str.isalpha, name)) else None
 
 

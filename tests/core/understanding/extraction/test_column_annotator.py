@@ -440,3 +440,35 @@ def test_a_label_that_means_another_of_the_fields_is_believed() -> None:
 def test_a_date_is_no_isbn() -> None:
     pages = pages_of(lambda n: product(n, f"<dl><dt>Available from</dt><dd>2024-11-1{n}</dd></dl>"))
     assert not any(one.get("isbn") for one in records(pages, "title,isbn"))
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("", False), ("published", True)])
+def test_of_two_dates_that_nothing_tells_apart_neither_is_taken(name: str, is_told: bool) -> None:
+    line = f'<p><i class="{name}">{{}} May 2023</i><b>{{}} June 2024</b></p>'
+    found = records(pages_of(lambda n: product(n, line.format(n + 11, 28 - n))), "title,date_published,date_modified")
+    assert [one.get("date_published") for one in found] == [f"2023-05-{n + 11}" if is_told else None for n in range(8)]
+
+
+def test_how_many_stand_below_a_heading_is_not_what_it_names() -> None:
+    pages = pages_of(lambda n: product(n, f"<div><h3>Award</h3><span>({n % 3 + 1})</span></div>"))
+    assert not any(one.get("award") for one in records(pages, "title,award"))
+
+
+def test_where_a_label_is_missing_no_other_cell_gives_a_number_for_it() -> None:
+    """Read as on English pages, "163.894 km" is no whole number; on Spanish ones it is."""
+
+    def html(n: int) -> str:
+        year = f"<tr><td>Año</td><td>{1950 + n}</td></tr>" if n % 2 else ""
+        rows = f"<tr><td>Kilometraje</td><td>{n + 11}.894 km</td></tr><tr><td>Color</td><td>{STATES[n]}</td></tr>"
+        return f'<html lang="es"><h1>{NAMES[n]}</h1><main><table>{rows}{year}</table></main></html>'
+
+    pages = [TrainingPage(f"http://shop.example/p/{n}", NAMES[n], "es", html(n), frozenset()) for n in range(8)]
+    found = records(pages, "title,year:integer", "vehicle")
+    assert [one["year"] for one in found] == [1950 + n if n % 2 else None for n in range(8)]
+
+
+def test_paragraphs_below_several_headings_are_not_one_description() -> None:
+    words = " ".join(["Quiet hands keep the harbour in order and the lamps bright."] * 2)
+    part = "<h2>Part {0}</h2><p>{1} {2} {0} {3}</p><p>{1} {3} {2} {0}</p>"
+    pages = pages_of(lambda n: product(n, "".join(part.format(m, words, STATES[n], NAMES[n]) for m in (1, 2))))
+    assert not any(one.get("description") for one in records(pages, "title,description"))
