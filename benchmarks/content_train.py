@@ -36,8 +36,11 @@ PARAMETERS = {
     "objective": "cross_entropy", "num_leaves": 16, "max_depth": 6, "min_data_in_leaf": 40, "feature_fraction": 0.3,
     "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5, "verbose": -1, "num_threads": 1, "max_bin": 63,
 }  # fmt: skip
-# Pages of types that are rare count for more.
+# Pages of rare types count for more; collections in the first step only, as their truths contradict each other.
 WEIGHTS = {"product": 2.5, "collection": 2.5, "listing": 2.0, "forum": 2.0}
+# What a page counts in the second step whose truth agrees with nothing that other sites have taught the first one: the
+# truth of many pages has only a part of what is main.
+DOUBTED = 0.2
 # A block that weighs less than this is taken with so much less chance, and weighs this.
 LEAST_WEIGHT = 0.01
 
@@ -83,6 +86,21 @@ def fit(data: Data, rows: list[NDArray[Any]], step: int, seed: int) -> lightgbm.
     return lightgbm.train({**PARAMETERS, "learning_rate": RATES[step], "seed": seed}, dataset, TREES[step])
 
 
+def chosen(page: dict[str, Any], scores: list[float]) -> NDArray[np.bool_]:
+    """Tell which blocks of the page are main by these scores."""
+    lengths = [block.words for block in page["page"].blocks]
+    of_units = unit_scores(scores, lengths, [block.unit for block in page["page"].blocks])
+    return np.array(of_units) >= limit_score([score**TRUST for score in of_units], lengths)
+
+
+def trust(page: dict[str, Any], scores: NDArray[Any]) -> float:
+    """Return what the page counts in the second step, by its word F1 with the first step's scores."""
+    lengths = np.array([block.words for block in page["page"].blocks], float)
+    taken, wanted = lengths * chosen(page, scores.tolist()), lengths * page["y"]
+    agreement = float(2 * (taken * page["y"]).sum() / max(1, taken.sum() + wanted.sum()))
+    return (DOUBTED + agreement) / (WEIGHTS["collection"] if page["type"] == "collection" else 1)
+
+
 def train(data: Data, counts: WordCounts) -> dict[str, NDArray[Any]]:
     """Return the arrays of a model of these pages. The second step learns from first scores of sites not seen."""
     data = [page for page in data if page["blocks"]]
@@ -93,14 +111,16 @@ def train(data: Data, counts: WordCounts) -> dict[str, NDArray[Any]]:
     ]
     rows = [np.concatenate(matrices, 1) for matrices in matrices_of]
     further: list[NDArray[Any]] = [np.zeros(0)] * len(data)
+    trusted: Data = [{}] * len(data)
     for part in range(INNER):
         seen = [index for index, page in enumerate(data) if page["site"] % INNER != part]
         model = fit([data[index] for index in seen], [rows[index] for index in seen], 0, 2 + part)
         for index, page in enumerate(data):
             if page["site"] % INNER == part:
-                matrices = page["columns"].second([rows[index]], np.asarray(model.predict(rows[index])))
-                further[index] = np.concatenate(matrices, 1)
-    models = fit(data, rows, 0, 1), fit(data, further, 1, 9)
+                scores = np.asarray(model.predict(rows[index]))
+                further[index] = np.concatenate(page["columns"].second([rows[index]], scores), 1)
+                trusted[index] = page | {"weight": page["weight"] * trust(page, scores)}
+    models = fit(data, rows, 0, 1), fit(trusted, further, 1, 9)
     first, second = (
         pack_trees([tree["tree_structure"] for tree in model.dump_model()["tree_info"]]) for model in models
     )
@@ -127,13 +147,8 @@ def show(scores: dict[str, list[float]]) -> None:
     for page in DATA:
         found: list[str] = []
         if page["blocks"]:
-            blocks = page["page"].blocks
-            lengths = [block.words for block in blocks]
-            of_units = unit_scores(scores[page["file"]], lengths, [block.unit for block in blocks])
-            limit = limit_score([score**TRUST for score in of_units], lengths)
-            found = [
-                word for block, score in zip(page["blocks"], of_units, strict=True) if score >= limit for word in block
-            ]
+            is_main = chosen(page, scores[page["file"]])
+            found = [word for block, take in zip(page["blocks"], is_main, strict=True) if take for word in block]
         by_type.setdefault(page["type"] if page["gold"] else "(no content)", []).append(word_f1(found, page["gold"]))
     for kind, values in sorted(by_type.items()):
         print(f"{kind:15} {len(values):4} {np.mean(values):.4f}")
