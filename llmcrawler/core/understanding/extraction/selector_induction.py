@@ -302,7 +302,6 @@ _MANY_SOURCES = 14
 # Annotated pages, none against it, that confirm a selector of a kind so trusted; _MANY_PAGES confirm one of any kind.
 _SURE_PAGES = 3
 _SURE_PRIOR = 0.8
-_CONVINCING_PRIOR = 0.6
 _MANY_PAGES = 5
 # Share of pages that differ: a page's own value differs from those of other pages, the text of a menu does not.
 _DISTINCT = 0.5
@@ -526,14 +525,8 @@ def _judged(
     else:
         disputed = tuple(at for at, output in enumerate(best.outputs) if output)
     explained = len(_explained(best, partners))
-    # One page is enough against another one that says something else where the selector is of a trusted kind, one of
-    # another kind says the same nearly everywhere, and what they say differs from page to page.
-    is_agreed = best.agreement is not None and best.agreement >= _TRUSTED_AGREEMENT
-    is_convincing = (
-        is_agreed and best.candidate.prior >= _CONVINCING_PRIOR and best.distinct > _DISTINCT and best.coverage > 0.3
-    )
     contradicted = explained < _MIN_SUPPORT * best.claims and not _is_plurality(best, scores)
-    if not is_convincing and (contradicted or (explained < 2 and sum(map(bool, expected)) > 1)):
+    if contradicted or (explained < 2 and sum(map(bool, expected)) > 1):
         # Where half of many pages say something else, more of them would not help.
         is_given_up = best.judged >= _MANY_PAGES and best.support < _GIVE_UP_SUPPORT
         return LearnedField(field, None, "" if is_given_up else "the samples contradict each other", disputed)
