@@ -97,7 +97,7 @@ _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split
 _NEED_A_NAME_ELSEWHERE: Final = frozenset({"author", "sku"})
 
 _SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]")
-_INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s*(?=\S)")
+_INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：](?!//)\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
 _ICON_SET: Final = re.compile(r"^(?:(?:fa[bdlrs]?|bi|glyphicon|icons?|ico|mdi|la|ion|ti|feather)-)+(.*)")
 _NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
@@ -105,6 +105,7 @@ _COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
 _IN_BRACKETS: Final = re.compile(r"\(\d+\)")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
 _COUNT_AND_WORD: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,9})\s([^\W\d_]{3,})")
+_OWN_HEADING: Final = re.compile(r"[ck]onta[ck]?t|контакт|連絡|お問", re.IGNORECASE)
 _LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
 _ZIP: Final = r"(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3,4}"
 _TOWN: Final = r"[^\W\d_][^\d_,;:|()]{1,40}?"
@@ -708,7 +709,7 @@ def _is_of_others(element: etree._Element) -> bool:
     for node in takewhile(lambda one: one not in around, line_up(element)):
         heading = next(node.itersiblings(*_SECTION_TAGS[1:], preceding=True), None)
         text = text_of(heading)[:_MAX_LABEL_CHARS] if heading is not None else ""
-        if _LETTERS.search(text) and is_furniture(text):
+        if _LETTERS.search(text) and is_furniture(text) and not _OWN_HEADING.search(text):
             return True
     return False
 

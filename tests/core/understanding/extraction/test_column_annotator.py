@@ -387,6 +387,11 @@ def test_a_value_does_not_have_the_end_that_is_the_same_on_all_pages(end: str) -
     ]
 
 
+def test_the_scheme_of_an_address_that_stands_in_the_text_is_no_label() -> None:
+    found = records(pages_of(lambda n: product(n, f"<p>https://{MAKERS[n]}.example</p>")))
+    assert not any("https" in one for one in found)
+
+
 def test_a_value_under_a_heading_for_contact_is_the_pages_own() -> None:
     def page(n: int) -> str:
         mail = f"<div><h2>Contact</h2><p><a href=mailto:m{n}@shop.example>m{n}@shop.example</a></p></div>"
