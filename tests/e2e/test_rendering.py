@@ -233,6 +233,15 @@ def test_what_is_refused_to_a_rendered_page_puts_the_page_back(tmp_path):
 
 
 @needs_browser
+def test_a_page_that_ends_early_is_an_error_and_holds_up_no_other(tmp_path):
+    with MockSite().in_thread() as site:
+        urls = f"{site.url('/odd/truncated')},{site.url('/')}"
+        outcome = explore(tmp_path, urls, {"RETRY_TIMES": 1}, depth=0, render="always")
+    assert outcome.page("/odd/truncated")["error"]["kind"] == "truncated"
+    assert outcome.page("/")["error"] is None
+
+
+@needs_browser
 def test_a_rendered_page_may_name_any_codec(tmp_path):
     """One that takes quadratic time, one that always fails, and one that is none for text."""
 

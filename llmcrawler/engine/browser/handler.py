@@ -28,6 +28,7 @@ from scrapy.exceptions import (
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
+    ResponseDataLossError,
 )
 from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
@@ -275,6 +276,8 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not traffic.left.is_set():
                 return self._finished(request, inner, work.result(), traffic)
+            if traffic.cut_off:
+                raise ResponseDataLossError
             if traffic.is_download:
                 raise NotRendered
             # The redirect middlewares know what becomes of it.

@@ -102,7 +102,9 @@ _MAX_RELOADS: Final = 2
 
 
 class Traffic:
-    """State of a page's traffic. `left` is set when it was sent elsewhere (`sent_to`), or is a download."""
+    """State of a page's traffic. `left` is set when it was sent elsewhere (`sent_to`), is a download, or its document
+    ended early (`cut_off`): for such a document Playwright would wait for ever.
+    """
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class Traffic:
         self.left = asyncio.Event()
         self.sent_to: str | None = None
         self.is_download = False
+        self.cut_off = False
         self.probing = False
         self.probed: list[str] = []
         self.refused: tuple[int, dict[str, str]] | None = None
@@ -150,7 +153,7 @@ class Traffic:
         session.on("Fetch.requestPaused", self._note_paused)
         session.on("Network.responseReceived", self._note_response)
         session.on("Network.loadingFinished", self._note_end)
-        session.on("Network.loadingFailed", self._note_end)
+        session.on("Network.loadingFailed", self._note_failure)
         await session.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
         await session.send("Fetch.enable", {"patterns": [{"urlPattern": "*"}]})
         await page.unroute("**")
@@ -179,6 +182,12 @@ class Traffic:
             self.document_seconds = time.monotonic() - self._document_started
         elif response["status"] in _REFUSALS and urlsplit(response["url"]).netloc == urlsplit(self._url).netloc:
             self.refused = (response["status"], {name.title(): value for name, value in response["headers"].items()})
+
+    def _note_failure(self, event: dict[str, Any]) -> None:
+        if event["requestId"] == self._document_id and self.document_seconds is not None and not event.get("canceled"):
+            self.cut_off = True
+            self.left.set()
+        self._note_end(event)
 
     def _note_end(self, event: dict[str, Any]) -> None:
         self._hops.pop(event["requestId"], None)
