@@ -426,7 +426,7 @@ class _TemplatePages:
             for place, found in spots.items()
         }
         texts = [self.text(place, where) for place, found in alone.items() for where in found]
-        first = next(iter(texts), "")
+        first = next(iter(texts), "")[-_MAX_LABEL_CHARS:]  # no value of a megabyte is taken apart at all its commas
         ends = (first[match.start() :] for match in _SEPARATOR.finditer(first))
         end = next((one for one in ends if all(text.endswith(one) and text != one for text in texts)), "")
         if not end or len(_pages_of(spots)) < _SOME_PAGES or any(map(str.isdigit, end)):
