@@ -44,7 +44,7 @@ _MAX_LABEL_CHARS: Final = 60
 _MAX_LABEL_PIECES: Final = 2
 _LABEL_LEVELS: Final = 4
 _MAX_HEADING_DISTANCE: Final = 8
-_ICON_TAGS: Final = frozenset({"i", "svg", "span", "em"})
+_ICON_TAGS: Final = frozenset({"i", "svg", "span", "em", "div"})
 _MAX_ICON_NODES: Final = 20
 ICON_LABELS: Final = ("aria-label", "title")
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "dt", "th", "label", "strong", "b"})
@@ -183,8 +183,8 @@ def _named(element: etree._Element) -> str:
         return ""
     labels = ((name, element.get(name) or "") for name in ICON_LABELS)
     said = next((f"@{name}={_literal(text)}" for name, text in labels if 0 < len(text) <= _MAX_LABEL_CHARS), "")
-    classes = [name for name in (element.get("class") or "").split() if _TAME.match(name)]
-    return f"//{element.tag}[{said or _has_class(classes[-1])}]" if said or classes else ""
+    classes = element.get("class") or ""  # the last of them may be a size, or a builder's
+    return f"//{element.tag}[{said or f'@class={_literal(classes)}'}]" if said or fold(classes) else ""
 
 
 def icon_before(element: etree._Element) -> etree._Element | None:

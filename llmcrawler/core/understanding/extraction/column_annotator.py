@@ -15,6 +15,7 @@ from itertools import chain, islice, takewhile
 from math import inf
 from statistics import fmean
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from lxml import etree
 
@@ -30,6 +31,7 @@ from llmcrawler.core.understanding.extraction.field_names import (
     usual_fields,
     usual_type,
 )
+from llmcrawler.core.understanding.extraction.queries import TELEPHONE
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
 from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, asked_of, structured_record
@@ -106,6 +108,8 @@ _IN_BRACKETS: Final = re.compile(r"\(\d+\)")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
 _COUNT_AND_WORD: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,9})\s([^\W\d_]{3,})")
 _OWN_HEADING: Final = re.compile(r"[ck]onta[ck]?t|контакт|連絡|お問", re.IGNORECASE)
+_FEWEST_DIGITS: Final = 6  # of a telephone number
+_NO_HOST: Final = re.compile(r"^(?:https?:)?//(?:www\.)?|^www\.|/$")
 _LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
 _ZIP: Final = r"(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3,4}"
 _TOWN: Final = r"[^\W\d_][^\d_,;:|()]{1,40}?"
@@ -115,6 +119,7 @@ _SHAPES: Final = tuple(
     for name, form in (
         ("email", r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})(?![\w.-])"),
         ("telephone", r"(?:\b(?:tel|phone|fon|fono|tél|tlf|mobile?)\b[.:\w]{0,8}|[☎📞])\s?(\+?[\d() /.-]{6,24}\d)"),
+        ("telephone", f"^({TELEPHONE})$"),
         ("postal_code", rf"(?:^|[\s,;])({_ZIP}),?\s{_TOWN}{_END}"),
         ("city", rf"(?:^|[\s,;])(?:{_ZIP}),?\s({_TOWN}){_END}"),
         ("postal_code", rf"{_TOWN},?\s(?:[A-Z]{{2}}\s)?({_ZIP}){_END}"),
@@ -272,7 +277,8 @@ class _TemplatePages:
         share = {
             key: fmean(min(1.0, len(found[name]) / self.total) for name in names) for key, names in names_in.items()
         }
-        for name, by_page in found.items():
+        for name, all_of_name in found.items():
+            by_page = self._without_the_sites(all_of_name)
             given = [one for several in by_page.values() for one in several]
             marked = fmean(one.marked for one in given)
             trusted = max(share[one.label_column] for one in given)
@@ -281,6 +287,20 @@ class _TemplatePages:
                 weight = _UNMARKED_WEIGHT + (_LABEL_WEIGHT - _UNMARKED_WEIGHT) * marked
                 spots = {place: [several[0].where] for place, several in by_page.items()}
                 yield _Candidate(spots, {name: weight}, is_label=True, means_one=weight * known >= _KNOWN)
+
+    def _without_the_sites(self, by_page: Mapping[int, list[_Labelled]]) -> Mapping[int, list[_Labelled]]:
+        """Return the values behind a label without the one that nearly all pages have beside their own: the telephone
+        number of the office."""
+        texts = {place: [self.text(place, one.where) for one in several] for place, several in by_page.items()}
+        counts = Counter(chain.from_iterable(map(set, texts.values())))
+        usual, count = counts.most_common(1)[0]
+        own = {
+            place: kept
+            for place, several in by_page.items()
+            if (kept := [one for one, text in zip(several, texts[place], strict=True) if text != usual])
+        }
+        is_beside = self.total >= _SOME_PAGES and count >= _CONSTANT * self.total and own
+        return own if is_beside and all(usual in texts[place] for place in own) else by_page
 
     def _is_label(
         self, by_page: Mapping[int, Sequence[_Labelled]], marked: float, trusted: float, *, is_known: bool
@@ -327,7 +347,7 @@ class _TemplatePages:
             if one.is_list or column is None or column.frame & _FRAME_TAGS:
                 continue
             is_address = self.requested is not None and one.weight(_ADDRESS) >= _LEAST_WEIGHT
-            for name, form in _SHAPES if is_address else _SHAPES[:2]:
+            for name, form in _SHAPES if is_address else _SHAPES[:3]:
                 found: Spots = {}
                 for place, spots in one.spots.items():
                     texts = ((where, self.text(place, where)[:_MAX_INLINE_CHARS]) for where in spots)
@@ -615,10 +635,11 @@ class _TemplatePages:
         share = min(1.0, _COVERAGE_GAIN * len(best) / self.total + weight)
         mean = mean * share + min(_ABSENT_SCORE, mean - 3) * (1 - share)
         found: Spots = {place: [where] for place, (_, where) in best.items()}
-        if self.total >= _SOME_PAGES and len(found) > 2 and not (may_be_constant or candidate.is_label):
-            texts = [self.text(place, spots[0]) for place, spots in found.items()]
-            if len(set(texts)) == 1:
+        texts = {self.text(place, spots[0]) for place, spots in found.items()}
+        if self.total >= _SOME_PAGES and len(found) > 2 and len(texts) == 1 and not may_be_constant:
+            if not candidate.is_label:
                 return -inf, {}
+            mean = min(mean, _UNTRAINED_SCORE)  # it may be the site's, whatever it looks like
         # Where something stands there that cannot be read so, the page may have the value all the same.
         return mean, {place: found.get(place, []) for place in candidate.spots}
 
@@ -690,16 +711,31 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
     return names
 
 
-def _named_without_text(element: etree._Element) -> str:
-    """Return what an attribute, or an icon by its label or a class, says of an element; "" where none does."""
+def _named_without_text(element: etree._Element, site: str) -> str:
+    """Return what an attribute, an icon by its label or a class, or a link says of an element: one to a telephone, or
+    to the address off the site that is its text; "" where none does."""
     icon = icon_before(element)
     said = [] if icon is None else [icon.get(attribute) or "" for attribute in ICON_LABELS]
     said += [element.get(attribute) or "" for attribute in _LABEL_ATTRIBUTES]
     if label := next(filter(_LETTERS.search, said), ""):
         return label[:_MAX_LABEL_CHARS]
-    parts = (_ICON_SET.match(name) for name in ((icon.get("class") or "") if icon is not None else "").split())
+    link = _link_of(element)
+    if link is not None:
+        text, address = text_of(element).lower(), (link.get("href") or "").lower()
+        if address.startswith("tel:") and sum(map(str.isdigit, text)) >= _FEWEST_DIGITS:
+            return "telephone"
+        host = _NO_HOST.sub("", address)
+        # With a path it may as well be an account elsewhere.
+        if "." in host and "/" not in host and host == _NO_HOST.sub("", text) and host not in site:
+            return "website"
+    classes = (node.get("class") or "" for node in (icon.iter() if icon is not None else ()))
+    parts = (_ICON_SET.match(name) for name in " ".join(classes).split())
     names = (part[1].replace("-", " ") for part in parts if part)
-    return next((name for name in names if usual_type(name) is not None), "")
+    return next((canonical_name(name) for name in names if usual_type(name) is not None), "")
+
+
+def _link_of(element: etree._Element) -> etree._Element | None:
+    return next((node for node in islice(line_up(element), 2) if node.tag == "a"), None)
 
 
 def _is_of_others(element: etree._Element) -> bool:
@@ -721,14 +757,18 @@ def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
         for number, spot in page.page.spots.items()
         if spot.element is not None and spot.attribute is None
     }
+    hrefs = {spot.element: number for number, spot in page.page.spots.items() if spot.attribute == "href"}
+    site = urlsplit(page.page.url).netloc
     runs = list(_text_runs(page.page.root, blocks))
     asked: set[etree._Element] = set()
     for run, behind in zip(runs, [*runs[1:], *runs[-1:]], strict=True):
         column = page.columns[run.block - 1]
         if column is None or column.above & _FURNITURE:
             continue
-        if run.element not in asked and (name := _named_without_text(run.element)) and text_of(run.element) == run.text:
-            yield _Labelled(name, ((run.block,), None), _ICON_MARK, column.key)
+        name = _named_without_text(run.element, site) if run.element not in asked else ""
+        if name and text_of(run.element) == run.text:
+            leads_to = hrefs.get(_link_of(run.element)) if usual_type(name) == "url" else None
+            yield _Labelled(name, ((leads_to or run.block,), None), _ICON_MARK, column.key)
         asked.add(run.element)
         inline = _INLINE_LABEL.match(run.text) if len(run.text) <= _MAX_INLINE_CHARS else None
         if inline and inline.end() < len(run.text):

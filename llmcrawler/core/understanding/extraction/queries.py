@@ -42,6 +42,18 @@ _MAX_SECONDS: Final = 0.02
 _MAX_BUILDERS: Final = 40
 _MAX_JUDGES: Final = 200
 
+# What telephone numbers look like where no label says so; a day is none.
+TELEPHONE: Final = (
+    r"(?!\d\d[./-]\d\d[./-])(?=(?:\D{0,3}\d){7,15}\D?$)(?:\+|\(?0)[\d() /.-]+\d|\(?\d{3}\)?[ .-]{1,2}\d{3}[ .-]\d{4}"
+)
+
+
+def shape_pattern(values: Iterable[str]) -> str | None:
+    """Return the pattern of telephone numbers where all values are such: it tells them from their neighbours, whatever
+    the order."""
+    pattern = f"^({TELEPHONE})$"
+    return pattern if all(map(re.compile(pattern).match, values)) else None
+
 
 def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     """Return the regular expression (one group) that takes the value out of most texts; None where they are the values.

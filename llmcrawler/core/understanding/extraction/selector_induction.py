@@ -31,6 +31,7 @@ from llmcrawler.core.understanding.extraction.queries import (
     elements_at,
     learn_pattern,
     nodes_at,
+    shape_pattern,
     taken,
     texts_at,
 )
@@ -232,7 +233,8 @@ def score_annotated(
             value = want[0]
             holding = [text for text in texts if text == value] or [text for text in texts if value in text]
             pairs += [(text, value) for text in holding[:1]]
-    selector = replace(candidate.selector, pattern=learn_pattern(pairs))
+    pattern = learn_pattern(pairs) or shape_pattern(value for want in expected for value in want)
+    selector = replace(candidate.selector, pattern=pattern)
     score = CandidateScore(candidate, selector, len(pages.annotated), sum(not want for want in expected))
     for place, (texts, want) in enumerate(zip(found, expected, strict=True)):
         got = _output(texts, selector.pattern, pages.value_type, lists=lists)

@@ -477,3 +477,44 @@ def test_paragraphs_below_several_headings_are_not_one_description() -> None:
     part = "<h2>Part {0}</h2><p>{1} {2} {0} {3}</p><p>{1} {3} {2} {0}</p>"
     pages = pages_of(lambda n: product(n, "".join(part.format(m, words, STATES[n], NAMES[n]) for m in (1, 2))))
     assert not any(one.get("description") for one in records(pages, "title,description"))
+
+
+PEOPLE = "Ada Ström,Bo Lindt,Cy Moreau,Di Okafor,Ed Palmer,Flo Quint,Gus Reyes,Hal Stone".split(",")
+
+
+def person(n: int, below: str, more: str = "") -> str:
+    return f"""<html><head><title>{PEOPLE[n]}</title></head><body><nav><a href="/">Staff</a></nav>
+    <div class="top">Call <a href="tel:0800555000">0800 555000</a></div><main><h1>{PEOPLE[n]}</h1>{below}</main>{more}
+    </body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("phone", "site"),
+    [
+        ('<p><a href="tel:{0}">{0}</a></p>', '<p><a href="https://{1}/">{1}</a></p>'),
+        ("<p>{0}</p>", '<p><a href="https://{1}">https://{1}</a></p>'),
+        (
+            '<p><span class="ic"><i class="fas fa-phone-alt"></i></span><span>{0}</span></p>',
+            '<p><span class="ic"><i class="fas fa-globe fa-fw"></i></span><span>www.{1}</span></p>',
+        ),
+        (
+            '<div><div class="ic"><i class="fa fa-mobile-alt fa-fw"></i></div><div>{0}</div></div>',
+            '<div><div class="ic"><i class="fa fa-link fa-fw"></i></div><div><a href="//{1}">{1}</a></div></div>',
+        ),
+    ],
+)
+def test_a_phone_and_a_website_are_told_by_icon_link_or_shape_in_whatever_place_of_the_line(
+    phone: str, site: str
+) -> None:
+    """Most pages lack one of them or both, so that their places are no guide."""
+
+    def html_of(n: int) -> str:
+        lines = ["<p>{2}@x.example</p>", *[phone] * (n % 2), *[site] * (n % 3 > 0)]
+        return person(n, "".join(lines).format(f"0{211 + n} 44{n}21{n}", f"home{n}.example", MAKERS[n]))
+
+    pages = pages_of(html_of)
+    for one, n in zip(records(pages, "name,phone,website", "person"), range(8), strict=True):
+        assert one["phone"] == (f"0{211 + n} 44{n}21{n}" if n % 2 else None)
+        assert (one["website"] or "").rstrip("/").rpartition("/")[2].removeprefix("www.") == (
+            f"home{n}.example" if n % 3 else ""
+        )
