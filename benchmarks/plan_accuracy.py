@@ -4,27 +4,31 @@
 
 The crawl's own admission and order of urls are played through without a server: first for the sample, then to the end
 of the site. Templates are taken to be told apart well. What is printed of each site: pages as planned and as they are,
-calls of the model for page types as planned and as the same rules come to on the whole site; then over all: the median
-and the worst error, and how often the range holds the truth.
+calls of the model for page types as planned, and as the crawl's own rules come to on the whole site; then over all: the
+median and the worst error, and how often the range holds the truth.
 """
 
 from __future__ import annotations
 
 import argparse
 import heapq
+import math
 import statistics
 import zlib
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import count
+from typing import Any, cast
 
 from benchmarks.plan_sites import Site, sites
 from llmcrawler.core.frontier.admission import Admission
 from llmcrawler.core.frontier.protocol import UrlTask
-from llmcrawler.core.llm.batching import BatchRules
-from llmcrawler.core.reporting.planning.estimate import CrawlTerms, PageArrival, make_plan, play
+from llmcrawler.core.llm.batching import BatchQueue, BatchRules, WaitingQuestion
+from llmcrawler.core.reporting.planning.estimate import CrawlTerms, ExpectedCalls, PageArrival, make_plan
 from llmcrawler.core.reporting.planning.site_sample import Draw, SampledPage, Sampler
+from llmcrawler.core.understanding.classification.template_samples import SampleStep, TemplateSamples
 from llmcrawler.core.urls import Scope, TrapGuard, url_pattern
 
 ORIGIN = "http://site.example"
@@ -36,7 +40,6 @@ TERMS = CrawlTerms(
     model="m",
     batches=RULES,
     record_types={"product", "article", "service"},
-    weak_types={"listing", "other"},
 )
 
 
@@ -97,13 +100,11 @@ def sampled(site: Site, url: str) -> SampledPage:
     page = site.pages.get(url.removeprefix(ORIGIN))
     if page is None or page.status != 200:
         return SampledPage(url, url_pattern(url), error="http_404")
-    is_item = page.page_type in TERMS.record_types
     return SampledPage(
         url,
         url_pattern(url),
         template=page.kind,
         page_type=page.page_type,
-        item_type=page.page_type if is_item else "",
         shown_tokens=300 + zlib.crc32(url.encode()) % 300,
         latency_seconds=0.2,
     )
@@ -119,6 +120,83 @@ def measure(site: Site, sample_pages: int, *, with_sitemap: bool) -> Row:
     name = f"{shape}{', sitemap' * with_sitemap} {number}"
     calls = plan["llm"]["calls_by_task"]["classify"]["likely"], float(asked.calls)
     return Row(name, len(sample.known), len(pages), size["low"], size["likely"], size["high"], *calls)
+
+
+def play(
+    arrivals: Sequence[PageArrival | None], pace_seconds: float, call_seconds: float, rules: BatchRules
+) -> ExpectedCalls:
+    """What the model is asked when a page comes every `pace_seconds` and an answer takes `call_seconds`: the pages go
+    through the sampling rules and the batch queue of a real crawl, by a simulated clock.
+    """
+    crawl = _PlayedCrawl(call_seconds, rules)
+    for number, arrival in enumerate(arrivals):
+        crawl.pass_time(number * pace_seconds)
+        if arrival is not None:
+            crawl.pages[str(number)] = arrival
+            crawl.go_on(str(number), is_new=True)
+    crawl.pass_time(math.inf)
+    shown = [crawl.pages[name] for batch in crawl.batches for name in batch]
+    return ExpectedCalls(len(crawl.batches), len(shown), sum(page.tokens for page in shown))
+
+
+class _PlayedCrawl:
+    """A crawl in counted time. `pages` are those that have come, by name; `batches` of them went to the model."""
+
+    def __init__(self, call_seconds: float, rules: BatchRules) -> None:
+        self.pages: dict[str, PageArrival] = {}
+        self.batches: list[list[str]] = []
+        self._call_seconds = call_seconds
+        self._rules = rules
+        self._samples: defaultdict[str, TemplateSamples] = defaultdict(TemplateSamples)
+        self._queue: BatchQueue[str, None] = BatchQueue(rules)
+        self._answers: deque[tuple[float, list[str]]] = deque()  # the batches that are out, and when they are answered
+        self._now = 0.0
+
+    def go_on(self, name: str, *, is_new: bool = False) -> None:
+        """Let a page take its template's type, wait for others, or wait for a batch."""
+        page = self.pages[name]
+        samples = self._samples[page.template]
+        step = samples.step(name, samples.page_count + is_new)
+        if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY) or not page.is_settled:
+            patient = step is SampleStep.ASK_PATIENTLY and page.is_settled
+            samples.note_asked(name, patient=patient)
+            no_future = cast("Any", None)  # nobody awaits an answer that is only played
+            most = self._rules.max_questions
+            self._queue.add(WaitingQuestion(name, page.tokens, patient, self._now, most, no_future))
+            self._send_due()
+        elif step is SampleStep.WAIT:
+            samples.waiting[name] = None
+        else:
+            samples.note_taken(name)
+
+    def pass_time(self, until: float) -> None:
+        """Let answers come and batches go; while pages wait, in the steps in which the crawl looks after them."""
+        while True:
+            while self._answers and self._answers[0][0] <= self._now:
+                self._take_answers(self._answers.popleft()[1])
+            self._send_due(is_at_end=until == math.inf)
+            next_answer = self._answers[0][0] if self._answers else math.inf
+            next_poll = self._now + self._rules.poll_seconds if self._queue else math.inf
+            if self._now >= until or until == next_answer == next_poll:
+                return
+            self._now = min(until, next_answer, next_poll)
+
+    def _send_due(self, *, is_at_end: bool = False) -> None:
+        """Send the batches that are due; at the end, when no page comes any more, all."""
+        while self._queue and len(self._answers) < self._rules.max_in_flight:
+            if not is_at_end and self._queue.due(self._now) is None:
+                return
+            self.batches.append([entry.question for entry in self._queue.take(self._queue.oldest())])
+            self._answers.append((self._now + self._call_seconds, self.batches[-1]))
+
+    def _take_answers(self, batch: list[str]) -> None:
+        """Answer a batch, taking the model to be right and templates to be uniform; doubts would cost extra."""
+        asked = {self.pages[name].template: self._samples[self.pages[name].template] for name in batch}
+        for name in batch:
+            asked[self.pages[name].template].note_answer(name, "the type")
+        for samples in asked.values():
+            for name in list(samples.waiting):
+                self.go_on(name)
 
 
 def main() -> None:

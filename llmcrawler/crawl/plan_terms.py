@@ -48,7 +48,6 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
         induce_tokens=annotation_tokens(options.wanted),
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
         price=_read_price(model, price) if price else _price(settings, choice),
-        weak_types={"listing", "collection", page_types.fallback or ""},
         record_types=records.types(options),
         min_pages=records.record_min_pages,
         samples=records.record_samples,

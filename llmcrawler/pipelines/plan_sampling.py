@@ -18,13 +18,12 @@ from llmcrawler.core.llm.usage import estimate_tokens
 from llmcrawler.core.reporting.planning.site_sample import Draw, SampledPage, Sampler
 from llmcrawler.core.understanding.classification.classify_prompt import describe_page
 from llmcrawler.core.understanding.classification.page_asker import tokens_of
-from llmcrawler.core.understanding.classification.page_type_rules import PageTypeRules
 from llmcrawler.core.understanding.classification.question import STRUCTURED_DATA
 from llmcrawler.core.understanding.extraction.blocks import listed_to_show, shown_blocks
 from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
 from llmcrawler.core.understanding.extraction.training_run import TrainingRules
 from llmcrawler.core.urls import url_pattern
-from llmcrawler.crawl.configuration import SAMPLE_PAGES, page_types_of
+from llmcrawler.crawl.configuration import SAMPLE_PAGES
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.items import Page, PageError
@@ -57,7 +56,6 @@ class SamplingPipeline(ClassifyPipeline):
 
     sampler: Sampler
     record_types: RecordTypes
-    cues: PageTypeRules
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -69,7 +67,6 @@ class SamplingPipeline(ClassifyPipeline):
             crawl.understanding.classifier,
             crawl.sampler,
             crawl.record_types,
-            PageTypeRules(page_types_of(crawl.options)),
             crawler=crawler,
         )
 
@@ -97,18 +94,15 @@ class SamplingPipeline(ClassifyPipeline):
         assert page.content is not None
         question, assigned = await self._place(page)
         verdict = await self.classifier.classify(question)
-        is_item = verdict.page_type in self.record_types
-        item_type = verdict.page_type if is_item else self.cues.likeliest(question, self.record_types)
         sampled = SampledPage(
             url=page.url,
             pattern=url_pattern(page.url),
             template=assigned.template,
             page_type=verdict.page_type or "other",
-            item_type=item_type or "",
             is_sure=verdict.decided_by == STRUCTURED_DATA,
             is_settled=assigned.settled,
             shown_tokens=tokens_of(describe_page(question)),
-            block_tokens=await self._block_tokens(page, item_type),
+            block_tokens=await self._block_tokens(page, verdict.page_type),
             latency_seconds=page.latency_seconds or 0.0,
         )
         match, title = self.sites.of(page.url).grouper.match, page.content.title
@@ -116,7 +110,7 @@ class SamplingPipeline(ClassifyPipeline):
         return None
 
     async def _block_tokens(self, page: Page, page_type: str | None) -> int:
-        if page.html is None or page_type is None:
+        if page.html is None or page_type not in self.record_types:
             return 0
         return await asyncio.to_thread(_block_tokens, page.html, page.url, TrainingRules().budget_tokens)
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from random import Random
-from typing import Any, Final, NamedTuple, cast
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from llmcrawler.core.llm.batching import BatchQueue, BatchRules, WaitingQuestion
+from llmcrawler.core.llm.batching import BatchRules
 from llmcrawler.core.llm.usage import Price, Tokens
 from llmcrawler.core.reporting.planning.site_sample import SampledPage, SiteSample
-from llmcrawler.core.understanding.classification.template_samples import SampleStep, TemplateSamples
 
 _ROUNDS = 60
 # Of a series without an end in sight so many times what was seen may be left: half, and three in four, have no more.
@@ -23,12 +21,8 @@ _MOST_TIMES = 4
 # A series is open when so many of its later pages led to a new one; one by one, so that few of them wait.
 _OPEN_SHARE, _OPEN_PAGES, _WAITING_SHARE = 0.5, 3, 0.5
 
-_DRAWS = 5
-_SEED = 1
 # The rules of sampling show ever fewer pages of a template, so what comes later hardly counts.
 _MOST_ARRIVALS = 20_000
-# A page with so many links to one other template is a list; a target of such a share of a template's pages is a menu.
-_LISTED, _MENU_SHARE = 3.0, 0.5
 # An answer for a page has its id, label and confidence; for a page that is learned from, its fields and their blocks.
 _CLASSIFY_ANSWER_TOKENS, _INDUCE_ANSWER_TOKENS = 20, 300
 # Learning a template is one call where the fields are few, else as many as show `max_samples` pages, after the first
@@ -44,6 +38,7 @@ _TOKENS = (0.85, 1.0, 1.3)
 _PAGE_SECONDS = 0.008
 # Hosts answer slower than they did to the sample, refuse, and want pages asked for twice.
 _TIME = (1.0, 1.0, 1.3)
+
 
 _Links = Mapping[tuple[str, str], "_Discovery"]  # by the stratum of the pages and that of the urls that they link to
 
@@ -204,92 +199,39 @@ class ExpectedCalls(NamedTuple):
     tokens: int
 
 
-def play(
-    arrivals: Sequence[PageArrival | None], pace_seconds: float, call_seconds: float, rules: BatchRules
-) -> ExpectedCalls:
-    """Return what the model is asked when a page comes every `pace_seconds` (None: one that needs no model) and an
-    answer takes `call_seconds`.
-
-    When a batch goes out depends on which pages wait, so there is no formula: the pages go through the sampling rules
-    (classification/template_samples.py) and the batch queue (llm/batching.py) of a real crawl, by a simulated clock.
+def expected_calls(arrivals: Sequence[PageArrival | None], pace_seconds: float, rules: BatchRules) -> ExpectedCalls:
+    """Return what the model is asked when a page comes every `pace_seconds` (None: one that needs no model): about the
+    members 1, 4, 16, ... of a template (classification/template_samples.py), and about each page that its template
+    cannot speak for. Pages for which others wait go after a moment; the others ride along, or go later. The model is
+    taken to be right, and templates to be uniform; doubts would cost extra.
     """
-    crawl = _PlayedCrawl(call_seconds, rules)
+    members = Counter[str]()
+    calls: list[list[int]] = []  # the tokens of the pages in each
+    due_at = -math.inf
     for number, arrival in enumerate(arrivals):
-        crawl.pass_time(number * pace_seconds)
-        if arrival is not None:
-            crawl.pages[str(number)] = arrival
-            crawl.go_on(str(number), is_new=True)
-    crawl.pass_time(math.inf)
-    shown = [crawl.pages[name] for batch in crawl.batches for name in batch]
-    return ExpectedCalls(len(crawl.batches), len(shown), sum(page.tokens for page in shown))
-
-
-class _PlayedCrawl:
-    """A crawl in counted time. `pages` are those that have come, by name; `batches` of them went to the model."""
-
-    def __init__(self, call_seconds: float, rules: BatchRules) -> None:
-        self.pages: dict[str, PageArrival] = {}
-        self.batches: list[list[str]] = []
-        self._call_seconds = call_seconds
-        self._rules = rules
-        self._samples: defaultdict[str, TemplateSamples] = defaultdict(TemplateSamples)
-        self._queue: BatchQueue[str, None] = BatchQueue(rules)
-        self._answers: deque[tuple[float, list[str]]] = deque()  # the batches that are out, and when they are answered
-        self._now = 0.0
-
-    def go_on(self, name: str, *, is_new: bool = False) -> None:
-        """Let a page take its template's type, wait for others, or wait for a batch."""
-        page = self.pages[name]
-        samples = self._samples[page.template]
-        step = samples.step(name, samples.page_count + is_new)
-        if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY) or not page.is_settled:
-            patient = step is SampleStep.ASK_PATIENTLY and page.is_settled
-            samples.note_asked(name, patient=patient)
-            no_future = cast("Any", None)  # nobody awaits an answer that is only played
-            most = self._rules.max_questions
-            self._queue.add(WaitingQuestion(name, page.tokens, patient, self._now, most, no_future))
-            self._send_due()
-        elif step is SampleStep.WAIT:
-            samples.waiting[name] = None
-        else:
-            samples.note_taken(name)
-
-    def pass_time(self, until: float) -> None:
-        """Let answers come and batches go; while pages wait, in the steps in which the crawl looks after them."""
-        while True:
-            while self._answers and self._answers[0][0] <= self._now:
-                self._take_answers(self._answers.popleft()[1])
-            self._send_due(is_at_end=until == math.inf)
-            next_answer = self._answers[0][0] if self._answers else math.inf
-            next_poll = self._now + self._rules.poll_seconds if self._queue else math.inf
-            if self._now >= until or until == next_answer == next_poll:
-                return
-            self._now = min(until, next_answer, next_poll)
-
-    def _send_due(self, *, is_at_end: bool = False) -> None:
-        """Send the batches that are due; at the end, when no page comes any more, all."""
-        while self._queue and len(self._answers) < self._rules.max_in_flight:
-            if not is_at_end and self._queue.due(self._now) is None:
-                return
-            self.batches.append([entry.question for entry in self._queue.take(self._queue.oldest())])
-            self._answers.append((self._now + self._call_seconds, self.batches[-1]))
-
-    def _take_answers(self, batch: list[str]) -> None:
-        """Answer a batch, taking the model to be right and templates to be uniform; doubts would cost extra."""
-        asked = {self.pages[name].template: self._samples[self.pages[name].template] for name in batch}
-        for name in batch:
-            asked[self.pages[name].template].note_answer(name, "the type")
-        for samples in asked.values():
-            for name in list(samples.waiting):
-                self.go_on(name)
+        if arrival is None:
+            continue
+        members[arrival.template] += 1
+        member, now = members[arrival.template], number * pace_seconds
+        if arrival.is_settled and (member.bit_count() > 1 or member.bit_length() % 2 == 0):
+            continue
+        is_full = calls and (
+            len(calls[-1]) >= rules.max_questions or sum(calls[-1]) + arrival.tokens > (rules.max_tokens or math.inf)
+        )
+        if now > due_at or is_full:
+            calls.append([])
+            due_at = math.inf
+        calls[-1].append(arrival.tokens)
+        is_waited_for = member == 1 or not arrival.is_settled
+        due_at = min(due_at, now + (rules.wait_seconds if is_waited_for else rules.patient_seconds))
+    return ExpectedCalls(len(calls), sum(map(len, calls)), sum(map(sum, calls)))
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlTerms:
     """Limits of the planned crawl. `gap_seconds` between starts and `concurrency` are of one host. Without `batches`
     there is no model. `call_seconds` are assumed unless they were `measured`.
-    Tokens are those of a call without its pages, `thought_tokens` of one answer. `weak_types` are the fallbacks of the
-    rules of thumb.
+    Tokens are those of a call without its pages, `thought_tokens` of one answer.
     """
 
     max_pages: int
@@ -304,7 +246,6 @@ class CrawlTerms:
     thought_tokens: int = 0
     price: Price | None = None
     record_types: Container[str] = ()
-    weak_types: Collection[str] = ()
     min_pages: int = 2
     samples: int = 3
     max_samples: int = 7
@@ -314,10 +255,11 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
     """Return the plan as it is kept in a JOBDIR; a range is {low, likely, high}. `site_pages` exist, `pages` are within
     `max_pages`; `cost_usd` is None where the price is unknown.
     """
-    sample = retyped_items(sample, terms.weak_types)
     strata = site_size(sample)
     came = [page for page in sample.pages if page.error is None]
-    by_template = _by_template(came)
+    by_template: defaultdict[str, list[SampledPage]] = defaultdict(list)
+    for page in came:
+        by_template[page.template].append(page)
     type_of = {name: statistics.mode(page.page_type for page in pages) for name, pages in by_template.items()}
     scenarios = [_Scenario(sample, strata, type_of, at, terms).figures for at in range(3)]
     ranges: defaultdict[Any, Range] = defaultdict(lambda: Range(0, 0, 0))
@@ -381,39 +323,6 @@ def make_plans(url: str, sample: SiteSample, models: Sequence[CrawlTerms]) -> di
     return {**plans[0], "models": compared}
 
 
-def _by_template(came: Iterable[SampledPage]) -> dict[str, list[SampledPage]]:
-    pages: defaultdict[str, list[SampledPage]] = defaultdict(list)
-    for page in came:
-        pages[page.template].append(page)
-    return pages
-
-
-def retyped_items(sample: SiteSample, weak_types: Collection[str]) -> SiteSample:
-    """Return the sample with items that rules of thumb took for a weak type (a list, or nothing) as their likeliest
-    type. The rules see one page, and a product shows its neighbours as a list does; over a site, a list leads to
-    several pages of another template, to others on each page.
-    """
-    pages_of = _by_template(page for page in sample.pages if page.error is None)
-    templates_of: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for name, pages in pages_of.items():
-        for page in pages:
-            templates_of[page.pattern][name] += 1
-    leads: Counter[tuple[str, str]] = Counter()
-    for source, pages in pages_of.items():
-        for url, count in Counter(url for page in pages for url in page.links).items():
-            targets = templates_of.get(sample.known.get(url, ""))
-            if targets and (count == 1 or count < _MENU_SHARE * len(pages)):
-                leads[source, targets.most_common(1)[0][0]] += count
-    lists = [pair for pair, links in leads.items() if links >= _LISTED * len(pages_of[pair[0]]) and pair[0] != pair[1]]
-    items = {target for _source, target in lists} - {source for source, _target in lists}
-
-    def judged(page: SampledPage) -> SampledPage:
-        is_item = page.template in items and not page.is_sure and page.page_type in weak_types and page.item_type
-        return replace(page, page_type=page.item_type) if is_item else page
-
-    return replace(sample, pages=[judged(page) for page in sample.pages])
-
-
 class _Scenario:
     """The crawl with all strata of low, likely or high size (`at` 0, 1, 2). `figures` are by name, pages also by
     ("template", name) and ("type", name).
@@ -470,9 +379,7 @@ class _Scenario:
     def _ask(self, batches: BatchRules) -> None:
         """Count the calls, their tokens and their price."""
         terms, figures, at = self._terms, self.figures, self._at
-        rng = Random(_SEED)  # noqa: S311 (the same sample gives the same plan)
-        draws = [play(self._arrivals(rng), self._pace_seconds, terms.call_seconds, batches) for _ in range(_DRAWS)]
-        asked = sorted(draws)[_DRAWS // 2]
+        asked = expected_calls(self._arrivals(), self._pace_seconds, batches)
         more = terms.max_samples - terms.samples
         whole = 1 + math.ceil(more / _MORE_SAMPLES)
         kinds = [name for name, page_type in self._type_of.items() if page_type in terms.record_types]
@@ -489,9 +396,8 @@ class _Scenario:
         if terms.price is not None:
             figures["cost_usd"] = terms.price.cost_usd(Tokens(round(prompt * _TOKENS[at]), round(answer * _TOKENS[at])))
 
-    def _arrivals(self, rng: Random) -> list[PageArrival | None]:
-        """Return the sample as it came, then pages in an order the frontier may choose: by priority, at random within
-        one.
+    def _arrivals(self) -> list[PageArrival | None]:
+        """Return the sample as it came, then pages like it, a stratum's first ones before the many of another.
 
         New kinds of page become rarer in proportion to the pages that came (Good, 1953): the chance of one is their
         number in the later half of the sample, times its length, over a page's place.
@@ -499,15 +405,19 @@ class _Scenario:
         late = self._fetched[len(self._fetched) // 2 :]
         unsettled = len(self._fetched) * sum(not page.is_settled for page in late) / max(1, len(late))
         ranked = [
-            (number.bit_length(), rng.random(), rng.choice(self._like(name)))
+            (number.bit_length(), number, name, like[number % len(like)])
             for name, count in self._pages.items()
+            if (like := self._like(name))
             for number in range(len(self._came[name]), min(round(count), _MOST_ARRIVALS))
         ]
-        ranked.sort(key=lambda one: one[:2])
-        pages = [*self._sample.pages, *(page for _priority, _chance, page in ranked[:_MOST_ARRIVALS])]
+        ranked.sort(key=lambda one: one[:3])
         arrivals: list[PageArrival | None] = []
-        for place, page in enumerate(pages, start=1):
-            is_settled = page.is_settled if place <= len(self._sample.pages) else rng.random() >= unsettled / place
+        new_kinds = 0.0
+        for place, page in enumerate([*self._sample.pages, *(one[3] for one in ranked[:_MOST_ARRIVALS])], start=1):
+            is_settled = page.is_settled
+            if place > len(self._sample.pages):
+                before, new_kinds = new_kinds, new_kinds + unsettled / place
+                is_settled = int(before) == int(new_kinds)
             is_asked = page.error is None and not page.is_sure
             arrivals.append(PageArrival(page.template, page.shown_tokens, is_settled) if is_asked else None)
         return arrivals

@@ -21,9 +21,9 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
 
 @dataclass(frozen=True, slots=True)
 class SampledPage:
-    """A sampled page. `pattern` is its stratum (strata_of), `links` are urls of the site. `item_type` is its likeliest
-    type if it is about one thing. `is_sure`: structured data tells its type; `is_settled`: its template could speak for
-    it. `shown_tokens` would be shown to classify it, `block_tokens` to learn its fields.
+    """A sampled page. `pattern` is its stratum (strata_of), `links` are urls of the site. `is_sure`: structured data
+    tells its type; `is_settled`: its template could speak for it. `shown_tokens` would be shown to classify it,
+    `block_tokens` to learn its fields.
     """
 
     url: str
@@ -32,7 +32,6 @@ class SampledPage:
     error: str | None = None
     template: str = ""
     page_type: str = "other"
-    item_type: str = ""
     is_sure: bool = False
     is_settled: bool = True
     shown_tokens: int = 0
@@ -171,4 +170,4 @@ class Draw:
         pattern = url_pattern(task.url)
         self._counts[pattern] += 1
         place = zlib.crc32(task.url.encode()) % self._counts[pattern]
-        return replace(task, priority=place.bit_length())
+        return replace(task, priority=place.bit_length(), group="")  # lists lead to what is not known yet

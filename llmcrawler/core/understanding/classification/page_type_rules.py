@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -166,11 +166,6 @@ class PageTypeRules:
             return None
         ahead = ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0)
         return ranked[0][0], next(lead for lead in LEADS if ahead >= lead)
-
-    def likeliest(self, question: Question, among: Container[str]) -> str | None:
-        """Return the label with most points of some; None without any cue for them."""
-        points = {self._label_of[name]: value for name, value in self._points(question).items()}
-        return min((name for name in points if name in among), key=lambda name: (-points[name], name), default=None)
 
     def may_both_be(self, one: str, other: str) -> bool:
         """Tell whether rules do not tell these labels apart well: a list of goods, and one of other pages."""
