@@ -224,8 +224,7 @@ def feed_item_of(line: dict[str, Any]) -> FeedItem:
 class Template:
     """A template line of the feed: a group of pages that one template of the site made. `aliases` are ids that were
     merged into this one after page lines with them had been written. `confidence` is that of the page type, `purity`
-    the share of its pages that look like that type by themselves; both are in 0..1. `platform` is the software of its
-    site (Shopify, WordPress), where that is known.
+    the share of its pages that look like that type by themselves; both are in 0..1.
     """
 
     template: str
@@ -240,4 +239,3 @@ class Template:
     selectors: list[dict[str, Any]] = field(default_factory=list)
     llm_calls: int = 0
     aliases: list[str] = field(default_factory=list)
-    platform: str | None = None

@@ -84,13 +84,6 @@ def robots_tags_of(response: Response) -> list[str]:
     return [value.decode("latin-1") for value in response.headers.getlist(ROBOTS_HEADER)]
 
 
-def names_of(response: Response) -> list[str]:
-    """Return the names of the headers and of the cookies that came with a page, in lower case."""
-    names = [name.decode("latin-1") for name in response.headers]
-    cookies = response.headers.getlist("Set-Cookie")
-    return [name.lower() for name in (*names, *(one.decode("latin-1").partition("=")[0] for one in cookies))]
-
-
 def page_text(response: Response) -> str:
     """Return the first 6,000,000 bytes as HTML.
 

@@ -111,7 +111,6 @@ class ItemUnderstanding:
             site = self._known.sites.of(url)
             fetched = FetchedPage(html, url, url)
             found = await self._known.reader.read(site, fetched, with_features=False, with_main=True)
-            site.note_platform(html)
             page.content, page.main = found.content, found.main
             page.html = html
             page.robots = self._robots.directives(datetime.now(UTC), (), page.content.robots)

@@ -322,7 +322,6 @@ def learned_templates(sites: Iterable[Site], classifier: Classifier, records: Re
                 page_count=group.page_count,
                 examples=list(group.examples),
                 aliases=list(group.aliases),
-                platform=site.platform or None,
             )
             learner = records.learner_of(site.name, template.template, template.page_type)
             template.llm_calls = learner.calls if learner is not None else 0

@@ -52,7 +52,6 @@ from llmcrawler.engine.responses import (
     LINKS_HEADER,
     ROBOTS_HEADER,
     body_of,
-    names_of,
     page_text,
     robots_tags_of,
     text_of,
@@ -391,7 +390,6 @@ class PageBuilder:
                 content = replace(content, metadata={**content.metadata, "canonical": named})
             page.content = content
             page.html = html if len(html) <= _KEPT_CHARS else None
-            self._sites.of(page.url).note_platform(html, names_of(response))
         self.note_robots(page, response)
 
     async def look(

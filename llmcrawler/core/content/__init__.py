@@ -13,7 +13,6 @@ from llmcrawler.core.content.markup import MAX_HTML_CHARS, is_cheap
 from llmcrawler.core.content.metadata import robots_metas
 from llmcrawler.core.content.page import Outline, block_key, read_names, read_outline, read_page
 from llmcrawler.core.content.page_kinds import forget_kinds
-from llmcrawler.core.content.platforms import platform_of
 from llmcrawler.core.content.reader import PageReader
 from llmcrawler.core.content.selection import Boilerplate, content_hash, joined, main_blocks, main_text
 from llmcrawler.core.content.streamed_parts import with_streamed_parts

@@ -9,13 +9,13 @@ import sqlite3
 import sys
 import weakref
 import zlib
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from llmcrawler.core.content import Boilerplate, platform_of
+from llmcrawler.core.content import Boilerplate
 from llmcrawler.core.storage import SiteState
 from llmcrawler.core.understanding.classification.classifier import Classifier
 from llmcrawler.core.understanding.extraction.records import Records
@@ -91,9 +91,6 @@ class SiteShelf(Generic[T]):
             self._is_full = True
 
 
-_PLATFORM_PAGES: Final = 5
-
-
 @dataclass
 class Site:
     """The templates and the boilerplate of one host. `regroupings` counts the changes of its groups."""
@@ -104,18 +101,6 @@ class Site:
     boilerplate: Boilerplate = field(default_factory=Boilerplate)
     regroupings: int = 0
     clustering: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _platforms: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def platform(self) -> str:
-        """The software that makes most of the pages that were looked at; "" where it is not known."""
-        platform, count = self._platforms.most_common(1)[0] if self._platforms else ("", 0)
-        return platform if 2 * count > self._platforms.total() else ""
-
-    def note_platform(self, html: str, names: Iterable[str] = ()) -> None:
-        """Look at one of the site's first pages, and at the names of its headers and cookies."""
-        if self._platforms.total() < _PLATFORM_PAGES:
-            self._platforms[platform_of(html, names)] += 1
 
 
 @dataclass(eq=False)
