@@ -1,8 +1,8 @@
 """Scores links for focused crawls: learns while crawling which links lead to pages of the wanted types.
 
 For each group of links with equal features it counts how often their pages were wanted, and which
-new links those pages had. A group that was seen too seldom borrows from groups that share a shape, a place or a region
-with it. From these counts comes a value, and from that the priority of the group in the frontier.
+new links those pages had. A group that was seen too seldom borrows from groups that share a shape or a place with it.
+From these counts comes a value, and from that the priority of the group in the frontier.
 
 Every page is worth something and leads to further ones: fetching costs 1, a page of class i pays `reward` on average
 and brings `offspring[j]` new urls of each class j. That is a branching bandit: the best order fetches by an index of
@@ -13,12 +13,10 @@ leads nowhere what it pays itself.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import exp, log
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -27,23 +25,16 @@ from llmcrawler.items import Link
 
 _JOINT: Final = "\t"
 _MAX_GROUPS: Final = 400
-_MAX_TEXTS: Final = 10_000
-_MAX_TEXT_CHARS: Final = 30
-_STOCK_TIMES: Final = 3
-_NUMBERS: Final = re.compile(r"\d+")
 
 
 class LinkFeatures(NamedTuple):
     """Features that similar links share. Links of equal features form a group of the frontier, called `name`.
 
-    `shape` is the url pattern without its last word, so that /breads/rye and /breads/hot-cross-bun are alike. `region`
-    is coarser: the first word of the path, and the number and form of the others.
+    `shape` is the url pattern without its last word, so that /breads/rye and /breads/hot-cross-bun are alike.
     """
 
     shape: str
-    region: str
     place: str
-    phrase: str
 
     @property
     def name(self) -> str:
@@ -51,23 +42,20 @@ class LinkFeatures(NamedTuple):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Return names of region, place and shape, which links of other groups share."""
-        return (f"region {self.region}", f"place {self.place} {self.phrase}", f"shape {self.shape}")
+        """Return names of place and shape, which links of other groups share."""
+        return (f"place {self.place}", f"shape {self.shape}")
 
 
 @lru_cache(maxsize=4096)
-def shape_of(url: str) -> tuple[str, str]:
-    """Return (shape, region) of a normalised url, see LinkFeatures."""
+def shape_of(url: str) -> str:
+    """Return the shape of a normalised url, see LinkFeatures."""
     host = urlsplit(url).netloc
     path, mark, query = url_pattern(url).partition("?")
     end = "/" if path.endswith("/") and path != "/" else ""
     segments = path.strip("/").split("/")
-    last = _folded(segments[-1])
     if segments != [""] and not mark:
-        segments[-1] = last
-    keys = ",".join(sorted({part.partition("=")[0] for part in query.split("&")})) if mark else ""
-    first = segments[0] if len(segments) > 1 or mark else "*"
-    return f"{host}/{'/'.join(segments)}{end}{mark}{query}", f"{host}/{first} {len(segments)} {last} {keys}"
+        segments[-1] = _folded(segments[-1])
+    return f"{host}/{'/'.join(segments)}{end}{mark}{query}"
 
 
 def _folded(segment: str) -> str:
@@ -77,8 +65,7 @@ def _folded(segment: str) -> str:
     return f"*{dot}{extension}" if stem == "{slug}" or "{" not in stem else segment
 
 
-# A page that leads to a list of lists gets its index in the third round; more than ten levels are rare.
-_ROUNDS: Final = 10
+_ROUNDS: Final = 4  # a page that leads to a list of lists gets its index in the third one
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +96,6 @@ def branch_values(kinds: Mapping[str, Branch]) -> dict[str, float]:
                 fetches += count * cost
             worth[name] = pay, fetches
             found[name] = pay / fetches
-        if all(abs(found[name] - before[name]) < 0.005 for name in found):
-            break
     return found
 
 
@@ -120,30 +105,19 @@ _TRUST: Final = 2.0  # as many pages of a group's own count as much as what it b
 # Bonus of groups that were never tried: it puts them before what is known to be half as good, and fades at once.
 _CURIOSITY: Final = 0.25
 _NEWS: Final = 0.2  # bonus of pages that led to groups of links that were never seen
-_MEMORY: Final = 0.95  # factor of link counts for each page, as lists run out of new links
 _FEWEST: Final = 0.02
 _ALL: Final = "all"
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts of pages. `judged` and `wanted` stay; `read`, `found` (links by group) and `novel` (with a new group)
-    fade.
-    """
+    """Counts of pages: those judged and wanted, those read, the links on these by group, and those with a new group."""
 
     judged: int = 0
     wanted: int = 0
-    read: float = 0.0
-    found: dict[str, float] = field(default_factory=dict)
-    novel: float = 0.0
-
-    def note_links(self, found: Mapping[str, int], *, is_novel: bool) -> None:
-        self.read = self.read * _MEMORY + 1
-        self.novel = self.novel * _MEMORY + is_novel
-        faded = {name: count * _MEMORY for name, count in self.found.items() if count > _FEWEST}
-        for name, count in found.items():
-            faded[name] = faded.get(name, 0.0) + count
-        self.found = faded
+    read: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+    novel: int = 0
 
 
 class LinkScorer:
@@ -152,7 +126,6 @@ class LinkScorer:
     def __init__(self, page_types: Collection[str]) -> None:
         self.page_types = frozenset(page_types)
         self._groups: dict[str, LinkFeatures] = {}
-        self._texts: Counter[str] = Counter()
         self._tallies: dict[str, _Tally] = {_ALL: _Tally()}
         self._priorities: dict[str, int] = {}
         self._met: set[str] = set()
@@ -160,19 +133,10 @@ class LinkScorer:
         self._due = 1
 
     def group_of(self, url: str, link: Link) -> str:
-        """Return the group for a link to a normalised url. A text that many links have is a stock phrase ("next")."""
-        phrase = _NUMBERS.sub("0", _clean(link.text).lower())
-        if len(phrase) > _MAX_TEXT_CHARS:
-            phrase = ""
-        if phrase:
-            if len(self._texts) >= _MAX_TEXTS:
-                self._texts = Counter({text: times for text, times in self._texts.items() if times >= _STOCK_TIMES})
-            self._texts[phrase] += 1
-            phrase = phrase if self._texts[phrase] >= _STOCK_TIMES else ""
-        shape, region = shape_of(url)
-        features = LinkFeatures(shape, region, _clean(link.place), phrase)
+        """Return the group for a link to a normalised url."""
+        features = LinkFeatures(shape_of(url), " ".join(link.place.split()))
         if features.name not in self._groups and len(self._groups) >= _MAX_GROUPS:
-            features = LinkFeatures(region, region, "", "")
+            features = LinkFeatures(urlsplit(url).netloc, "")
         self._groups.setdefault(features.name, features)
         return features.name
 
@@ -182,7 +146,7 @@ class LinkScorer:
 
     def restore(self, group: str) -> None:
         """Restore a group of an earlier run. That of a run without a goal (list_patterns.py) says nothing of links."""
-        if _JOINT in group:
+        if group.count(_JOINT) == 1:
             self._groups.setdefault(group, LinkFeatures(*group.split(_JOINT)))
 
     def note_links(self, group: str, found: Iterable[str]) -> None:
@@ -192,7 +156,9 @@ class LinkScorer:
         is_novel = not self._met.issuperset(counts)
         self._met.update(counts)
         for tried in self._levels_of(group):
-            tried.note_links(counts, is_novel=is_novel)
+            tried.read += 1
+            tried.novel += is_novel
+            tried.found.update(counts)
 
     def note_verdict(self, group: str, page_type: str | None) -> None:
         """Note the type of a page of the group; None where it has no verdict."""
@@ -231,12 +197,10 @@ class LinkScorer:
 
     def _expected(self, features: LinkFeatures, everyone: Mapping[str, float]) -> Branch:
         base = self._share(self._tallies[_ALL], _FIRST_GUESS)
-        region, place, shape = (self._tallies.get(level) for level in features.levels)
-        # The region of the url and the place of the link are independent evidence; the shape refines the region.
-        odds = _odds(self._share(region, base)) + _odds(self._share(place, base)) - _odds(base)
-        reward = self._share(self._tallies.get(features.name), self._share(shape, 1 / (1 + exp(-odds))))
+        place, shape = (self._tallies.get(level) for level in features.levels)
+        reward = self._share(self._tallies.get(features.name), self._share(shape, self._share(place, base)))
         offspring = everyone
-        for tried in (region, place, shape, self._tallies.get(features.name)):
+        for tried in (place, shape, self._tallies.get(features.name)):
             if tried is not None and tried.read:
                 offspring = self._offspring(tried, offspring)
         return Branch(reward, offspring)
@@ -255,12 +219,3 @@ class LinkScorer:
         features = self._groups.get(group)
         names = (_ALL,) if features is None else (_ALL, features.name, *features.levels)
         return [self._tallies.setdefault(name, _Tally()) for name in names]
-
-
-def _odds(share: float) -> float:
-    bounded = min(0.99, max(0.01, share))
-    return log(bounded / (1 - bounded))
-
-
-def _clean(text: str) -> str:
-    return " ".join(text.split())
