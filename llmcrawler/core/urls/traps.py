@@ -8,60 +8,18 @@ combine a few values over and over.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import islice
 
 from llmcrawler.core.urls.url_patterns import PAGE_PATH, is_code, url_pattern
 
-_RECURS = 4  # ids that a tail is met under
-_MANY_SHAPES = 8  # more than a thing has tabs
-_MAX_PLACES = 1000
-_MAX_IDS = 3  # of one path that are looked at
-# Signs that a path may hold an id: a long run without joints, few joints, a UUID, or a word for it. Most
-# paths are through with this.
-_MAY_HOLD_ID = re.compile(
-    r"/(?:[0-9A-Za-z]{16}|(?=[0-9A-Za-z_-]{16,}+(?:/|$))[0-9A-Za-z]++(?:[_-][0-9A-Za-z]++){1,2}(?:/|$)"
-    r"|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-)|[(=:~]|sess|/sid",
+_RECURS = 4  # ids that a page is met under
+# "(S(abc123))", "PHPSESSID=abc123", "sid-abc123" say that they are ids of visits, and so does what stands before some.
+_VISIT = re.compile(
+    r"/(?:\(?[A-Z]\([^/]{3,99}\)|(?:\w{0,8}?sess(?:ion)?_?(?:id)?|sid)[=:~_.-](?=[^\d/]{0,40}\d)[\w.-]{6,99}"
+    r"|(?:s|sid|sess|\w{0,8}sess(?:ion)?_?id|visit(?:or)?|ticket|token)/([\w-]{16,99}))(?=/|\Z)",
     re.IGNORECASE,
 )
-# "(S(abc123))", "PHPSESSID=abc123", "sid-abc123": they say what they are.
-_SAYS_SO = re.compile(
-    r"\(?[A-Z]\(.{3,99}\)|(?:\w{0,8}?sess(?:ion)?_?(?:id)?|sid)[=:~_.-](?=[^\d]{0,40}\d)[\w.-]{6,99}", re.IGNORECASE
-)
-_BEFORE_ID = re.compile(r"s|sid|sess|\w{0,8}sess(?:ion)?_?id|visit(?:or)?|ticket|token", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class _Place:
-    """A place where ids stand. `tails` came under several of them and have these `shapes`: all chapters have one."""
-
-    urls: int = 0  # with something behind the id
-    ids: int = 0
-    tails: int = 0
-    shapes: set[str] = field(default_factory=set)
-
-    def is_of_visits(self, head: str, *, is_named: bool) -> bool:
-        """Tell whether the ids are of visits: the less the address says so, the more of the site has to recur."""
-        if is_named:
-            return self.tails >= 2
-        if self.ids >= 30 and self.urls < 1.2 * self.ids:
-            return len(self.shapes) >= 2
-        return len(self.shapes) >= (_MANY_SHAPES if head else 4)
-
-
-def _ids_in(path: str) -> Iterator[tuple[str, str, str, bool]]:
-    """Return the ids of a path: (what stands before, the id, what stands behind, whether it says it is a visit's)."""
-    at, before = 0, ""
-    for segment in path.split("/"):
-        end = at + len(segment)
-        says_so = _SAYS_SO.fullmatch(segment) is not None
-        if says_so or (len(segment) >= 16 and is_code(segment)):
-            yield path[:at].rstrip("/"), segment, path[end:], says_so or _BEFORE_ID.fullmatch(before) is not None
-        at, before = end + 1, segment
-
-
 _REPEATED = re.compile(r"((?:/[^/]+){1,4}?)\1\1(?=/|$)")
 _PAGE_KEY = re.compile(
     r"(?:.*_)?(?:page|paged|pg|p|pagenum|page_?no|start|offset|from|skip|seite|pagina|cursor)", re.IGNORECASE
@@ -149,7 +107,6 @@ class TrapGuard:
         self._counts: dict[int, int] = {}  # by the hash of what is counted: the words would take ten times the memory
         self._combinations: dict[tuple[str, str], _Combinations] = {}
         self._values = 0  # in all combinations
-        self._id_places: dict[tuple[str, str], _Place] = {}
 
     def reason_to_refuse(self, url: str) -> str | None:
         """Count the url. Return the trap that it belongs to and that is exhausted, else None."""
@@ -212,26 +169,16 @@ class TrapGuard:
         return f"trap: {'page to return to' if back else 'session'} in the url" if times > limit else None
 
     def _path_session(self, host: str, path: str, query: str) -> str | None:
-        if _MAY_HOLD_ID.search(path) is None:
+        """Judge a url with the id of a visit in its path, where the same pages come under ever other ids."""
+        visit = _VISIT.search(path)
+        if visit is None or (visit[1] is not None and not is_code(visit[1])):
             return None
-        for head, code, tail, is_named in islice(_ids_in(path), _MAX_IDS):
-            place = self._id_places.pop((host, head), None) or _Place()
-            self._id_places[host, head] = place
-            if len(self._id_places) > _MAX_PLACES:
-                del self._id_places[next(iter(self._id_places))]
-            behind = f"{tail.strip('/')}?{query}" if query else tail.strip("/")
-            times = self._count("behind an id", host, head, behind)
-            if behind:
-                place.urls += 1
-                place.ids += self._count("id", host, head, code) == 1
-                if times == _RECURS:
-                    place.tails += 1
-                    if len(place.shapes) < _MANY_SHAPES:
-                        place.shapes.add(url_pattern(f"{host}/{behind}"))
-            is_visit = times > _SESSIONS and place.is_of_visits(head, is_named=is_named)
-            if is_visit or (times > 10 * _SESSIONS and behind and is_named):
-                return "trap: session in the path"
-        return None
+        head, behind = path[: visit.start()], f"{path[visit.end() :].strip('/')}?{query}".strip("?")
+        times = self._count("behind an id", host, head, behind)
+        if behind and times == _RECURS:
+            self._count("recurring", host, head)
+        recurs = self._counts.get(hash(("recurring", host, head)), 0) >= 2 or (behind and times > 10 * _SESSIONS)
+        return "trap: session in the path" if recurs and times > _SESSIONS else None
 
     def _lists(self, host: str, path: str, parameters: list[tuple[str, str]]) -> str | None:
         """Judge sort orders, pages and facets of lists. A list is what is left without its order and its page."""
