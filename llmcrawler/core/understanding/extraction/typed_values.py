@@ -42,6 +42,15 @@ _WRITTEN: Final = re.compile(
     rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? (?P<month2>{_MONTH})\.?,?) (?P<year>\d{{4}}){_AT}",
     re.IGNORECASE,
 )
+# What stands between the days of a range, and before its first: "12.–14. Mai 2024", "du 3 juillet au 1 août 2024". Two
+# whole dates are no date: either may be meant.
+UP_TO: Final = r"\s?(?:[–—-]|\b(?:to|bis|au|al|tot)\b)\s?"
+_DAY_AND_MONTH: Final = r"\d{1,2}\.? (?:de )?[^\W\d_]{3,10}\.?"
+_RANGES: Final = (
+    re.compile(rf"(?<![\d.:-])({_DAY_AND_MONTH}){UP_TO}{_DAY_AND_MONTH}(?=,? )"),
+    re.compile(rf"(?<![\d.:-])(\d{{1,2}}\.?){UP_TO}\d{{1,2}}\.?(?=,? )"),
+    re.compile(r"()\b(?:from|vom|du|del|dal|vanaf)\b:? ", re.IGNORECASE),
+)
 # Languages and locales that write the month first; those of East Asia write no year at the end.
 _MONTH_FIRST: Final = frozenset("en en-us en-ph en-bz fil tl es-us es-pr es-pa".split())
 _YEAR_AT_THE_END_IS_FOREIGN: Final = frozenset("zh ja ko hu mn lt".split())
@@ -63,13 +72,15 @@ _SAMPLE: Final = datetime(2021, 6, 15, 10, 20, 30)  # noqa: DTZ001 - texts mostl
 
 
 def read_date(text: str, lang: str = "", work: Work | None = None) -> str | None:
-    """Return a date, or a date and time where the text has one.
+    """Return a date, or a date and time where the text has one; of days of one year the first.
 
     `text` has its white space folded, `lang` is in lower case. 3/4/2024 is read as `lang` says; without it, it may be
     March or April, and is None. So is "yesterday". Raises TooCostly where the words of a date have to be looked up and
     `work` has not enough left for that."""
     text = text.translate(_WESTERN)
     value, has_words = _in_numbers(text, lang[:_MAX_CHARS])
+    for form in _RANGES if has_words else ():
+        text = form.sub(r"\1", text, count=1)
     return _lettered(text, lang[:_MAX_CHARS], work) if has_words else value
 
 

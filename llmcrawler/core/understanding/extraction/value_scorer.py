@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Spot
 from llmcrawler.core.understanding.extraction.field_names import NAME_PART, canonical_name
 from llmcrawler.core.understanding.extraction.tree import fold, line_up
-from llmcrawler.core.understanding.extraction.typed_values import read_date, read_number
+from llmcrawler.core.understanding.extraction.typed_values import UP_TO, read_date, read_number
 
 FIELDS: Final = tuple(
     "title price list_price availability sku gtin mpn brand description image rating review_count author"
@@ -55,11 +55,12 @@ _MONTH: Final = (
     r"|sep|set|wrz|zář|сен|eyl|oct|okt|out|ott|paź|říj|окт|eki|nov|lis|ноя|kas|dec|dez|déc|dic|gru|pro|дек|ara)"
     r"[^\W\d_]{0,9}\.?"
 )
-_DATE: Final = re.compile(
+DATE: Final = re.compile(
     r"\b\d{4}-\d\d?-\d\d?(?:T\d\d:\d\d[\d:.Z+-]*|(?!\d))|\b\d{4}[./]\d\d?[./]\d\d?\b|\b\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d\b"
     r"|\b\d{4} ?[年년] ?\d{1,2} ?[月월] ?\d{1,2} ?[日일]"
-    rf"|\b\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?,? (?:de |of )?{_MONTH},? (?:de )?\d{{4}}\b"
-    rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b{_MONTH},? (?:19|20)\d\d\b",
+    rf"|\b(?:\d{{1,2}}\.?(?: {_MONTH})?{UP_TO})?"  # "12.–14. Mai 2024", "30 April - 2 May 2024": read as its start
+    rf"\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?,? (?:de |of )?{_MONTH},? (?:de )?\d{{4}}\b"
+    rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:{UP_TO}\d{{1,2}})?,? \d{{4}}\b|\b{_MONTH},? (?:19|20)\d\d\b",
     re.IGNORECASE,
 )
 _IN_STOCK: Final = re.compile(
@@ -86,6 +87,7 @@ _BY: Final = re.compile(
 )
 _BEHIND_NAME: Final = re.compile(r"\s[|•·–—-]\s|,? (?:on |updated|published|posted)", re.IGNORECASE)
 _IN_PATH: Final = re.compile(r"\s[/>›»]\s")
+_NO_NAME: Final = re.compile(r"^\W?\d|\d\s?min\b", re.IGNORECASE)  # a count, a time
 _FULL_STOP: Final = re.compile(r"(?<=[^\W\d_]{4})\.$")  # not that of "Jr." or "M. D."
 _LABEL_CHARS: Final = 40
 _OWN_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s?(?=\S)")
@@ -120,6 +122,7 @@ _EMPLOYMENT: Final = re.compile(
     r"|plný úvazek|полная занятость|частичная занятость)\b|正社員|アルバイト",
     re.IGNORECASE,
 )
+_PIECES: Final = re.compile(r"\s?[·|•]\s?|\s/\s|\s/$")
 _MONEY_RANGE: Final = re.compile(rf"\d[\d.,'’ ]{{1,12}}\s?(?:k\b|{_CURRENCY})|{_CURRENCY}\s?\d", re.IGNORECASE)
 _ONLY_NUMERAL: Final = re.compile(r"[\d.,]+")
 
@@ -483,7 +486,7 @@ def _price(text: str) -> str | None:
 
 @lru_cache(maxsize=_TEXTS)
 def _date(text: str) -> str | None:
-    found = _DATE.search(text) if _DIGIT.search(text) else None
+    found = DATE.search(text) if _DIGIT.search(text) else None
     return found[0] if found else None
 
 
@@ -519,7 +522,7 @@ def _code(text: str) -> str | None:
 
 def _gtin(text: str) -> str | None:
     code = _unlabelled(text)
-    return code if _GTIN.fullmatch(code) and not _DATE.fullmatch(code) else None
+    return code if _GTIN.fullmatch(code) and not DATE.fullmatch(code) else None
 
 
 def _name(text: str) -> str | None:
@@ -532,7 +535,7 @@ def _author(text: str) -> str | None:
         return None
     start = _BY.match(text)
     name = _name(_BEHIND_NAME.split(text[start.end() :] if start else text, maxsplit=1)[0])
-    return _FULL_STOP.sub("", name) if name else None
+    return _FULL_STOP.sub("", name) if name and not _NO_NAME.search(name) else None
 
 
 def _duration(text: str) -> str | None:
@@ -583,7 +586,7 @@ def _hours(text: str) -> str | None:
 
 
 def _employment(text: str) -> str | None:
-    return text if _EMPLOYMENT.search(text) else None
+    return next(filter(_EMPLOYMENT.search, _PIECES.split(text)), None)
 
 
 def _long_text(text: str) -> str | None:
