@@ -45,6 +45,11 @@ _DATA_ATTRIBUTES: Final = {
     "meter": ("value",),
     "meta": ("content",),
 }
+# They say what an element is, whatever it looks like.
+KIND_ATTRIBUTES: Final = tuple(
+    "itemprop property data-testid data-test data-qa data-cy data-hook data-ui data-at data-purpose".split()
+)
+_OF_KIND: Final = frozenset({"class", *KIND_ATTRIBUTES})
 _META_NOISE: Final = (
     "viewport generator theme-color robots referrer format-detection csrf-token msapplication color-scheme googlebot"
     " google-site-verification apple-mobile handheldfriendly mobile-web-app twitter:card og:locale fb:app_id verify"
@@ -214,7 +219,8 @@ def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
     line = list(takewhile(lambda node: node not in names, line_up(element)))
     for node in reversed(line):
         parent = node.getparent()
-        own = _DIGITS.sub("", f"{node.tag}.{node.get('class') or ''}")
+        kind = " ".join(str(value) for name, value in node.items() if name in _OF_KIND)
+        own = _DIGITS.sub("", f"{node.tag}.{kind}")
         # A digest: written out, the ways through a page that is nested deeply take more room than all pages.
         way = own if parent is None else f"{names[parent]} {own}"
         names[node] = blake2b(way.encode("utf-8", "replace"), digest_size=8).hexdigest()

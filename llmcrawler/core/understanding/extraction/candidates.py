@@ -15,7 +15,7 @@ from typing import Final
 from lxml import etree
 
 from llmcrawler.core.content.fingerprint import may_be_hash
-from llmcrawler.core.understanding.extraction.blocks import Spot
+from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Spot
 from llmcrawler.core.understanding.extraction.queries import is_bounded
 from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.tree import absolute_path, fold, line_up, steps_down, tags_down
@@ -24,10 +24,7 @@ PROPERTY: Final = "property"
 ID: Final = "id"
 CLASS: Final = "class"
 PATH: Final = "path"
-_PROPERTY_ATTRIBUTES: Final = tuple(
-    "itemprop property data-testid data-test data-qa data-cy data-hook data-field data-label data-title data-name"
-    " data-key data-th".split()
-)
+_PROPERTY_ATTRIBUTES: Final = (*KIND_ATTRIBUTES, *"data-field data-label data-title data-name data-key data-th".split())
 _OWN_PROPERTY_ATTRIBUTES: Final = {"meta": ("name",), "link": ("rel",)}
 # Written for other machines: often cut, stripped of markup, or out of date.
 _META_PRIOR: Final = 0.65

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.blocks import Induced, Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Induced, Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.candidates import ICON_LABELS, icon_before
 from llmcrawler.core.understanding.extraction.field_names import (
     NAME_PART,
@@ -33,11 +33,12 @@ from llmcrawler.core.understanding.extraction.field_names import (
 )
 from llmcrawler.core.understanding.extraction.queries import TELEPHONE
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
-from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
+from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, kind_of, repeated_parts
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, asked_of, structured_record
 from llmcrawler.core.understanding.extraction.tree import SILENT_TAGS, Work, fold, line_up, text_of
-from llmcrawler.core.understanding.extraction.typed_values import fits
+from llmcrawler.core.understanding.extraction.typed_values import UP_TO, fits, read_date
 from llmcrawler.core.understanding.extraction.value_scorer import (
+    DATE,
     FIELDS,
     THRESHOLDS,
     BlockColumn,
@@ -64,7 +65,7 @@ _REQUESTED_WORTH: Final = 1.0  # somebody knows that the pages have it
 _LABEL_WEIGHT, _SHAPE_WEIGHT, _UNMARKED_WEIGHT, _OWN_NAME_WEIGHT = 1.0, 0.9, 0.7, 0.7
 _OUTER_NAME: Final = 0.6  # of the weight of a name within
 _PART_OF_NAME: Final = 0.6
-_NAMING_ATTRIBUTES: Final = "itemprop class id data-testid name rel".split()
+_NAMING_ATTRIBUTES: Final = ("class", "id", "name", "rel", *KIND_ATTRIBUTES)
 _LABEL_ATTRIBUTES: Final = ("data-label", "data-title", "data-th")  # as tables have them that fold on small screens
 _SAYING_ATTRIBUTES: Final = (*ICON_LABELS, *_LABEL_ATTRIBUTES, "data-field", "data-name", "data-key")
 _ICON_MARK: Final = 0.7  # what is behind an icon has to look like the field
@@ -76,6 +77,7 @@ _CLEAR_MARGIN: Final = 0.7  # of logarithms of odds: twice as likely
 _HALF: Final = 0.5
 _SEVERAL_LOSS: Final = 2.0
 _SEVERAL: Final = 1.3  # blocks a page
+_ONE_A_PAGE: Final = 1.05
 _PARAGRAPH_CHARS: Final = 80
 _MAX_LABEL_CHARS: Final = 40
 _MAX_LABEL_WORDS: Final = 5
@@ -88,6 +90,7 @@ _TRAINED: Final = 0.7  # a field that means one that the scorer knows so surely 
 _LEAST_WEIGHT: Final = 0.3
 _SAME: Final = 0.9
 _KNOWN: Final = 0.7  # a label that means a field so surely is believed without further signs
+_WITHOUT_DIGITS: Final = frozenset({"city", "country", "town"})
 # Fields that may be the same on all pages of a template.
 _CONSTANT_FIELDS: Final = frozenset(
     "availability brand currency publisher rating review_count list_price language".split()
@@ -98,12 +101,15 @@ _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split
 # Any name, or any code, looks like one: so do these, where they are not usual for the page type.
 _NEED_A_NAME_ELSEWHERE: Final = frozenset({"author", "sku"})
 
-_SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]")
+_SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]|\s/|\s(?=[A-Z]{2}$)")
+_BEFORE_VALUE: Final = re.compile(r"(?:at|by|with|in|bei|von|mit|chez|par|avec|à|en|por|con|@) ", re.IGNORECASE)
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：](?!//)\s*(?=\S)")
-_MARKED_CLASS: Final = re.compile(r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10})(?:$|[\s_-])", re.IGNORECASE)
+_MARKED_CLASS: Final = re.compile(
+    r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10}|sr-only|offscreen|visually-?hidden)(?:$|[\s_-])", re.IGNORECASE
+)
 _ICON_SET: Final = re.compile(r"^(?:(?:fa[bdlrs]?|bi|glyphicon|icons?|ico|mdi|la|ion|ti|feather)-)+(.*)")
 _NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
-_COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,6})(?![\d.,])")
+_COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,2}|\d{1,6})(?![\d.,])")
 _IN_BRACKETS: Final = re.compile(r"\(\d+\)")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
 _COUNT_AND_WORD: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,9})\s([^\W\d_]{3,})")
@@ -111,23 +117,30 @@ _OWN_HEADING: Final = re.compile(r"[ck]onta[ck]?t|контакт|連絡|お問",
 _FEWEST_DIGITS: Final = 6  # of a telephone number
 _NO_HOST: Final = re.compile(r"^(?:https?:)?//(?:www\.)?|^www\.|/$")
 _LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
-_ZIP: Final = r"(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3,4}"
+_ZIP: Final = (
+    r"[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3,4}"
+)
 _TOWN: Final = r"[^\W\d_][^\d_,;:|()]{1,40}?"
-_END: Final = r"\s?(?:$|[,;|()])"
+_END: Final = r"\s?(?:$|[,;|()·])"
 _SHAPES: Final = tuple(
-    (name, re.compile(form, re.IGNORECASE if name == "telephone" else 0))
+    (name, re.compile(form, re.IGNORECASE if name in ("telephone", "end_date") else 0))
     for name, form in (
         ("email", r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})(?![\w.-])"),
         ("telephone", r"(?:\b(?:tel|phone|fon|fono|tél|tlf|mobile?)\b[.:\w]{0,8}|[☎📞])\s?(\+?[\d() /.-]{6,24}\d)"),
         ("telephone", f"^({TELEPHONE})$"),
+        ("end_date", rf"\d.{{0,30}}?{UP_TO}(?:[^\W\d_]{{2,10}}\.?,? )?({DATE.pattern})"),
+        ("salary_min", r"(?<![\d.,])(\d{2,3}[., ]\d{3})\D{1,12}\d{2,3}[., ]\d{3}(?!\d)"),
+        ("salary_max", r"(?<![\d.,])\d{2,3}[., ]\d{3}\D{1,12}(\d{2,3}[., ]\d{3})(?!\d)"),
         ("postal_code", rf"(?:^|[\s,;])({_ZIP}),?\s{_TOWN}{_END}"),
         ("city", rf"(?:^|[\s,;])(?:{_ZIP}),?\s({_TOWN}){_END}"),
         ("postal_code", rf"{_TOWN},?\s(?:[A-Z]{{2}}\s)?({_ZIP}){_END}"),
         ("city", rf"(?:^|,\s?)({_TOWN}),?\s(?:[A-Z]{{2}}\s)?(?:{_ZIP}){_END}"),
-        ("street", r"(?:^|,\s?)([^\W\d_][^\d,;:|()]{2,40}\s\d{1,4}\s?[a-zA-Z]?)\s?(?:$|,)"),
-        ("street", r"(?:^|,\s?)(\d{1,4}[a-zA-Z]?,?\s[^\W\d_][^\d,;:|()]{2,40}?)\s?(?:$|,)"),
+        ("city", rf"\d{{1,4}}\s?[a-zA-Z]?\s?[,·|]\s({_TOWN})$"),
+        ("street", r"(?:^|,\s?)([^\W\d_][^\d,;:|()]{2,40}\s\d{1,4}\s?[a-zA-Z]?)\s?(?:$|[,·|])"),
+        ("street", r"(?:^|,\s?)(\d{1,4}[a-zA-Z]?,?\s[^\W\d_][^\d,;:|()]{2,40}?)\s?(?:$|[,·|])"),
     )
 )
+_SHAPES_ANYWHERE: Final = 6  # the others are parts of addresses
 _ADDRESS: Final = Field("address")
 _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
 _ITEM_TAGS: Final = frozenset("p li a span td".split())
@@ -208,6 +221,7 @@ class _TemplatePages:
     def __init__(self, pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> None:
         columns: dict[ColumnKey, BlockColumn] = {}
         self.pages = [score_page(page.blocks(), columns) for page in pages]
+        _merge_columns(self.pages)
         self.total = len(pages)
         self.lang = [page.lang for page in pages]
         self.titles = [page.title for page in pages]
@@ -230,9 +244,9 @@ class _TemplatePages:
         self.said = [set(map(_plain, _leaves(record))) for record in records]
         texts = [{block.text for block in page.page.blocks} for page in self.pages]
         self.text_counts = Counter(chain.from_iterable(texts))
+        self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type)
         self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._asked()]
         self.candidates += self._parts()
-        self.repeated = repeated_parts([page.page for page in self.pages], page_type) if self.total > 1 else ()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
 
     # -- candidates --
@@ -249,7 +263,7 @@ class _TemplatePages:
                     columns[column.key] = column
         for key, one in found.items():
             element = elements[key]
-            if element is not None and _is_of_others(element):
+            if element is not None and (_is_of_others(element) or not self.of_others.isdisjoint(line_up(element))):
                 continue
             one.names = _element_names(element)
             if columns[key].frame & _STRUCK_OUT:
@@ -274,9 +288,9 @@ class _TemplatePages:
                 if name and len(name) < _MAX_LABEL_CHARS and not is_furniture(one.label):
                     found[name][place].append(one)
                     names_in[one.label_column].add(name)
-        share = {
-            key: fmean(min(1.0, len(found[name]) / self.total) for name in names) for key, names in names_in.items()
-        }
+        shares = {key: [min(1.0, len(found[name]) / self.total) for name in names] for key, names in names_in.items()}
+        # Of a column that says one of several things on each page these are its values.
+        share = {key: fmean(ones) if len(ones) < 3 or sum(ones) > _ONE_A_PAGE else 0.0 for key, ones in shares.items()}
         for name, all_of_name in found.items():
             by_page = self._without_the_sites(all_of_name)
             given = [one for several in by_page.values() for one in several]
@@ -306,6 +320,8 @@ class _TemplatePages:
         self, by_page: Mapping[int, Sequence[_Labelled]], marked: float, trusted: float, *, is_known: bool
     ) -> bool:
         count, total = len(by_page), self.total
+        if not trusted and total >= _SOME_PAGES:
+            return False
         values = [self.text(place, several[0].where) for place, several in by_page.items()]
         if fmean(len({one.where for one in several}) for several in by_page.values()) > 1.5:  # a group's
             return False
@@ -347,12 +363,16 @@ class _TemplatePages:
             if one.is_list or column is None or column.frame & _FRAME_TAGS:
                 continue
             is_address = self.requested is not None and one.weight(_ADDRESS) >= _LEAST_WEIGHT
-            for name, form in _SHAPES if is_address else _SHAPES[:3]:
+            for name, form in _SHAPES if is_address else _SHAPES[:_SHAPES_ANYWHERE]:
                 found: Spots = {}
                 for place, spots in one.spots.items():
                     texts = ((where, self.text(place, where)[:_MAX_INLINE_CHARS]) for where in spots)
                     matches = [(where[0][:1], match[1]) for where, text in texts if (match := form.search(text))]
                     found |= {place: matches} if matches else {}
+                if name == "end_date" and all(
+                    len(self.text(at, (found[at][0][0], None))) <= _PARAGRAPH_CHARS for at in found
+                ):
+                    one.names |= {"start_date": _SHAPE_WEIGHT} if found else {}  # it starts there, too
                 if len(found) <= (_HALF * len(one.spots) if is_address else 0):
                     continue
                 is_whole = all(self.text(place, (spots[0][0], None)) == spots[0][1] for place, spots in found.items())
@@ -397,7 +417,7 @@ class _TemplatePages:
     def answer(self) -> Induced:
         filled: dict[str, _Bid] = {}
         taken: list[Spots] = []
-        for part in self.repeated:
+        for part in self.repeated if self.total > 1 else ():
             self._add_repeated(part, taken)
         known = self.chosen.keys() | self.groups
         known |= set() if self.requested else {singular(key) for key in self.chosen}
@@ -426,7 +446,7 @@ class _TemplatePages:
         for candidate in self.candidates if self.requested is None else ():
             if candidate.is_label or not _COUNTED.isdisjoint(candidate.names):
                 self._add_labelled(candidate, taken)
-        pointed = {key: spots if one.group else self._without_end(spots) for key, (one, spots) in self.chosen.items()}
+        pointed = {key: spots if one.group else self._without_frame(spots) for key, (one, spots) in self.chosen.items()}
         values = {
             str(place): tuple(
                 Pointed(key, blocks, quote)
@@ -437,22 +457,28 @@ class _TemplatePages:
         }
         return Induced(tuple(one for one, _ in self.chosen.values()), values)
 
-    def _without_end(self, spots: Spots) -> Spots:
-        """Return where the values stand without the end that all texts have in common: the template's, as in "Foix, FR"
-        on all pages, or "Skills:".
+    def _without_frame(self, spots: Spots) -> Spots:
+        """Return where the values stand without what all texts have in common before or behind: the template's, as in
+        "Foix, FR" on all pages, "Skills:", or "at Cobalt Works".
         """
         alone = {
             place: [((number,), quote) for blocks, quote in found for number in blocks]
             for place, found in spots.items()
         }
         texts = [self.text(place, where) for place, found in alone.items() for where in found]
-        first = next(iter(texts), "")[-_MAX_LABEL_CHARS:]  # no value of a megabyte is taken apart at all its commas
-        ends = (first[match.start() :] for match in _SEPARATOR.finditer(first))
+        first = next(iter(texts), "")
+        begun = _BEFORE_VALUE.match(first)
+        start = begun[0] if begun and all(text.startswith(begun[0]) for text in texts) else ""
+        last = first[-_MAX_LABEL_CHARS:]  # no value of a megabyte is taken apart at all its commas
+        ends = (last[match.start() :] for match in _SEPARATOR.finditer(last))
         end = next((one for one in ends if all(text.endswith(one) and text != one for text in texts)), "")
-        if not end or len(_pages_of(spots)) < _SOME_PAGES or any(map(str.isdigit, end)):
+        end = "" if any(map(str.isdigit, end)) else end
+        if not (start or end) or len(_pages_of(spots)) < _SOME_PAGES:
             return spots
         return {
-            place: [(blocks, self.text(place, (blocks, quote)).removesuffix(end)) for blocks, quote in found]
+            place: [
+                (blocks, self.text(place, (blocks, quote))[len(start) :].removesuffix(end)) for blocks, quote in found
+            ]
             for place, found in alone.items()
         }
 
@@ -618,9 +644,9 @@ class _TemplatePages:
                     continue
                 if place in best and best[place][0] >= score:
                     continue
-                part = text if len(blocks) > 1 else self._part(one, trained, text, quote)
+                part = text if len(blocks) > 1 else self._part(one, trained, text, quote, self.lang[place])
                 if part is None and candidate.is_label and weight >= _SAME:  # in whatever form
-                    part = self._part(one, None, text, quote)
+                    part = self._part(one, None, text, quote, self.lang[place])
                 if part is not None:
                     best[place] = score, (blocks, None if part == text and quote is None else part)
         return self._over_pages(candidate, best, weight, may_be_constant=(trained or one.name) in _CONSTANT_FIELDS)
@@ -643,17 +669,43 @@ class _TemplatePages:
         # Where something stands there that cannot be read so, the page may have the value all the same.
         return mean, {place: found.get(place, []) for place in candidate.spots}
 
-    def _part(self, one: Field, trained: str | None, text: str, quote: str | None) -> str | None:
+    def _part(self, one: Field, trained: str | None, text: str, quote: str | None, lang: str) -> str | None:
+        if one.type == "date" and read_date(text, lang):
+            return text
         part = quote or (value_part(trained, text) if trained else text)
         if part is None or (one.type not in (None, "string") and not fits(part, one.type)):
             return None
+        if one.name in _WITHOUT_DIGITS and any(map(str.isdigit, part)):
+            return None
         return part if len(part) <= _MAX_VALUE_CHARS or one.type in (None, "string") else None
+
+
+def _merge_columns(pages: Sequence[ScoredPage]) -> None:
+    """Make one column of those that differ in a class only, where no page has two of them: the class is a value itself,
+    as in "job-type full-time", or the category of a post."""
+    alike: dict[tuple[Any, ...], dict[ColumnKey, set[int]]] = defaultdict(lambda: defaultdict(set))
+    ways: dict[ColumnKey, tuple[Any, ...]] = {}
+    for place, page in enumerate(pages):
+        for number, column in enumerate(page.columns, 1):
+            element = page.page.spots[number].element
+            if column is not None and element is not None:
+                key = column.key
+                if key not in ways:
+                    ways[key] = (*map(kind_of, line_up(element)), *key[1:])
+                alike[ways[key]][key].add(place)
+    merged: dict[ColumnKey, ColumnKey] = {}
+    for keys in alike.values():
+        if len(keys) > 1 and sum(map(len, keys.values())) == len(set[int]().union(*keys.values())):
+            merged |= dict.fromkeys(keys, min(keys))
+    kept = {one.key: one for page in pages for one in page.columns if one is not None}
+    for page in pages:
+        page.columns[:] = (one and kept[merged.get(one.key, one.key)] for one in page.columns)
 
 
 def _counted(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield the numbers of a text that count something, with what they count and the text that is alike on pages."""
     numbers = _COUNT.findall(text)
-    if len(numbers) == 1 == len(re.findall(r"\d+", text)) and _LETTERS.search(text):
+    if len(numbers) == 1 == len(_AMOUNT.findall(text)) and _LETTERS.search(text):
         before, _, after = text.partition(numbers[0])
         word = next(iter(_LETTERS.findall(after)), "") or next(iter(_LETTERS.findall(before)[::-1]), "")
         yield numbers[0], word, f"{before}#{after}" if len(after) > 30 else f"#{after}" if after else before

@@ -25,7 +25,7 @@ from lxml import etree
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed
 from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, usual_fields
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
-from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, Work, line_up
+from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, INLINE_TAGS, Work, line_up
 from llmcrawler.core.understanding.extraction.typed_values import fits
 from llmcrawler.errors import TooCostly
 
@@ -133,16 +133,20 @@ class Repeated:
         return fmean(map(bool, self.values))
 
 
-def repeated_parts(pages: Sequence[PageBlocks], page_type: str) -> tuple[Repeated, ...]:
-    """Return what repeats within the pages of one template, the surest of each name."""
+def repeated_parts(
+    pages: Sequence[PageBlocks], page_type: str
+) -> tuple[tuple[Repeated, ...], frozenset[etree._Element]]:
+    """Return what repeats within the pages of one template, the surest of each name, and the rows that lead to other
+    pages of it."""
+    template = _Template(pages, page_type)
     found: dict[str, Repeated] = {}
-    for _, one in sorted(_Template(pages, page_type).found(), key=lambda pair: -pair[0]):
+    for _, one in sorted(template.found(), key=lambda pair: -pair[0]):
         best = found.setdefault(one.name, one)
         # A template may have two layouts, each with classes of its own.
         if best.fields == one.fields and not any(map(all, zip(best.values, one.values, strict=True))):
             values = (mine or other for mine, other in zip(best.values, one.values, strict=True))
             found[one.name] = replace(best, values=tuple(values))
-    return tuple(found.values())
+    return tuple(found.values()), template.of_others()
 
 
 _Series = dict[int, list[etree._Element]]  # the rows of one kind by the place of their page
@@ -189,7 +193,7 @@ class _PageParts:
         if element not in self.ways:
             parent = element.getparent()
             above = -1 if parent is None else self.way(parent)
-            self.ways[element] = self._numbers.setdefault((above, _kind(element)), len(self._numbers))
+            self.ways[element] = self._numbers.setdefault((above, kind_of(element)), len(self._numbers))
         return self.ways[element]
 
     def link(self, row: etree._Element) -> int | None:
@@ -392,7 +396,8 @@ class _Template:
     def _names(self, label: str, row: etree._Element, of_links: str) -> Iterator[tuple[str, float]]:
         if label and is_furniture(label):
             return
-        if (name := _LISTS.get(canonical_name(label))) is not None:
+        name = _LISTS.get(canonical_name(label))
+        if name is not None and (name in _SHORT or row.tag not in INLINE_TAGS):  # "for 4 people" is no ingredient
             yield name, _OF_LABEL
         nodes = list(islice(line_up(row), 3))
         for node in nodes:
@@ -442,8 +447,12 @@ class _Template:
     def _groups(self) -> Iterator[tuple[float, Repeated]]:
         for series in self._series:
             label = next(self.pages[at].label(rows[0]) for at, rows in series.items())
-            is_around = any(row in self.pages[at].around for at, rows in series.items() for row in rows)
-            if is_around or (label and is_furniture(label)) or self._is_frame(series) or self._is_same(series):
+            if (
+                self._is_around(series)
+                or (label and is_furniture(label))
+                or self._is_frame(series)
+                or self._is_same(series)
+            ):
                 continue
             first = next(iter(series.values()))[0]
             words = [
@@ -513,6 +522,15 @@ class _Template:
         ]
         counts = Counter(text for one in texts for text in one)
         return fmean(counts[text] for one in texts for text in one) > max(1.0, _MANY * len(self.pages))
+
+    def _is_around(self, series: _Series) -> bool:
+        """Tell whether one of the rows has the page's heading in it."""
+        return any(row in self.pages[at].around for at, rows in series.items() for row in rows)
+
+    def of_others(self) -> frozenset[etree._Element]:
+        apart = (one for one in self._series if not self._is_path(one) and not self._is_around(one))
+        leading = filter(self._leads_to_others, apart)
+        return frozenset(row for series in leading for rows in series.values() for row in rows)
 
     def _leads_to_others(self, series: _Series) -> bool:
         """Tell whether most rows lead to pages like these, by address or title."""
@@ -789,7 +807,7 @@ def _link_of(element: etree._Element) -> etree._Element | None:
     return near if near is not None else next(element.iter("a"), None)
 
 
-def _kind(element: etree._Element) -> str:
+def kind_of(element: etree._Element) -> str:
     """Return what rows of one kind have in common: the tag and the first class that tells anything; a cell's place."""
     classes = (_DIGITS.sub("", one) for one in (element.get("class") or "").split())
     own = next((one for one in classes if one and one not in _VARYING), "")

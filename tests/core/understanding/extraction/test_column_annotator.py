@@ -518,3 +518,85 @@ def test_a_phone_and_a_website_are_told_by_icon_link_or_shape_in_whatever_place_
         assert (one["website"] or "").rstrip("/").rpartition("/")[2].removeprefix("www.") == (
             f"home{n}.example" if n % 3 else ""
         )
+
+
+MONTHS = "March April May June July August September October".split()
+TOWNS = "Bristol Carlisle Durham Exeter Falmouth Glasgow Hereford Inverness".split()
+KINDS = ("Full-time", "Part-time", "Contract")
+
+
+def job(n: int, line: str, more: str = "") -> str:
+    return f"<html lang='en'><body><h1>{NAMES[n]}</h1>{line}<p>{NAMES[n]} is wanted soon.</p>{more}</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("days", "start", "end"),
+    [("12.–14. {} 2024", 12, 14), ("3 {} 2024 - Fri, 5 {} 2024", 3, 5), ("From 3 {} 2024 to 9 {} 2024", 3, 9)],
+)
+def test_both_ends_of_a_range_of_dates_are_told_and_a_single_day_has_no_end(days: str, start: int, end: int) -> None:
+    def event(n: int) -> str:
+        return job(n, f'<div class="when">{(days if n % 2 else "7 {} 2024").replace("{}", MONTHS[n])}</div>')
+
+    found = records(pages_of(event), "title,start_date:date,end_date:date", "event")
+    assert [(one["start_date"], one["end_date"]) for one in found] == [
+        (f"2024-{n + 3:02}-{start:02}", f"2024-{n + 3:02}-{end:02}") if n % 2 else (f"2024-{n + 3:02}-07", None)
+        for n in range(8)
+    ]
+
+
+def test_the_ends_of_a_range_of_pay_are_told() -> None:
+    pages = pages_of(lambda n: job(n, f"<p>Salary: ${40 + n},000 to ${50 + n},000 a year</p>"))
+    found = records(pages, "title,salary_min:integer,salary_max:integer", "job")
+    assert [(one["salary_min"], one["salary_max"]) for one in found] == [
+        (40_000 + 1000 * n, 50_000 + 1000 * n) for n in range(8)
+    ]
+
+
+def test_an_element_whose_class_is_its_value_is_one_field_on_all_pages() -> None:
+    def page(n: int) -> str:
+        kind = KINDS[n % 3]
+        return job(n, f'<ul class="meta"><li class="job-type {kind.lower()}">{kind}</li><li class="size">{n}</li></ul>')
+
+    found = records(pages_of(page), "title,employment_type", "job")
+    assert [one["employment_type"] for one in found] == [KINDS[n % 3] for n in range(8)]
+
+
+def test_data_attributes_tell_elements_apart_that_look_alike() -> None:
+    def page(n: int) -> str:
+        spans = (("unit", MAKERS[n]), ("job-location", TOWNS[n]))
+        return job(n, " ".join(f'<span class="x1" data-ui="{name}">{text}</span>' for name, text in spans))
+
+    found = records(pages_of(page), "title,location", "job")
+    assert [one["location"] for one in found] == TOWNS
+
+
+def test_what_stands_on_cards_that_lead_to_pages_like_these_is_no_field_of_the_page() -> None:
+    def page(n: int) -> str:
+        others = [(n + step) % 8 for step in (1, 2, 3)]
+        cards = "".join(
+            f'<li class="job"><a href="/p/{one}"><h3>{NAMES[one]}</h3><p class="location">{TOWNS[one]}</p></a></li>'
+            for one in others
+        )
+        return job(n, "", f"<div><h2>New today</h2><ul>{cards}</ul></div>")
+
+    assert all(one.get("location") is None for one in records(pages_of(page), "title,location", "job"))
+
+
+def test_what_a_column_says_one_of_on_each_page_is_a_value_and_no_label() -> None:
+    """ "Contract" is a word for the kind of employment, too."""
+    pages = pages_of(lambda n: job(n, f'<p class="label">{KINDS[n % 3]}</p><p>{TOWNS[n]}</p>'))
+    answer = annotate(pages, "job", requested_fields("title,employment_type"))
+    assert not {*TOWNS} & {*pointed_texts(answer, pages, "employment_type")}
+
+
+@pytest.mark.parametrize(("before", "behind"), [("at ", ""), ("", " /"), ("bei ", "")])
+def test_a_value_does_not_have_what_the_template_writes_around_it(before: str, behind: str) -> None:
+    pages = pages_of(lambda n: job(n, f'<span class="company">{before}{MAKERS[n]} {TOWNS[n]}{behind}</span>'))
+    assert [one["company"] for one in records(pages, "title,company", "job")] == [
+        f"{maker} {town}" for maker, town in zip(MAKERS, TOWNS, strict=True)
+    ]
+
+
+def test_a_town_behind_a_street_without_a_postal_code_is_told() -> None:
+    pages = pages_of(lambda n: job(n, f'<p class="address">Mill Lane {n + 3} · {TOWNS[n]}</p>'))
+    assert [one["city"] for one in records(pages, "title,city", "event")] == TOWNS

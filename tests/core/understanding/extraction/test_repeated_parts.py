@@ -32,7 +32,7 @@ def found_on(bodies: Sequence[str], page_type: str, paths: Sequence[str] = ()) -
         for body, path in zip(bodies, paths, strict=True)
     ]
     found: Found = {}
-    for one in repeated_parts(pages, page_type):
+    for one in repeated_parts(pages, page_type)[0]:
         found[one.name] = []
         for page, pointed in zip(pages, one.values, strict=True):
             texts = {value.field: [page.blocks[n - 1].text for n in value.blocks] for value in pointed}
@@ -194,7 +194,7 @@ def test_a_path_has_neither_the_home_page_nor_the_page_itself() -> None:
 
 def test_a_path_is_learned_without_its_first_link() -> None:
     pages = [PageBlocks(f"<body>{body}</body>", f"{ORIGIN}/p/{at}") for at, body in enumerate(crumbs(10))]
-    path = next(one for one in repeated_parts(pages[:6], "product") if one.name == "categories")
+    path = next(one for one in repeated_parts(pages[:6], "product")[0] if one.name == "categories")
     annotated = [AnnotatedPage.of(page, pointed) for page, pointed in zip(pages[:6], path.values, strict=True)]
     rule = learn_field(path.fields[0], TrainingSet(annotated, pages[6:])).rule
     assert rule is not None
@@ -305,7 +305,7 @@ def test_two_layouts_of_a_template_make_one_list() -> None:
 def test_a_group_is_learned_from_what_is_pointed_at() -> None:
     made = make_site("forum", 3)
     pages = [PageBlocks(one.html, ORIGIN + one.path) for one in made.records]
-    posts = next(one for one in repeated_parts(pages[:10], "forum_thread") if one.name == "posts")
+    posts = next(one for one in repeated_parts(pages[:10], "forum_thread")[0] if one.name == "posts")
     annotated = [AnnotatedPage.of(page, pointed) for page, pointed in zip(pages[:10], posts.values, strict=True)]
     group = learn_group("posts", posts.fields, TrainingSet(annotated, pages[10:]))
     extractor = compile_extractor(TemplateExtractor("forum_thread", group.rules, ((group.name, group.rows),)))
@@ -325,7 +325,7 @@ def test_all_paragraphs_of_a_post_are_its_text() -> None:
         PageBlocks(f"<body><h1>Thread {WORDS[at]}</h1><div>{body}</div></body>", f"{ORIGIN}/t/{at}")
         for at, body in enumerate(bodies)
     ]
-    posts = next(one for one in repeated_parts(pages[:5], "forum_thread") if one.name == "posts")
+    posts = next(one for one in repeated_parts(pages[:5], "forum_thread")[0] if one.name == "posts")
     assert [one.name for one in posts.fields] == ["author", "text"]
     annotated = [AnnotatedPage.of(page, pointed) for page, pointed in zip(pages[:5], posts.values, strict=True)]
     group = learn_group("posts", posts.fields, TrainingSet(annotated, pages[5:]))
@@ -351,4 +351,4 @@ def test_odd_pages_are_read_in_bounded_work(html: str) -> None:
 
 
 def test_no_pages_have_nothing() -> None:
-    assert repeated_parts([], "product") == ()
+    assert repeated_parts([], "product")[0] == ()
