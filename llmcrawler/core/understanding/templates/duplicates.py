@@ -39,14 +39,8 @@ _NUMBER: Final = re.compile(r"\d(?:[\d.,:/-]*\d)?")
 _WORD: Final = re.compile(r"\w")
 _NO_LETTERS: Final = bytes(range(0x30)) + b":;<=>?@[\\]^_`{|}~\x7f"
 _TITLE_VIEW: Final = re.compile(r"\b(?:printer[ -]friendly|printable|print|amp)\b(?: (?:version|view|page)\b)?|[\W_]+")
-# "Printed on 3 May, 10:31", "Page generated in 0.012 seconds": the moment at which a page was asked for.
 _WAY_BLOCKS: Final = 8
 _WAY_WORDS: Final = 12
-_STAMP_WORDS: Final = ("accessed", "generated", "loaded", "printed", "rendered", "retrieved", "served")
-_SOME_MOMENT: Final = r"\d(?::\d\d|[.,]\d+ ?(?:ms|s|seconds|milliseconds)\b)"
-_MOMENT: Final = re.compile(_SOME_MOMENT)
-_STAMP: Final = re.compile(rf"\b(?:{'|'.join(_STAMP_WORDS)})\b.{{0,80}}?{_SOME_MOMENT}", re.IGNORECASE)
-_STAMP_CHARS: Final = 160
 _IDENTIFYING: Final = frozenset(("sku", "mpn", "productID", "price", "lowPrice", "highPrice", "contentUrl", "embedUrl"))
 _MOST_VALUES: Final = 200
 
@@ -73,9 +67,6 @@ def sketch_page(content: PageContent, main: Sequence[TextBlock], url: str) -> Pa
     above = [one for one in main[:title_at] if one.word_count > _WAY_WORDS or _has_number(one)]
     main = [*above, *main[title_at:]]
     text, targets, images = _parts(main)
-    if _MOMENT.search(text):
-        main = [block for block in main if not _is_stamp(block)]
-        text, targets, images = _parts(main)
     letters = text[:_SIMHASH_CHARS].lower().encode("utf-8", "replace").translate(None, _NO_LETTERS)
     title = _digest(content.lang.lower(), _TITLE_VIEW.sub(" ", content.title.lower()).strip())
     headings = [block.key for block in main if "# " in block.markdown[:20]]
@@ -125,11 +116,6 @@ def _sum(keys: Iterable[int]) -> int:
     return sum(keys) & _MASK
 
 
-def _is_stamp(block: TextBlock) -> bool:
-    text = block.markdown
-    return len(text) <= _STAMP_CHARS and _MOMENT.search(text) is not None and _STAMP.search(text) is not None
-
-
 def _others(targets: Iterable[str], urls: Iterable[str]) -> Iterator[str]:
     """Yield the links to other pages, as paths: those below a page's own urls, and to its other orders, are its own."""
     own = [path for url in urls if (path := relative_url(url).partition("?")[0].rstrip("/"))]
@@ -154,7 +140,7 @@ def _beside(blocks: Sequence[TextBlock], main: Sequence[TextBlock]) -> int:
     level = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
     chosen = set(map(id, main))
     found = (block for block in blocks if id(block) not in chosen and block.region[:level] == low[:level])
-    texts = ((block, block.markdown[:_SIMHASH_CHARS]) for block in found if not _is_stamp(block))
+    texts = ((block, block.markdown[:_SIMHASH_CHARS]) for block in found)
     return _sum(block.key for block, text in texts if "](" not in text or _WORD.search(_LINK.sub("", text)))
 
 

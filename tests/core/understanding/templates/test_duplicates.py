@@ -58,7 +58,6 @@ SAME = {
     "print title": ("/print/a", html_of(title="Lamp").replace("<title>Lamp<", "<title>Lamp (printable version)<")),
     "amp": ("/a/amp", html_of(f"<div><p>{TOLD}</p></div>", head=link("/a")).replace(MENU, "")),
     "canonical and way": ("/gifts/a", html_of(head=link("/a")).replace("<h1>", '<p><a href="/g">Gifts</a></p><h1>')),
-    "stamp": ("/b", html_of(f"<p>{TOLD}</p><p>Page generated in 0.123 seconds</p>")),
 }
 
 
