@@ -67,10 +67,16 @@ _CRAFTED_TEXT: Final = """
         in footer = -4 | in nav = -4
     location = -5 | is location = 6.5 | own location = 5 | c0 location = 4.5 | c1 location = 2.5 | c0 venue =
         4.5 | c1 venue = 3 | c0 place = 3 | c0 where = 3 | c1 where = 2 | c0 city = 2 | in footer = -4 | in nav
-        = -4 | above related = -3 | above card = -2 | h1 True True = -6 | h1 True False = -6 | in button = -4
+        = -4 | above related = -3 | above card = -2 | h1 True True = -6 | h1 True False = -6 | in button = -4 |
+        kind place = 2.5 | sure place = 1 | kind street = 1 | kind person = -1 | kind role = -3
+    city = -5 | is city = 6.5 | own city = 5 | is location = 4 | c0 city = 4.5 | c1 city = 2.5 | c0 locality = 4.5
+        | c0 location = 3 | c1 location = 1.5 | in footer = -4 | in nav = -4 | above related = -3 | above card
+        = -2 | h1 True True = -6 | h1 True False = -6 | in button = -4 | kind place = 2.5 | sure place = 1 | kind
+        street = -2 | kind person = -1 | kind role = -4 | kind company = -3
     company = -5 | is company = 6.5 | own company = 5 | c0 company = 5 | c1 company = 3 | c0 employer = 5 | c1
         employer = 3 | c0 organization = 3 | in footer = -4 | in nav = -4 | above related = -3 | above card = -2
-        | h1 True True = -6 | h1 True False = -6
+        | h1 True True = -6 | h1 True False = -6 | kind company = 2.5 | sure company = 1 | kind role = -3 | kind
+        place = -1
     salary = -3.5 | is salary = 5 | own salary = 5 | c0 salary = 5 | c1 salary = 3 | c0 compensation = 4 | c0
         pay = 3 | in footer = -4 | in nav = -4 | above card = -2 | above related = -3
     employment_type = -1 | is employment_type = 4 | own employment_type = 4 | c0 type = 1.5 | c0 employment = 3
@@ -78,7 +84,7 @@ _CRAFTED_TEXT: Final = """
         related = -3 | h1 True True = -4 | in button = -2 | l: = 1
     address = -4.5 | in address = 4 | t0 address = 1.5 | is address = 5.5 | own address = 5 | c0 address = 4.5 |
         c1 address = 2.5 | c0 adr = 4 | c1 adr = 3 | c0 street = 3.5 | in footer = -2.5 | in nav = -4 | above
-        card = -1.5
+        card = -1.5 | kind street = 2 | sure street = 1.5 | kind role = -2 | kind company = -1
     telephone = -2 | scheme tel = 5 | is telephone = 4 | own telephone = 4 | c0 phone = 3 | c1 phone = 2 | c0
         tel = 3 | c1 tel = 2 | c0 telephone = 3 | shape phone = 0.5 | is fax = -6 | own fax = -6 | has date = -4
         | has price = -1 | in footer = -2.5 | in nav = -2 | in header = -1.5 | in time = -5
@@ -88,7 +94,8 @@ _CRAFTED_TEXT: Final = """
         opening_hours = 2 | c0 opening = 3 | c1 opening = 3 | in footer = -2 | in nav = -4 | has date = -2
     job_title = -5 | is job_title = 6.5 | own job_title = 5 | d0 job_title = 6 | d1 job_title = 4 | c0 role = 4
         | c0 position = 4 | c0 jobtitle = 6 | c0 designation = 4 | c1 role = 2.5 | in footer = -4 | in nav = -4
-        | h1 True True = -6 | h1 True False = -6 | above card = -1.5
+        | h1 True True = -6 | h1 True False = -6 | above card = -1.5 | kind role = 3 | sure role = 1.5 | kind place
+        = -3 | kind person = -3 | kind company = -3 | gap 1 1 = 1.5 | gap 1 2 = 1.5 | gap 1 3 = 0.5
 """
 
 

@@ -40,7 +40,6 @@ from llmcrawler.core.understanding.extraction.typed_values import UP_TO, fits, r
 from llmcrawler.core.understanding.extraction.value_scorer import (
     DATE,
     FIELDS,
-    THRESHOLDS,
     BlockColumn,
     ScoredPage,
     says,
@@ -143,7 +142,6 @@ _SHAPES: Final = tuple(
 _SHAPES_ANYWHERE: Final = 6  # the others are parts of addresses
 _ADDRESS: Final = Field("address")
 _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
-_ITEM_TAGS: Final = frozenset("p li a span td".split())
 _LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
 _HEADING_TAGS: Final = frozenset("h2 h3 h4 h5 h6 strong b".split())
 _SECTION_TAGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -271,7 +269,7 @@ class _TemplatePages:
             if "h1" in columns[key].frame:
                 one.names["title"] = _OWN_NAME_WEIGHT
             yield one
-            if one.is_several and element is not None and key[1] is None and element.tag in _ITEM_TAGS:
+            if one.is_several and element is not None and key[1] is None:
                 joined: Spots = {
                     place: [(tuple(blocks[0] for blocks, _ in spots[:_MAX_ITEMS]), None)]
                     for place, spots in one.spots.items()
@@ -578,7 +576,7 @@ class _TemplatePages:
     def _bids(self, one: Field) -> Iterator[_Bid]:
         trained = self._trained(one)
         is_requested = self.requested is not None
-        least = _UNTRAINED_LEAST if trained is None else THRESHOLDS[trained] - 0.5 * (self.total >= _SOME_PAGES)
+        least = _UNTRAINED_LEAST if trained is None else -0.5 * (self.total >= _SOME_PAGES)
         stated = [page.get(one.name) for page in self.stated]
         for candidate in self.candidates:
             weight = candidate.weight(one)

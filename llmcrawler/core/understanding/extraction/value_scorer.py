@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Spot
 from llmcrawler.core.understanding.extraction.field_names import NAME_PART, canonical_name
+from llmcrawler.core.understanding.extraction.text_kinds import kind_of
 from llmcrawler.core.understanding.extraction.tree import fold, line_up
 from llmcrawler.core.understanding.extraction.typed_values import UP_TO, read_date, read_number
 
 FIELDS: Final = tuple(
     "title price list_price availability sku gtin mpn brand description image rating review_count author"
     " date_published date_modified category publisher ingredients instructions prep_time cook_time total_time servings"
-    " start_date end_date location company salary employment_type address telephone email opening_hours job_title"
+    " start_date end_date location city company salary employment_type address telephone email opening_hours job_title"
     "".split()
 )
-# The scores are logarithms of odds: from 0 on the best block of a page is more likely right than not.
-THRESHOLDS: Final[Mapping[str, float]] = dict.fromkeys(FIELDS, 0.0)
+# Scores are logarithms of odds: from 0 on the best block of a page is more likely right than not.
 NO_SCORE: Final = -20.0
 
 _DATES: Final = frozenset({"date_published", "date_modified", "start_date", "end_date"})
@@ -466,6 +466,8 @@ def _text_features(text: str, chars: int) -> tuple[str, ...]:
         names.append(f"own {canonical_name(label[1])}")
     if words:
         names.append(f"w0 {words[0]}")
+    if kind := kind_of(text):
+        names += [f"kind {kind[0]}", *([f"sure {kind[0]}"] if kind[1] else [])]
     return tuple(names)
 
 
@@ -621,6 +623,7 @@ _PARTS: Final[Mapping[str, tuple[Callable[[str], str | None], int]]] = {
     "start_date": (_date, _SHORT_CHARS),
     "end_date": (_date, _SHORT_CHARS),
     "location": (_name, 120),
+    "city": (_name, 60),
     "company": (_name, 80),
     "salary": (_pay, 100),
     "employment_type": (_employment, 60),

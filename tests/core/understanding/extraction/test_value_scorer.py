@@ -7,7 +7,6 @@ from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 from llmcrawler.core.understanding.extraction.value_scorer import (
     FIELDS,
     NO_SCORE,
-    THRESHOLDS,
     BlockColumn,
     Key,
     says,
@@ -40,7 +39,7 @@ def best(html: str, name: str, url: str = "https://site.example/copper-kettle") 
     scored = score_page(PageBlocks(html, url), {})
     scores = scored.scores[:, FIELDS.index(name)]
     at = int(np.argmax(scores))
-    return scored.page.blocks[at].text if scores[at] > THRESHOLDS[name] else None
+    return scored.page.blocks[at].text if scores[at] > 0 else None
 
 
 @pytest.mark.parametrize(
@@ -70,6 +69,14 @@ def test_the_date_of_an_article_is_found():
 EVENT = """<html><head><title>Night of choirs - Town hall</title></head><body><nav><a href="/">Home</a></nav><main>
 <h1>Night of choirs</h1><dl><dt>Beginn:</dt><dd>14. März 2025</dd><dt>Veranstaltungsort:</dt><dd>Altes Rathaus</dd></dl>
 <p>Telefon: <a href="tel:+49301234567">+49 30 1234567</a></p></main></body></html>"""
+
+PERSON = """<html><head><title>Ana Ruiz | Lab</title></head><body><nav><a href="/">Home</a></nav><main>
+<div><div><h1>Ana Ruiz</h1><p>Ingeniera de software</p><p>Zaragoza</p></div></div>
+<p>She has been with us since the first day and knows each machine by its name.</p></main></body></html>"""
+
+
+def test_a_role_below_a_name_needs_no_label():
+    assert best(PERSON, "job_title") == "Ingeniera de software"
 
 
 @pytest.mark.parametrize(
