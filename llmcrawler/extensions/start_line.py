@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from typing import Self
 from urllib.parse import urlsplit
 
-from rich.cells import cell_len
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
 from llmcrawler.core.llm.providers import resolve_provider
-from llmcrawler.core.reporting.text import fold, plain
+from llmcrawler.core.reporting.text import plain
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import (
     BotAuthSettings,
@@ -49,7 +48,6 @@ class StartLine:
         return cls(crawler)
 
     def spider_opened(self, spider: Spider) -> None:
-        fold_log()
         options = getattr(spider, "options", None)
         is_ours = isinstance(options, ExploreOptions)
         say(logger, start_line(self._settings, spider.name, options if is_ours else None))
@@ -120,36 +118,8 @@ def say(logger: logging.Logger, text: str) -> None:
     """Log a text; where the log does not reach the terminal, write it there too."""
     logger.info("%s", text)
     if sys.stderr.isatty() and not any(map(_shows, logging.root.handlers)):
-        sys.stderr.write(f"{_folded(text)}\n")
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
-
-
-class FoldingFormatter(logging.Formatter):
-    """Folds the lines of another formatter between words; a terminal would fold them within."""
-
-    def __init__(self, inner: logging.Formatter) -> None:
-        super().__init__()
-        self._inner = inner
-
-    def format(self, record: logging.LogRecord) -> str:
-        return _folded(self._inner.format(record))
-
-
-def fold_log() -> None:
-    """Have all that the log writes to a terminal folded between words."""
-    for handler in filter(_shows, logging.root.handlers):
-        if handler.formatter is not None and not isinstance(handler.formatter, FoldingFormatter):
-            handler.setFormatter(FoldingFormatter(handler.formatter))
-
-
-def _folded(text: str) -> str:
-    columns, lines = terminal_columns(), list[str]()
-    if columns is None or text.startswith("{"):  # JSON
-        return text
-    for line in text.split("\n"):
-        indent = line[: len(line) - len(line.lstrip())]
-        lines += [line] if cell_len(line) <= columns else fold(line.split(), columns, indent)
-    return "\n".join(lines)
 
 
 def terminal_columns() -> int | None:

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.start_checks import CHOSEN_PRIORITY
 from llmcrawler.engine import log_setup
-from llmcrawler.extensions.start_line import fold_log, say, start_line
+from llmcrawler.extensions.start_line import say, start_line
 
 ONE = ExploreOptions.of({"url": "https://a.example"})
 PACE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 5, "DOWNLOAD_DELAY": 0.2, "ROBOTSTXT_OBEY": True, "LLM_PROVIDER": "none"}
@@ -118,9 +118,6 @@ def test_what_scrapy_says_of_its_own_parts_is_for_debugging(settings, silent, op
     assert sorted(said) == sorted([*internals, "Disabled a.B", "Received SIGINT", *opening, "Closing spider"])
 
 
-TEXT = "explore https://shop.example/ | at most 500 pages | no model | output: pages.csv"
-
-
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -140,36 +137,6 @@ def say_on(monkeypatch):
         return screen.getvalue()
 
     return say_it
-
-
-@pytest.mark.parametrize(
-    ("log_format", "shown"),
-    [
-        (
-            "%(levelname)s: %(message)s",
-            ["INFO: explore https://shop.example/ | at", "most 500 pages | no model | output:", "pages.csv"],
-        ),
-        # What stands before is longer than a line.
-        (
-            "%(name)s".ljust(len("%(name)s") + 29, ".") + ": %(message)s",
-            [
-                "llmcrawler.some.........................",
-                "....: explore https://shop.example/ | at",
-                "most 500 pages | no model | output:",
-                "pages.csv",
-            ],
-        ),
-        ('{"message": "%(message)s"}', [f'{{"message": "{TEXT}"}}']),
-    ],
-)
-def test_a_line_on_a_terminal_is_folded_between_words(log_format, shown, say_on, monkeypatch):
-    monkeypatch.setattr("llmcrawler.extensions.start_line.terminal_columns", lambda: 40)
-    screen = Terminal()
-    handler = logging.StreamHandler(screen)
-    handler.setFormatter(logging.Formatter(log_format))
-    monkeypatch.setattr(logging.root, "handlers", [handler])
-    fold_log()
-    assert say_on(screen, handler, TEXT).splitlines() == shown
 
 
 @pytest.mark.parametrize(
