@@ -71,7 +71,6 @@ _HIRE = re.compile(
 )
 _FORM_WORDS = 150
 _LOOKED_AT_CHARS = 20_000
-_COUNTED_CHARS = 100_000
 
 # Points by which a winner may be ahead of the next type, and for each type with such a lead (right, all) verdicts on
 # the 1,310 pages of WCXB's dev split (CC-BY-4.0), as far as structured data does not decide. Those pages have seven
@@ -264,9 +263,7 @@ def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
 
 def _by_counts(question: Question) -> Iterator[tuple[str, int]]:
     cues = Counter(question.content.cues)
-    # Of a long text the number of words is an estimate by its beginning: a million of them would take 80 MB to count.
-    counted = question.text[:_COUNTED_CHARS]
-    words = max(len(counted.split()) * len(question.text) / max(1, len(counted)), 1)
+    words = max(cues["word_count"], 1)  # not those of the text, of which a model is shown an excerpt
     if cues["password_inputs"]:
         # A page of little else is that form; others have one beside what they are about.
         value = 8 if cues["word_count"] < _FORM_WORDS else 4

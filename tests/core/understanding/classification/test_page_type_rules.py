@@ -157,3 +157,10 @@ def test_phrases_of_a_text_count_in_any_case_where_words_begin(text: str, points
     asked = Question("https://a.example/x/y", "A page", text, PageContent(), "a.example", "t1", 1)
     found = score(asked) - score(replace(asked, text=""))  # without those of the address
     assert dict(found) == points
+
+
+def test_links_are_held_against_all_words_of_a_page_and_not_those_of_an_excerpt():
+    content = PageContent(cues={"word_count": 900.0, "link_count": 80.0})
+    asked = Question("https://a.test/x", "Rain", "word " * 100, content, "a.test", "t1", 1)
+    assert score(asked)["listing"] == 0
+    assert score(replace(asked, content=replace(content, cues={**content.cues, "link_count": 500.0})))["listing"] == 2
