@@ -373,6 +373,18 @@ def _behind_others(
         yield "", query, PATH, prior - 0.05 * (before - 1)
 
 
+def _ways_down(holder: etree._Element, elements: Sequence[etree._Element]) -> list[tuple[str, str, float]]:
+    """Return the ways from what holds elements to all of them, as CSS, as XPath, and by how much each is trusted less:
+    by tags, and, where each stands in a row of its own, by its place in that; none where they have none in common."""
+    first, *others = {tuple(tags_down(holder, element)) for element in elements}
+    if others:
+        return []
+    rows = (next(node for node in line_up(element) if node.getparent() is holder) for element in elements)
+    (css, xpath), *others_within = {steps_down(row, element) for row, element in zip(rows, elements, strict=True)}
+    ways = [(" > ".join(first), "/".join(first), 0.0)]
+    return ways if others_within or ":" not in css else [*ways, (f"{first[0]} > {css}", f"{first[0]}/{xpath}", 0.1)]
+
+
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
     others = [{feature.css for feature in features_of(element)} for element in elements[1:]]
     common = [feature for feature in features_of(elements[0]) if all(feature.css in found for found in others)]
@@ -385,20 +397,28 @@ def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str
     lines = [set(line_up(element)) for element in elements[1:]]
     shared = (node for node in elements[0].iterancestors() if all(node in line for line in lines))
     for holder in islice((node for node in shared if node.tag != "html"), 3):
-        steps = tags_down(holder, elements[0])
-        if any(tags_down(holder, element) != steps for element in elements[1:]):
-            continue
-        css_down, down = " > ".join(steps), "/".join(steps)
+        yield from _below(holder, elements, common[:2])
+
+
+def _below(
+    holder: etree._Element, elements: Sequence[etree._Element], common: Sequence[Feature]
+) -> Iterator[tuple[str, str, str, float]]:
+    """Yield the queries to elements below what holds them all; `common` are features of all of them."""
+    ways = _ways_down(holder, elements)
+    steps = ways[0][1].split("/") if ways else []
+    for anchor in best_features(holder) if ways else ():
+        prior = 0.75 * anchor.prior + 0.15 - 0.03 * len(steps)
+        yield from _behind_others(f"//{anchor.xpath}", holder, elements[0], steps, prior)
+        for feature in common:
+            css, xpath = f"{anchor.css} {feature.css}", f"//{anchor.xpath}//{feature.xpath}"
+            yield css, xpath, *joined(anchor, feature)
+    for css_down, down, cost in ways:
         for anchor in best_features(holder):
-            prior = 0.75 * anchor.prior + 0.15 - 0.03 * len(steps)
-            yield from _behind_others(f"//{anchor.xpath}", holder, elements[0], steps, prior)
+            prior = 0.75 * anchor.prior + 0.15 - 0.03 * len(steps) - cost
             yield f"{anchor.css} > {css_down}", f"//{anchor.xpath}/{down}", anchor.evidence, prior
-            for feature in common[:2]:
-                css, xpath = f"{anchor.css} {feature.css}", f"//{anchor.xpath}//{feature.xpath}"
-                yield css, xpath, *joined(anchor, feature)
         for query, prior in label_queries(holder, None) if is_mostly(holder, elements) else ():
-            yield "", f"{query}/{down}", LABEL, prior - 0.03 * len(steps)
+            yield "", f"{query}/{down}", LABEL, prior - 0.03 * len(steps) - cost
         for anchor, ancestor in anchors(holder):
             css, xpath = steps_down(ancestor, holder)
-            prior = 0.5 * anchor.prior - 0.04 * css.count(">")
+            prior = 0.5 * anchor.prior - 0.04 * css.count(">") - cost
             yield f"{anchor.css} > {css} > {css_down}", f"//{anchor.xpath}/{xpath}/{down}", PATH, prior

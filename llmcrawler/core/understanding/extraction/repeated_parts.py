@@ -31,7 +31,7 @@ from llmcrawler.errors import TooCostly
 
 _MAX_DEPTH: Final = 60
 _MAX_LABEL_CHARS: Final = 40
-_MAX_LEVELS_TO_LABEL: Final = 3
+_MAX_LEVELS_TO_LABEL: Final = 4
 _MAX_ROWS: Final = 60
 _MAX_SERIES: Final = 400
 _MAX_SIBLINGS: Final = 50
@@ -71,14 +71,19 @@ _MONEY: Final = re.compile(
     r"EUR|GBP|CHF|CAD|AUD|kr|zł|Kč|Ft|руб)\b)"
 )
 _MARK: Final = re.compile(r"(?:\d|10)(?:[.,]\d\d?)?(?:\s?(?:/|out of|of|von|sur|de|su|van|z|из)\s?(?:5|10)\b.{0,10})?")
+_COUNTED: Final = re.compile(r"\s*\(\d+\)$")  # how many stand below
+_IS_TIME: Final = re.compile(r"^\W{0,3}(?:[^\W\d_]{1,12}\W{1,3}){0,2}(?:19|20)\d\d|^[\d\W]*$")
+_SENTENCE: Final = re.compile(r"[^\W\d_]{4}[.!?]$")
 _YEAR: Final = re.compile(r"(?:1[89]|20)\d\d")
 _AMOUNT: Final = re.compile(r"(?:\d|[½¼¾⅓⅔⅛])[^:]*\s[^\W\d_]{2,}")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
+_HEADS: Final = (*_HEADINGS, "header")
 _TYPES: Final[dict[str, FieldType]] = {
     "price": "number", "list_price": "number", "rating": "number", "url": "url", "image": "url", "date": "date",
 }  # fmt: skip
 _OF_ITEMS: Final = _words("of_items")
+_TITLED: Final = _words("titled")
 # How sure what names a list makes it.
 _OF_LABEL: Final = 4.0
 _OF_CLASS: Final = 3.0
@@ -254,8 +259,8 @@ class _PageParts:
                 return loose if len(loose) <= _MAX_LABEL_CHARS else ""
             if before is not None:
                 texts = [self.text(n) for n in self.within.get(before, ()) if self._is_text(n)]
-                is_label = len(texts) == 1 and len(texts[0]) <= _MAX_LABEL_CHARS and any(map(str.isalpha, texts[0]))
-                return texts[0] if is_label else ""
+                text = _COUNTED.sub("", texts[0]) if texts and all(one in texts[0] for one in texts) else ""
+                return text if len(text) <= _MAX_LABEL_CHARS and any(map(str.isalpha, text)) else ""
             if parent is None or parent.tag == "body":
                 return ""
             node = parent
@@ -284,13 +289,17 @@ class _Template:
         """Yield the rows of one kind. Where pages have several lists of them, their labels tell these apart."""
         labelled: dict[str, _Series] = {}
         repeated = {""}
+        above: dict[etree._Element | None, set[bool]] = {}
         if max(map(len, holders.values())) > 1:
             for at, lists in holders.items():
                 for rows in lists:
                     label = self.pages[at].label(rows[0])
+                    above.setdefault(next(islice(rows[0].iterancestors(), 1, 2), None), set()).add(bool(label))
                     repeated |= {label} if at in labelled.get(label, ()) else set()
                     labelled.setdefault(label, {})[at] = rows
-        split = [one for label, one in labelled.items() if label not in repeated]
+        # Where the first of several side by side has a label alone, each is a row of what that names.
+        are_rows = any(len(one) > 1 for one in above.values())
+        split = [one for label, one in labelled.items() if label not in repeated and not are_rows]
         if split:
             yield from split
         elif fmean(map(len, holders.values())) < _MAX_HOLDERS:
@@ -312,25 +321,42 @@ class _Template:
                 at: [(row, n) for row in rows if (n := self.pages[at].value(row)) is not None]
                 for at, rows in series.items()
             }
-            if sum(map(len, values.values())) < _SHARE_OF_VALUES * sum(map(len, series.values())):
-                continue
-            if self._is_path(series):
+            is_plain = sum(map(len, values.values())) >= _SHARE_OF_VALUES * sum(map(len, series.values()))
+            name, score = self._name_of_list(series)
+            is_titled = name in _TITLED and score == _OF_LABEL
+            if is_plain and self._is_path(series):
                 name, score, values = "categories", _OF_PATH, self._without_ends(values)
-            elif self._is_frame(series):
+            elif self._is_frame(series, tags=_FRAME_TAGS - {"aside"} if is_titled else _FRAME_TAGS):
                 continue
-            else:
-                name, score = self._name_of_list(series)
+            elif not is_plain:
+                values = self._titles_of(series) if is_titled else {}
             if not name and "ingredients" in self._usual and self._are_amounts(values):
                 name, score = "ingredients", _OF_SHAPE
-            if not name or not all(self.pages[at].are_together(rows) for at, rows in series.items()):
+            are_together = all(self.pages[at].are_together(rows) for at, rows in series.items())
+            if not name or not (are_together or (name in _TITLED and next(iter(series.values()))[0].tag in _HEADS)):
                 continue
             numbers = {at: tuple(self._number(name, at, row, n) for row, n in ones) for at, ones in values.items()}
+            if is_titled:
+                numbers = {
+                    at: tuple(n for n in ones if not _IS_TIME.search(self.pages[at].text(n)))
+                    for at, ones in numbers.items()
+                }
             texts = {at: tuple(map(self.pages[at].text, ones)) for at, ones in numbers.items() if ones}
             # What one page says before a list may be its own text.
             is_sure = score in (_OF_CLASS, _OF_LINKS) or min(len(self.pages), _FEWEST_PAGES) <= len(texts)
             share = len(texts) / len(self.pages)
             if is_sure and (score > _OF_HEADING or share >= _MANY) and self._are_values(name, texts):
                 yield score + share, self._list(Field(name, "string", True), numbers)
+
+    def _titles_of(self, series: _Series) -> dict[int, list[tuple[etree._Element, int]]]:
+        """Return the text of each row that tells it from the others: of what somebody has done the employer, beside
+        years and a role. None where several do."""
+        table = _Columns(self.pages, series)
+        columns = table.titles()
+        found: dict[int, list[tuple[etree._Element, int]]] = {}
+        for (at, place), numbers in columns[0].cells.items() if len(columns) == 1 else ():
+            found.setdefault(at, []).append((table.rows[place][1], numbers[0]))
+        return found
 
     def _list(self, field: Field, numbers: Mapping[int, tuple[int, ...]]) -> Repeated:
         given = (numbers.get(at, ()) for at in range(len(self.pages)))
@@ -500,7 +526,7 @@ class _Template:
 
     # -- what is no part of the record --
 
-    def _is_frame(self, series: _Series, words: frozenset[str] = _FRAME) -> bool:
+    def _is_frame(self, series: _Series, words: frozenset[str] = _FRAME, tags: frozenset[str] = _FRAME_TAGS) -> bool:
         """Tell whether rows stand in what is around the record. What holds the page's own heading is not."""
         at, rows = next(iter(series.items()))
         around = self.pages[at].around
@@ -508,8 +534,8 @@ class _Template:
             if node in around or (not around and node.tag in _OWN_TAGS) or node.tag == "body":
                 return False
             if node.tag in ("header", "footer"):
-                return not any(above.tag in _OWN_TAGS for above in node.iterancestors())
-            if node.tag in _FRAME_TAGS or not words.isdisjoint(_words_of(node)):
+                return not any(above.tag in (*_OWN_TAGS, "section") for above in node.iterancestors())
+            if node.tag in tags or not words.isdisjoint(_words_of(node)):
                 return True
         return False
 
@@ -660,6 +686,20 @@ class _Columns:
             return {}
         rating = _first(left, _is_rating)
         return _there({"author": author, "date": date, "rating": rating, "title": title, "text": text})
+
+    def titles(self) -> list[_Column]:
+        """Return the columns of short texts that tell the rows of a page apart; headings, where some are."""
+        found = [
+            one
+            for one in self._texts
+            if len(one.cells) >= _MOSTLY * len(self.rows)
+            and one.distinct > _MOSTLY
+            and one.mostly(
+                lambda text: len(text) < _SHORT_CHARS and not (_IS_TIME.search(text) or _SENTENCE.search(text))
+            )
+        ]
+        found = [one for one in found if not any(one is not other and one.is_around(other) for other in found)]
+        return [one for one in found if _heading_of(one.element) is not None] or found
 
     def offers(self) -> dict[str, _Column]:
         price = self._price()

@@ -600,3 +600,38 @@ def test_a_value_does_not_have_what_the_template_writes_around_it(before: str, b
 def test_a_town_behind_a_street_without_a_postal_code_is_told() -> None:
     pages = pages_of(lambda n: job(n, f'<p class="address">Mill Lane {n + 3} · {TOWNS[n]}</p>'))
     assert [one["city"] for one in records(pages, "title,city", "event")] == TOWNS
+
+
+FIRMS = "Nordlys Ltd,Cavallo S.L.,Gillis & Co,Dunn Works,Ekholm Labs".split(",")
+SECTION = "<section><h2>{}</h2><div>{}</div></section>"
+
+
+@pytest.mark.parametrize(
+    ("heading", "item"),
+    [
+        ("Work", "<div class='item'><h3>{0}</h3><span>Welder</span><i>{1} - {2}</i><p>{0}, {3} of them.</p></div>"),
+        ("Expérience", "<div class='item'><p>Welder</p><p><b>{0}</b> <span>févr. {1} – nov. {2}</span></p></div>"),
+        ("Beruflicher Werdegang", "<table><tr><td>{1}–{2}</td><td>{0}</td></tr></table>"),
+        ("Work history <small>(3)</small>", "<header><h3>{0}</h3><em>{1}</em></header><div>Welder</div>"),
+        ("Trayectoria", "<h4>{0}</h4><p>Welder</p><p>{1} - {2}</p>"),
+    ],
+)
+def test_under_a_heading_each_item_is_told_by_the_text_that_no_other_has(heading: str, item: str) -> None:
+    def firms(n: int) -> list[str]:
+        return [FIRMS[(n + at) % 5] for at in range(1 + n % 3)]
+
+    def html_of(n: int) -> str:
+        years = [2001 + 3 * at for at in range(3)]
+        items = "".join(
+            item.format(firm, year, year + 2, n) for firm, year in zip(firms(n), years, strict=False)
+        ).replace("</table><table>", "")
+        study = f"<div class='item'><h3>{MAKERS[n]}</h3><span>B.Sc.</span><i>1999 - 2000</i></div>"
+        return person(n, SECTION.format("Education", study) + SECTION.format(heading, items))
+
+    found = records(pages_of(html_of), requested_fields_of("employers"), "person")
+    assert [one["employers"] for one in found] == [firms(n) for n in range(8)]
+
+
+def requested_fields_of(name: str) -> RequestedSchema:
+    fields = (Field("name"), Field(name, "string", True))
+    return RequestedSchema(schema_of(fields), fields)

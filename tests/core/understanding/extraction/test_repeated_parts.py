@@ -352,3 +352,18 @@ def test_odd_pages_are_read_in_bounded_work(html: str) -> None:
 
 def test_no_pages_have_nothing() -> None:
     assert repeated_parts([], "product")[0] == ()
+
+
+def test_what_was_done_somewhere_is_a_list_where_one_text_alone_tells_its_rows_apart() -> None:
+    row = "<div class='job'><h3>{}</h3><h4>{}</h4><i>since {}</i></div>"
+    rows = [[(f"Firm {n}{at}", f"Role {n}{at}", 2001 + at) for at in range(1 + n % 3)] for n in range(6)]
+    alike = [[(firm, "Welder", year) for firm, _, year in some] for some in rows]
+
+    def found(pages: list[list[tuple[str, str, int]]]) -> Found:
+        heading = "<h1>{}</h1><h2>Work experience</h2>"
+        return found_on(
+            [heading.format(n) + "".join(row.format(*one) for one in some) for n, some in enumerate(pages)], "person"
+        )
+
+    assert found(rows) == {}
+    assert found(alike) == {"employers": [[firm for firm, *_ in some] for some in alike]}
