@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Final
 from lxml import etree
 
 from llmcrawler.core.content import block_key, read_page
+from llmcrawler.core.content.fingerprint import may_be_hash
 from llmcrawler.core.understanding.extraction.queries import PageSource, json_leaves, state_leaves
 from llmcrawler.core.understanding.extraction.selectors import Language
 from llmcrawler.core.understanding.extraction.tree import (
     BLOCK_STEPS,
+    CONTENT_TAGS,
     INLINE_TAGS,
     SILENT_TAGS,
     TRAINING_STEPS,
@@ -28,6 +30,7 @@ from llmcrawler.core.understanding.extraction.tree import (
     fold,
     line_up,
     parse_tree,
+    starts_frame,
     text_of,
 )
 from llmcrawler.errors import TooCostly
@@ -56,6 +59,7 @@ _META_NOISE: Final = (
 ).split()
 _DIGITS: Final = re.compile(r"\d+")
 _LABEL_TAGS: Final = frozenset("th dt b strong label legend h2 h3 h4 h5 h6".split())
+_PROSE_TAGS: Final = frozenset("a b em i strong sub sup".split())
 _SMALL_WHOLE_CHARS: Final = 300
 _TEXT_NODE_CHARS: Final = 200
 _MAX_BLOCKS: Final = 3_000
@@ -114,7 +118,8 @@ class BlockList:
     `links` are the numbers of the blocks that are addresses; `labels` the texts of elements that mostly name what
     stands beside or below them; `paths` the ways from the root to what carries text, as tags and classes, without
     numbers. Of each block `ways` has its path, "" for what has no element, and `scores` how surely it is of the main
-    content, in 0..1."""
+    content, in 0..1. `frame` are the numbers of what stands in menus, heads and feet, `pieces` of what a long text with
+    links is made of."""
 
     blocks: tuple[Block, ...]
     links: frozenset[int]
@@ -123,6 +128,8 @@ class BlockList:
     paths: frozenset[str]
     ways: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
+    frame: frozenset[int] = frozenset()
+    pieces: frozenset[int] = frozenset()
 
 
 class PageBlocks:
@@ -150,7 +157,8 @@ class PageBlocks:
         elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
         names: dict[etree._Element, str] = {}
         found = [self.spots[block.n].element for block in self.blocks]
-        ways = tuple("" if element is None else _path(element, names) for element in found)
+        frame = set[etree._Element]()
+        ways = tuple("" if element is None else _path(element, names, frame) for element in found)
         return BlockList(
             self.blocks,
             frozenset(n for n, spot in self.spots.items() if spot.attribute in ("href", "src")),
@@ -159,7 +167,21 @@ class PageBlocks:
             frozenset(way for way in ways if way),
             ways,
             tuple(self._scores(scores or {})),
+            frozenset(n for n, spot in self.spots.items() if spot.element in frame),
+            frozenset(self._pieces_of_prose()),
         )
+
+    def _pieces_of_prose(self) -> Iterator[int]:
+        """Yield the numbers of what long texts with links are made of: words between, links and their addresses."""
+        prose: etree._Element | None = None
+        for block in self.blocks:
+            spot = self.spots[block.n]
+            if spot.element is None:
+                continue
+            if spot.element is prose or (prose is not None and prose in islice(line_up(spot.element), _INLINE_LEVELS)):
+                yield block.n
+            elif not spot.attribute and len(block.text) > _SHORT_CHARS and _is_prose(spot.element, len(block.text)):
+                prose = spot.element
 
     def _scores(self, known: Mapping[int, float]) -> Iterator[float]:
         """Yield the score of each block: that of its own text, else of the text that it stands in or behind."""
@@ -215,7 +237,7 @@ class PageBlocks:
                     yield value, f"json {path}", Spot(None, json_path=path, language="json")
 
 
-def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
+def _path(element: etree._Element, names: dict[etree._Element, str], frame: set[etree._Element]) -> str:
     line = list(takewhile(lambda node: node not in names, line_up(element)))
     for node in reversed(line):
         parent = node.getparent()
@@ -224,6 +246,8 @@ def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
         # A digest: written out, the ways through a page that is nested deeply take more room than all pages.
         way = own if parent is None else f"{names[parent]} {own}"
         names[node] = blake2b(way.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        if node.tag not in CONTENT_TAGS and (parent in frame or starts_frame(node)):
+            frame.add(node)
     return names[element]
 
 
@@ -270,11 +294,19 @@ def _is_inline(element: etree._Element, work: Work) -> bool:
     return True
 
 
+def _is_prose(element: etree._Element, chars: int) -> bool:
+    """Tell whether a text of so many characters is mostly words around links, none of which has a name."""
+    parts = [child for child in element if isinstance(child.tag, str) and child.tag != "br"]
+    links = sum(child.tag == "a" for child in parts)
+    around = len(element.text or "") + sum(len(child.tail or "") for child in element)
+    return links > 1 and 2 * around > chars and all(child.tag in _PROSE_TAGS and not _name(child) for child in parts)
+
+
 def _name(element: etree._Element) -> str:
     tag = str(element.tag)
     if element.get("itemprop"):
         return f"{tag}[itemprop={element.get('itemprop')}]"[:40]
-    classes = (element.get("class") or "").split()
+    classes = [name for name in (element.get("class") or "").split() if not may_be_hash(name)]
     if element.get("id"):
         return f"{tag}#{element.get('id')}"[:40]
     if classes:
@@ -353,20 +385,25 @@ def main_scores(html: str, url: str) -> dict[int, float]:
 
 
 def _parted(page: BlockList, repeated: Collection[str]) -> tuple[list[Block], list[Block]]:
+    """Return the blocks of a page's own, with the two before each, and those of the frame. Where its links lead is not
+    shown, nor are menus, heads and feet, but for what stands as something of the page's own does."""
     own = {block.n for block in page.blocks if block.text not in repeated}
     beside = {n - 1 for n in own} | {n - 2 for n in own}
     kept = [block for block in _without_twins(page) if block.n in own or block.n in beside]
-    # Where the frame's links lead is no page's own data.
-    kept_or_link = own | beside | page.links
-    return kept, [block for block in page.blocks if block.n not in kept_or_link]
+    ways = {page.ways[block.n - 1] for block in kept}
+    menus = {n for n in page.frame if page.ways[n - 1] not in ways}
+    left_out = own | beside | page.links | menus
+    return kept, [block for block in page.blocks if block.n not in left_out]
 
 
 def _without_twins(page: BlockList) -> Iterator[Block]:
     """Yield the blocks without what tells nothing new: an address that has stood on the page before, as the picture of
-    a product and its name both lead to it, and metadata that says what stands in the page."""
+    a product and its name both lead to it, metadata that says what stands in the page, a long text that is there for
+    small screens too, and the pieces of a text that is shown."""
     seen = set[str]()
     for block in page.blocks:
-        if block.text not in seen or not (block.n in page.links or _for_machines(block)):
+        is_twin = block.n in page.links or _for_machines(block) or len(block.text) > _SHORT_CHARS
+        if block.n not in page.pieces and not (is_twin and block.text in seen):
             yield block
         seen.add(block.text)
 

@@ -34,6 +34,11 @@ INLINE_TAGS: Final = frozenset(
 SILENT_TAGS: Final = frozenset(
     {"script", "style", "noscript", "template", "svg", "iframe", "textarea", "select", "head"}
 )
+_FRAME_TAGS: Final = frozenset({"nav", "footer", "header"})
+_FRAME_NAME: Final = re.compile(
+    r"(?:^|[-_])(?:nav|navbar|navigation|menu|footer|masthead|breadcrumbs?)(?:$|[-_])", re.IGNORECASE
+)
+CONTENT_TAGS: Final = frozenset({"article", "main"})
 # libxml2 takes nearly everything behind a "<" for a tag's name, and does not let itself be asked for all of that.
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -103,6 +108,12 @@ def text_of(element: etree._Element, work: Work | None = None) -> str:
 def line_up(element: etree._Element) -> Iterator[etree._Element]:
     yield element
     yield from element.iterancestors()
+
+
+def starts_frame(element: etree._Element) -> bool:
+    """Tell whether an element is a menu, or the head or foot of the site's pages."""
+    names = f"{element.get('id') or ''} {element.get('class') or ''}".split()
+    return element.tag in _FRAME_TAGS or any(map(_FRAME_NAME.search, names))
 
 
 @lru_cache(maxsize=32)  # an anchor above an element is tried with each of its features

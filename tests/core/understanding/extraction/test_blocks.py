@@ -89,6 +89,32 @@ def test_where_the_frame_leads_is_not_shown():
     assert texts == ["Tea", "Tea", "Tea 3", "/3", "Basket", "More"]
 
 
+def test_menus_heads_and_feet_are_not_shown_but_for_what_stands_as_the_pages_own_does():
+    def page(n: int) -> str:
+        menu = "<ul><li>Shops</li><li>Help</li></ul><b>Path</b>"
+        path = f"<ol class='breadcrumb'><li>Home</li><li>Shelf {n}</li></ol>"
+        stock = "In stock" if n else "Sold out"
+        return f"<nav>{menu}{path}</nav><h1>Tea {n}</h1><p>{stock}</p><footer><p>About us</p></footer>"
+
+    listed = [PageBlocks(page(n)).listed() for n in range(6)]
+    texts = [block.text for block in shown_blocks(listed[3], repeated_texts(listed), 1000)]
+    assert texts == ["Path", "Home", "Shelf 3", "Tea 3", "In stock"]
+
+
+def test_of_a_long_text_with_links_the_pieces_are_not_shown_nor_the_text_again():
+    prose = f"{WORDS} See <a href='/hills'>the hills</a> and <a href='/shade'>their <i>shade</i></a>, they say."
+    writers = "<p>By <a href='/ann'>Ann</a> and <a href='/bob'>Bob</a></p>"
+    html = f"<h1>Tea</h1><p>{prose}</p>{writers}<div><p>{prose}</p></div>"
+    text = f"{WORDS} See the hills and their shade, they say."
+    texts = shown(html, 1000)
+    assert texts == ["Tea", text, "By Ann and Bob", "By", "and", "/ann", "Ann", "/bob", "Bob"]
+
+
+def test_a_class_that_only_the_sites_next_build_tells_apart_is_not_shown():
+    blocks = PageBlocks("<p class='css-x1y2z3 price'>12 €</p><p class='sc-oSVl3o'>13 €</p>").blocks
+    assert [(block.text, block.hint) for block in blocks] == [("12 €", "p.price"), ("13 €", "")]
+
+
 class Watching(Annotator):
     """Keeps what it is shown, and points at nothing."""
 
