@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from statistics import fmean
 from typing import Final
 
@@ -26,6 +26,7 @@ from llmcrawler.core.understanding.extraction.candidates import (
     started_with,
 )
 from llmcrawler.core.understanding.extraction.extractor import FieldRule
+from llmcrawler.core.understanding.extraction.field_names import affinity
 from llmcrawler.core.understanding.extraction.queries import (
     PageSource,
     elements_at,
@@ -37,13 +38,10 @@ from llmcrawler.core.understanding.extraction.queries import (
 )
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
 from llmcrawler.core.understanding.extraction.selectors import TEXT, Selector, path_of
-from llmcrawler.core.understanding.extraction.tree import fold, line_up, text_of
+from llmcrawler.core.understanding.extraction.tree import CONTENT_TAGS, fold, line_up, starts_frame, text_of
 from llmcrawler.core.understanding.extraction.typed_values import fits
 
-_NUMBER: Final = re.compile(r"\d[\d.,]*")
 _SEPARATOR: Final = re.compile(r" ?[,;/|·•、،] ?")
-_NOT_READ: Final = -1
-_NO_NUMBER: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,33 +131,6 @@ class TrainingSet:
             plain = selector if selector.pattern is None else replace(selector, pattern=None)
             self.known[key] = texts_at(page.source, plain)
         return self.known[key]
-
-
-def unread_pages(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
-    """Return the other pages on which something stands where the value should be, but is written in another way than on
-    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read. Words where
-    all samples have a number tell that there is none: "sold out"."""
-    samples = {_numbers_read(rule, one.page, pages) for one in pages.annotated} - {None}
-    if samples & {_NOT_READ, _NO_NUMBER}:
-        return ()
-    is_amount = len(samples) == 1 and 0 not in samples
-    read = [_numbers_read(rule, page, pages) for page in pages.others]
-    usual = {None, _NO_NUMBER, 0, *samples} if is_amount else {*read} - {_NOT_READ, _NO_NUMBER}
-    return tuple(at for at, one in enumerate(read) if one not in usual)
-
-
-def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:
-    """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ (_NO_NUMBER: it has
-    none) where it makes nothing of the only text there, None where there is none, or a choice."""
-    unread = None
-    for selector in rule.selectors:
-        texts = list(dict.fromkeys(pages.texts(page, selector)))
-        read = next((one for one in taken(texts, selector.pattern) if fits(one, rule.field.type)), None)
-        if read is not None:
-            return len(_NUMBER.findall(read))
-        if len(texts) == 1 and unread != _NOT_READ:
-            unread = _NOT_READ if _NUMBER.search(texts[0]) else _NO_NUMBER
-    return unread
 
 
 Texts = tuple[str, ...]
@@ -304,7 +275,10 @@ _MANY_SOURCES = 14
 # Annotated pages, none against it, that confirm a selector of a kind so trusted; _MANY_PAGES confirm one of any kind.
 _SURE_PAGES = 3
 _SURE_PRIOR = 0.8
+# From such an affinity on, what leads to a field is its name, and one sample is enough.
+_NAMED = 0.6
 _MANY_PAGES = 5
+_BUT_ONE = 0.8
 # Share of pages that differ: a page's own value differs from those of other pages, the text of a menu does not.
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
@@ -320,10 +294,6 @@ _MAX_ODD_SHAPES = 0.05
 _CONFIRMING = 2
 _TELLING_TAGS = frozenset("h1 title time address del ins s cite blockquote abbr data meter".split())
 _LABEL_TAGS = frozenset("th dt b strong label legend".split())
-_FRAME_TAGS = frozenset({"nav", "footer", "header"})
-_FRAME_NAME = re.compile(
-    r"(?:^|[-_])(?:nav|navbar|navigation|menu|footer|masthead|breadcrumbs?)(?:$|[-_])", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,13 +432,7 @@ def _firsts(one: CandidateScore, pages: Iterable[PageBlocks]) -> list[etree._Ele
 
 
 def _is_in_frame(element: etree._Element) -> bool:
-    for node in line_up(element):
-        if node.tag in ("article", "main"):
-            return False
-        names = f"{node.get('id') or ''} {node.get('class') or ''}".split()
-        if node.tag in _FRAME_TAGS or any(map(_FRAME_NAME.search, names)):
-            return True
-    return False
+    return any(map(starts_frame, takewhile(lambda node: node.tag not in CONTENT_TAGS, line_up(element))))
 
 
 def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, lists: bool) -> Iterator[Candidate]:
@@ -538,10 +502,9 @@ def _judged(
         selectors.append(replace(one.selector, coverage=coverage, agreement=agreement, samples=len(one.hit)))
     rule = FieldRule(field, tuple(selectors), joined)
     is_scalar = not field.many and not joined
-    doubt = _doubt(best, explained, is_scalar=is_scalar)
-    if not doubt and is_scalar and (unread := unread_pages(rule, pages)):
-        doubt, disputed = "some pages write it in another way", unread
-    elif not doubt and field.many and all(len(one) < 2 for one in expected):
+    is_called = explained == 1 and best.is_quiet and len(disputed) >= _SURE_PAGES and _is_called(field, best.selector)
+    doubt = "" if is_called else _doubt(best, explained, is_scalar=is_scalar, is_disputed=bool(disputed))
+    if not doubt and field.many and all(len(one) < 2 for one in expected):
         # A candidate as good as the best one gives a longer list there.
         rivals = [one for one in scores[1:] if one.support >= scores[0].support]
         longer = tuple(
@@ -554,11 +517,13 @@ def _judged(
     return LearnedField(field, rule, doubt, disputed)
 
 
-def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
+def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool, is_disputed: bool) -> str:
     has_many = best.judged >= _MANY_PAGES
     if explained < 2:
         return "it is on one sample only"
-    if explained < best.claims:
+    # One sample of many may be a slip, where no other page tells good selectors apart.
+    is_odd = has_many and not is_disputed and not best.missed and best.support >= _BUT_ONE
+    if explained < best.claims and not is_odd:
         return "a sample contradicts it"
     if best.judged < _SURE_PAGES or (best.candidate.prior < _SURE_PRIOR and not has_many):
         if best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
@@ -566,6 +531,16 @@ def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
         if best.agreement is None and explained < _SURE_PAGES:
             return "nothing else confirms it"
     return "it has several values on some pages" if is_scalar and best.several and not has_many else ""
+
+
+def _is_called(field: Field, selector: Selector) -> bool:
+    """Tell whether what leads to a field has its name: a label, a class, a key in structured data."""
+    path = path_of(selector.query, selector.language)
+    if path is None:
+        names = [selector.query.rpartition(".")[2]]
+    else:
+        names = [step.text for step in path.steps if step.text][-1:] or [*path.steps[-1].classes]
+    return any(affinity(field, name) >= _NAMED for name in names)
 
 
 def _team(scores: Sequence[CandidateScore], pages: TrainingSet) -> tuple[CandidateScore, list[CandidateScore]]:
