@@ -50,7 +50,13 @@ CRAWL_MAX_ERRORS_SHARE = 0.5  # a greater share of pages with errors makes the e
 # -- Proxies and response validation ----------------------------------------------------------------------------------
 PROXIES: object = []  # http://user:password@host:port, ...; or by country: {"DE": [...], "*": [...]} ("*": others)
 PROXIES_FILE = ""  # the same from a file: one per line, with an optional country, or JSON
-PROXY_PROVIDER = "auto"  # list, file, environment, none, the path of your own class; auto: PROXIES and PROXIES_FILE
+PROXY_PROVIDER = "auto"  # list, file, environment, proxyscrape, webshare, iproyal, none; auto: PROXIES and PROXIES_FILE
+PROXY_PROXYSCRAPE_KEY = ""  # or in the environment; without a key: the free list
+PROXY_WEBSHARE_KEY = ""  # or in the environment
+PROXY_IPROYAL_KEY = ""  # or in the environment
+PROXY_IPROYAL_LOGIN = ""  # username:password of the residential proxies; or in the environment
+PROXY_COUNT = 20  # proxies to request from a service that makes as many as you want (IPRoyal)
+PROXY_API_URL = ""  # address of the service's API, if not the usual one
 PROXY_COUNTRY = ""  # two letters, or several with commas; a request's meta["proxy_country"] takes precedence
 PROXY_STICKY = False  # True: a host keeps its proxy while it works; a request's meta["proxy_sticky"] takes precedence
 PROXY_BAN_STATUSES = [403, 407]  # statuses that may mean that the proxy is banned

@@ -199,7 +199,7 @@ class LimitSettings(SettingsGroup):
 
 
 class ProxySettings(SettingsGroup):
-    """PROXIES, PROXIES_FILE and PROXY_PROVIDER are read by `resolve_proxies`."""
+    """PROXIES, PROXY_PROVIDER and the settings of the services are read by `resolve_proxies`."""
 
     proxy_sticky: Flag
     proxy_ban_statuses: Annotated[frozenset[Annotated[int, Field(ge=100, le=599)]], _Split]

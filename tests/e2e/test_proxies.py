@@ -238,7 +238,7 @@ def test_scrapy_proxies_check_prints_which_of_them_work(site):
         (("check",), {}, "scrapy proxies check https://"),
         (("check", "https://example.com/"), {}, "set PROXIES, PROXIES_FILE or PROXY_PROVIDER"),
         (("check", "https://example.com/", "--attempts", "0"), {}, "--attempts"),
-        (("check", "https://example.com/"), {"PROXY_PROVIDER": "iproyal"}, "PROXY_PROVIDER='iproyal'"),
+        (("check", "https://example.com/"), {"PROXY_PROVIDER": "iproyal"}, "PROXY_IPROYAL_KEY"),
     ],
 )
 def test_scrapy_proxies_says_what_is_missing(arguments, settings, named):

@@ -13,7 +13,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
 
-from llmcrawler.core.politeness.proxy_sources import ANYWHERE, Proxy, ProxyProvider
+from llmcrawler.core.politeness.proxy_sources import ANYWHERE, Proxy, ProxyProvider, load_http_client
 from llmcrawler.errors import NoProxy
 
 logger = logging.getLogger(__name__)
@@ -310,11 +310,7 @@ async def check_proxies(
     proxies: Iterable[Proxy], url: str, *, timeout_seconds: float = 10.0, attempts: int = 2, concurrency: int = 50
 ) -> list[ProxyCheck]:
     """Fetch `url` through each proxy; one works that brings an answer under 400. In the order given."""
-    import httpx2 as httpx  # it takes 0.2 s, which a crawl without it need not pay
-
-    from llmcrawler.core.content.api_client import quieten
-
-    quieten()
+    httpx = await load_http_client()
     # Reading the certificates takes 10 ms, which a list of a thousand proxies would pay for each of them.
     context = await asyncio.to_thread(httpx.create_ssl_context)
     room = asyncio.Semaphore(concurrency)

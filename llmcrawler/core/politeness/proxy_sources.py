@@ -1,19 +1,22 @@
-"""Proxies that the settings name: a list, a dict by country, a file, the environment, a class."""
+"""Proxies that the settings name: a list, a dict by country, a file, the environment, a service, a class."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import importlib
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
-from llmcrawler.errors import ConfigError
+from llmcrawler.core.content.untrusted_json import loads
+from llmcrawler.errors import ConfigError, NoProxy
 
 ANYWHERE = "*"  # the country of a proxy that is good for any
 _SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -96,7 +99,216 @@ def parse_country(text: str) -> str:
     return text.strip().upper()
 
 
-_NAMES = ("auto", "none", "list", "file", "environment")
+_TIMEOUT_SECONDS = 20.0
+_ATTEMPTS = 3
+_PAUSE_SECONDS = 1.0
+_MAX_PAGES = 100  # of a list that comes in pages
+# The longest lists that services give have some thousand proxies, of at most 1 kB each.
+_MAX_PROXIES = 20_000
+_MAX_BYTES = 8 * 2**20
+_MAX_VALUES = 400_000
+_MAX_LINE_CHARS = 1_000
+
+
+class _Service:
+    """A service with an API. Its errors show neither the key nor the address asked, which may hold the key."""
+
+    name: str
+    url: str
+    key_setting: str
+    scheme = ""  # of the header Authorization
+
+    def __init__(self, key: str, countries: Sequence[str], base_url: str) -> None:
+        self._key = key
+        self._countries = countries
+        self._base_url = (base_url or self.url).rstrip("/")
+
+    async def ask(
+        self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
+    ) -> Any:
+        """Return the value of an answer in JSON. Raises NoProxy."""
+        answer = await self.fetch(method, path, query, body)
+        try:
+            # In a thread: a long list takes longer than a crawl should wait for.
+            return await asyncio.to_thread(loads, answer, _MAX_VALUES)
+        except ValueError:
+            raise NoProxy(f"{self.name}'s API did not return JSON, or far too much of it") from None
+
+    async def fetch(
+        self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
+    ) -> bytes:
+        """Return the body of an answer. Raises NoProxy."""
+        httpx = await load_http_client()
+        from llmcrawler.core.content.api_client import (  # imported in a thread by now
+            APIClient,
+            TooLargeError,
+            takes_proxy,
+        )
+
+        fault = ""
+        headers = {"Authorization": f"{self.scheme} {self._key}"} if self.scheme else {}
+        options = {"timeout": _TIMEOUT_SECONDS, "headers": headers, "trust_env": takes_proxy(self._base_url)}
+        async with APIClient(max_bytes=_MAX_BYTES, **options) as client:
+            for attempt in range(_ATTEMPTS):
+                if attempt:
+                    await asyncio.sleep(_PAUSE_SECONDS * attempt)
+                try:
+                    # The client's timeout is for each read: a server that trickles would never reach it.
+                    async with asyncio.timeout(_TIMEOUT_SECONDS):
+                        answer = await client.request(method, self._base_url + path, params=query, json=body)
+                except (httpx.HTTPError, TimeoutError) as error:
+                    fault = f"cannot be reached ({type(error).__name__})"
+                    continue
+                except TooLargeError as error:
+                    raise NoProxy(f"{self.name}'s API returned no list of proxies: {error}") from None
+                status = answer.status_code
+                if status == 200:
+                    return answer.content
+                if status in (401, 403):
+                    raise NoProxy(f"{self.name} refuses the key (status {status}): see {self.key_setting}")
+                fault = f"answers with status {status}"
+                if status != 429 and status < 500:
+                    raise NoProxy(f"{self.name}'s API {fault}")
+        raise NoProxy(f"{self.name}'s API {fault}, {_ATTEMPTS} times")
+
+    def entries(self, answer: Any, name: str) -> list[dict[str, Any]]:
+        """Return the objects of the list of this name in an answer."""
+        found = self._checked(answer.get(name) if isinstance(answer, dict) else None)
+        return [entry for entry in found if isinstance(entry, dict)]
+
+    async def lines(self, texts: Any, country: str) -> list[Proxy]:
+        """Read a list of proxies as texts, in a thread."""
+        found = self._checked(texts)
+        return await asyncio.to_thread(lambda: [self.proxy(text, country) for text in found])
+
+    def proxy(self, text: Any, country: str) -> Proxy:
+        try:
+            return parse_proxy(_text(text), country)
+        except ConfigError:
+            # An error page in place of a list; its text may repeat the key.
+            raise NoProxy(f"{self.name}'s API returned something other than proxies") from None
+
+    def _checked(self, entries: Any) -> list[Any]:
+        if not isinstance(entries, list):
+            raise NoProxy(f"{self.name}'s API returned no list of proxies")
+        if len(entries) > _MAX_PROXIES:
+            raise NoProxy(f"{self.name}'s API returned {len(entries):,} proxies; the limit is {_MAX_PROXIES:,}")
+        return entries
+
+
+class Webshare(_Service):
+    """Loads the proxies of one's plan at Webshare, a hundred a page (https://apidocs.webshare.io)."""
+
+    name, key_setting, scheme = "Webshare", "PROXY_WEBSHARE_KEY", "Token"
+    url = "https://proxy.webshare.io"
+
+    async def load(self) -> Sequence[Proxy]:
+        query = {"mode": "direct", "page_size": "100"}
+        if self._countries:
+            query["country_code__in"] = ",".join(self._countries)
+        proxies: list[Proxy] = []
+        # The answer has a link to the next page; our key goes to no address that an answer names.
+        for page in range(1, _MAX_PAGES + 1):
+            answer = await self.ask("GET", "/api/v2/proxy/list/", query | {"page": str(page)})
+            entries = self.entries(answer, "results")
+            for entry in entries:
+                if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False:
+                    proxy = self.proxy(_address(entry, "proxy_address"), _country(entry.get("country_code")))
+                    username, password = _text(entry.get("username")), _text(entry.get("password"))
+                    proxies.append(replace(proxy, username=username, password=password))
+            if not answer.get("next") or not entries:
+                break
+        return proxies
+
+
+class Proxyscrape(_Service):
+    """Loads an account's datacenter proxies, or without a key the free list (https://docs.proxyscrape.com)."""
+
+    name, key_setting = "Proxyscrape", "PROXY_PROXYSCRAPE_KEY"
+    url = "https://api.proxyscrape.com"
+
+    async def load(self) -> Sequence[Proxy]:
+        if not self._key:
+            return await self._free()
+        proxies: list[Proxy] = []
+        for country in self._countries or ("all",):
+            query = {"auth": self._key, "type": "getproxies", "protocol": "http", "format": "normal", "status": "all"}
+            path = "/v2/account/datacenter_shared/proxy-list"
+            body = await self.fetch("GET", path, query | {"country[]": country.lower()})
+            lines = body.decode("utf-8", "replace").split()
+            proxies += await self.lines(lines, ANYWHERE if country == "all" else country)
+        return proxies
+
+    async def _free(self) -> Sequence[Proxy]:
+        query = {"request": "display_proxies", "protocol": "http", "proxy_format": "protocolipport", "format": "json"}
+        if self._countries:
+            query["country"] = ",".join(self._countries).lower()
+        entries = self.entries(await self.ask("GET", "/v4/free-proxy-list/get", query), "proxies")
+
+        def listed(entry: dict[str, Any]) -> Proxy:
+            where = entry.get("ip_data")
+            country = _country(where.get("countryCode") if isinstance(where, dict) else None)
+            return self.proxy(entry.get("proxy") or _address(entry, "ip"), country)
+
+        return await asyncio.to_thread(lambda: [listed(entry) for entry in entries])
+
+
+class IPRoyal(_Service):
+    """Makes up logins for the gateway to residential proxies of IPRoyal (https://docs.iproyal.com)."""
+
+    name, key_setting, scheme = "IPRoyal", "PROXY_IPROYAL_KEY", "Bearer"
+    url = "https://resi-api.iproyal.com"
+
+    def __init__(self, key: str, countries: Sequence[str], base_url: str, login: str, count: int) -> None:
+        super().__init__(key, countries, base_url)
+        username, colon, password = login.partition(":")
+        if not colon or not username or not password:
+            raise ConfigError("PROXY_IPROYAL_LOGIN is not username:password, the login of your residential proxies")
+        self._body = {
+            "username": username,
+            "password": password,
+            "proxy_count": count,
+            "format": "{hostname}:{port}:{username}:{password}",
+            "hostname": "geo.iproyal.com",
+            "port": "http|https",
+            "rotation": "sticky",
+            "lifetime": "30m",
+        }
+
+    async def load(self) -> Sequence[Proxy]:
+        proxies: list[Proxy] = []
+        for country in self._countries or (ANYWHERE,):
+            location = {} if country == ANYWHERE else {"location": f"_country-{country.lower()}"}
+            answer = await self.ask("POST", "/v1/access/generate-proxy-list", body=self._body | location)
+            proxies += await self.lines(answer, country)
+        return proxies
+
+
+async def load_http_client() -> Any:
+    """Import httpx2 in a thread, where it is needed: it takes 0.2 s, which a crawl without it need not pay."""
+    client = await asyncio.to_thread(importlib.import_module, "llmcrawler.core.content.api_client")
+    client.quieten()
+    return sys.modules["httpx2"]
+
+
+def _text(value: object) -> str:
+    """Return a text without halves of surrogate pairs, which can stand in no header; "" for any other value."""
+    return value[:_MAX_LINE_CHARS].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+
+
+def _address(entry: dict[str, Any], host: str) -> str:
+    port = entry.get("port")
+    return f"{_text(entry.get(host))}:{port if isinstance(port, int) else _text(port)}"
+
+
+def _country(code: object) -> str:
+    try:
+        return parse_country(code if isinstance(code, str) and code else ANYWHERE)
+    except ConfigError:
+        return ANYWHERE
+
+
+_NAMES = ("auto", "none", "list", "file", "environment", "proxyscrape", "webshare", "iproyal")
 _MISSING = {
     "list": "PROXIES is empty",
     "file": "PROXIES_FILE names no file with proxies",
@@ -125,6 +337,8 @@ def resolve_proxies(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> 
         raise ConfigError(
             f"PROXY_PROVIDER={setting!r}: it is one of {', '.join(_NAMES)}, or the path of your own class"
         )
+    if name in ("proxyscrape", "webshare", "iproyal"):
+        return _service(name, settings, environ)
     proxies: list[Proxy] = []
     if name in ("auto", "list") and (value := settings.get("PROXIES")):
         proxies += _read_value("PROXIES", value)
@@ -147,6 +361,28 @@ def read_countries(settings: Mapping[Any, Any]) -> tuple[str, ...]:
     texts = value.replace(",", " ").split() if isinstance(value, str) else value
     with _at("PROXY_COUNTRY"):
         return tuple(parse_country(str(text)) for text in texts if str(text).strip() != ANYWHERE)
+
+
+def _service(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProxyProvider:
+    def secret(name: str) -> str:
+        return str(settings.get(name) or environ.get(name) or "").strip()
+
+    key_name = f"PROXY_{name.upper()}_KEY"
+    given = secret(key_name), read_countries(settings), str(settings.get("PROXY_API_URL") or "")
+    if name == "proxyscrape":
+        return Proxyscrape(*given)
+    if not given[0]:
+        raise ConfigError(f"PROXY_PROVIDER={name} needs a key: set {key_name}, as a setting or in the environment")
+    if name == "webshare":
+        return Webshare(*given)
+    wanted = settings.get("PROXY_COUNT") or 20
+    try:
+        count = int(wanted)
+    except (TypeError, ValueError):
+        count = 0
+    if count < 1:
+        raise ConfigError(f"PROXY_COUNT={wanted!r} is not a number of proxies: at least 1")
+    return IPRoyal(*given, secret("PROXY_IPROYAL_LOGIN"), count)
 
 
 def _own_provider(path: str) -> ProxyProvider:
