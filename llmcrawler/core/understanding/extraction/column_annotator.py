@@ -145,6 +145,7 @@ _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
 _LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
 _HEADING_TAGS: Final = frozenset("h2 h3 h4 h5 h6 strong b".split())
 _SECTION_TAGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
+_CONTROLS: Final = frozenset({"label", "button", "option"})
 _NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
 _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
@@ -407,7 +408,10 @@ class _TemplatePages:
         """Return the share of pages on which two candidates are the same value."""
         places = [place for place in one.keys() & other.keys() if one[place] and other[place]]
         both = [(place, one[place][0], other[place][0]) for place in places]
-        same = [mine[0] == its[0] and self.text(place, mine) == self.text(place, its) for place, mine, its in both]
+        same = [
+            self.text(place, mine) == self.text(place, its) and (mine[0] == its[0] or len(mine[0]) != len(its[0]))
+            for place, mine, its in both
+        ]
         return sum(same) / max(1, min(len(one), len(other)))
 
     # -- bids --
@@ -879,7 +883,7 @@ def _value_behind(
     holders = [label.element, *islice(label.element.iterancestors(), 3)]
     line = [run.element, *islice(run.element.iterancestors(), 4)]
     up = next((at for at, one in enumerate(line) if one in holders), None)
-    if up is None or column is None or column.above & _FURNITURE:
+    if up is None or column is None or column.above & _FURNITURE or run.element.tag in _CONTROLS:
         return None
     is_marked = (
         label.text.endswith((":", "："))

@@ -422,14 +422,16 @@ class _Template:
     def _names(self, label: str, row: etree._Element, of_links: str) -> Iterator[tuple[str, float]]:
         if label and is_furniture(label):
             return
+        is_inline = row.tag in INLINE_TAGS
         name = _LISTS.get(canonical_name(label))
-        if name is not None and (name in _SHORT or row.tag not in INLINE_TAGS):  # "for 4 people" is no ingredient
+        if name is not None and (name in _SHORT or not is_inline):  # in a line "for 4 people" no words are ingredients
             yield name, _OF_LABEL
         nodes = list(islice(line_up(row), 3))
         for node in nodes:
             named = [_NAMES.get(one.lower()) for one in _names_of(node, _CLASS_NAMES)]
             words = [_CLASSES.get(word) for word in _words_of(node, _CLASS_NAMES)]
-            yield from ((name, _OF_CLASS) for name in (*named, *words) if name)
+            may_be = (name for name in (*named, *words) if name and (name in _SHORT or node is row or not is_inline))
+            yield from ((name, _OF_CLASS) for name in may_be)
         # An id that has such a word among others is that of a chapter.
         yield from ((_CLASSES[name], _OF_ID) for node in nodes if (name := (node.get("id") or "").lower()) in _CLASSES)
         if of_links:

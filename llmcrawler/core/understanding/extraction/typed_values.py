@@ -236,6 +236,7 @@ def _date_parser(lang: str) -> Any:
     return DateDataParser(languages=_LANGUAGES, settings=settings)
 
 
+_NOTHING: Final = frozenset("-–—")  # a cell without a value
 Scalar = str | int | float | bool
 
 # Whole texts, lower case, without blanks and punctuation; schema.org's item availabilities are among them.
@@ -326,7 +327,7 @@ def typed(
     1299. An untyped text is a string, its lines kept and the white space in them folded. Raises TooCostly as
     `read_date`."""
     text = raw.strip()
-    if not text:
+    if not text or text in _NOTHING:
         return None
     if field_type in (None, "string"):
         return "\n".join(line for line in map(fold, text.splitlines()) if line) or None

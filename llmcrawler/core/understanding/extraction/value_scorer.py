@@ -90,6 +90,7 @@ _IN_PATH: Final = re.compile(r"\s[/>›»]\s")
 _NO_NAME: Final = re.compile(r"^\W?\d|\d\s?min\b", re.IGNORECASE)  # a count, a time
 _FULL_STOP: Final = re.compile(r"(?<=[^\W\d_]{4})\.$")  # not that of "Jr." or "M. D."
 _LABEL_CHARS: Final = 40
+_LINE_CHARS: Final = 80
 _OWN_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：]\s?(?=\S)")
 _CODE_LABEL: Final = re.compile(r"[^:#\d]{2,20}[:#]\s{0,3}#?\s{0,3}")
 _CODE: Final = re.compile(r"(?=[^\d]{0,30}\d)[^\W_][\w./+#-]{0,30}(?: [\w./+#-]{1,16}){0,3}")
@@ -592,7 +593,8 @@ def _employment(text: str) -> str | None:
 
 
 def _long_text(text: str) -> str | None:
-    return text if len(text) > 40 else None
+    is_line = len(text) < _LINE_CHARS and DATE.search(text)  # who wrote when
+    return text if len(text) > 40 and not is_line else None
 
 
 # Of each field, how its value is found in a text, and of how many characters at most.

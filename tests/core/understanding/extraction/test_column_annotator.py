@@ -635,3 +635,12 @@ def test_under_a_heading_each_item_is_told_by_the_text_that_no_other_has(heading
 def requested_fields_of(name: str) -> RequestedSchema:
     fields = (Field("name"), Field(name, "string", True))
     return RequestedSchema(schema_of(fields), fields)
+
+
+def test_a_field_of_a_form_below_a_heading_is_not_what_the_heading_names() -> None:
+    def page(n: int) -> str:
+        form = f'<form><label>for <input value="{n}"> people</label></form>'
+        return job(n, f"<h2>Ingredients</h2>{form}<table><tr><td>{n} g</td><td>rice</td></tr></table>")
+
+    answer = annotate(pages_of(page), "recipe", requested_fields("title,ingredients"))
+    assert not [one for values in answer.values.values() for one in values if one.field == "ingredients"]

@@ -367,3 +367,15 @@ def test_what_was_done_somewhere_is_a_list_where_one_text_alone_tells_its_rows_a
 
     assert found(rows) == {}
     assert found(alike) == {"employers": [[firm for firm, *_ in some] for some in alike]}
+
+
+def test_words_of_a_line_are_no_ingredients_for_what_is_around_them() -> None:
+    """The list has the name of what it stands in as well, and its own rows."""
+
+    def body(at: int) -> str:
+        amounts = "".join(f"<div class='card-ingredient'><span>{n + at}0 g of rice {n}</span></div>" for n in (1, 2, 3))
+        servings = f"<div class='ingredients-counter'><span>{at}</span> <span>people</span></div>"
+        return f"<h1>Soup {at}</h1><h2>Ingredients</h2>{servings}<div class='ingredients-items'>{amounts}</div>"
+
+    found = found_on([body(at) for at in range(1, 6)], "recipe")
+    assert found["ingredients"][0] == ["20 g of rice 1", "30 g of rice 2", "40 g of rice 3"]

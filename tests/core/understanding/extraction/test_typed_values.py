@@ -259,6 +259,7 @@ def test_a_relative_url_on_no_page_is_none() -> None:
 def test_a_string_keeps_its_lines_and_folds_white_space(field_type: FieldType | None) -> None:
     assert typed("  Blue \t mug\n\n of\u00a0stone ", field_type) == "Blue mug\nof stone"
     assert typed(" \n ", field_type) is None
+    assert typed("–", field_type) is None  # as cells have it that are empty
 
 
 def test_a_date_that_may_be_read_in_two_ways_fits_a_date() -> None:
