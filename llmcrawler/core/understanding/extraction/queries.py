@@ -48,11 +48,11 @@ TELEPHONE: Final = (
 )
 
 
-def shape_pattern(values: Iterable[str]) -> str | None:
-    """Return the pattern of telephone numbers where all values are such: it tells them from their neighbours, whatever
-    the order."""
-    pattern = f"^({TELEPHONE})$"
-    return pattern if all(map(re.compile(pattern).match, values)) else None
+def shape_pattern(values: Sequence[str]) -> str | None:
+    """Return the pattern of telephone numbers, or mail addresses, where all values are such: it tells them from their
+    neighbours, whatever the order."""
+    patterns = (rf"^({TELEPHONE})$", r"^([^\s@]+@[^\s@]+)$")
+    return next((one for one in patterns if all(map(re.compile(one).match, values))), None)
 
 
 def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:

@@ -204,7 +204,7 @@ def score_annotated(
             value = want[0]
             holding = [text for text in texts if text == value] or [text for text in texts if value in text]
             pairs += [(text, value) for text in holding[:1]]
-    pattern = learn_pattern(pairs) or shape_pattern(value for want in expected for value in want)
+    pattern = learn_pattern(pairs) or shape_pattern([value for want in expected for value in want])
     selector = replace(candidate.selector, pattern=pattern)
     score = CandidateScore(candidate, selector, len(pages.annotated), sum(not want for want in expected))
     for place, (texts, want) in enumerate(zip(found, expected, strict=True)):

@@ -259,7 +259,11 @@ _NOT_IN_WORDS: Final = re.compile(r"[\s_\-.!:]+|\([^()]*\)$")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATH_START: Final = re.compile(r"https?://|\.{0,2}/", re.IGNORECASE)
 _MAIL: Final = re.compile(r"[\w.+-]+@[\w.-]+")
-_HOST_START: Final = re.compile(r"www\.\w|[\w-]+\.(?:com|net|org|edu|gov)(?:/|$)", re.IGNORECASE)
+# Files end in two letters, too.
+_HOST_START: Final = re.compile(
+    r"www\.\w|(?:[\w-]+\.)+(?!(?:js|md|py|gz|ts|rb)(?:/|$))(?:com|net|org|edu|gov|info|[a-z]{2})(?:/|$)",
+    re.IGNORECASE,
+)
 
 # Digits and marks of Arabic, Persian and Urdu.
 _WESTERN: Final = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹٫٬", "01234567890123456789.’")

@@ -509,11 +509,12 @@ def test_a_phone_and_a_website_are_told_by_icon_link_or_shape_in_whatever_place_
     """Most pages lack one of them or both, so that their places are no guide."""
 
     def html_of(n: int) -> str:
-        lines = ["<p>{2}@x.example</p>", *[phone] * (n % 2), *[site] * (n % 3 > 0)]
+        lines = [*[phone] * (n % 2), *[site] * (n % 3 > 0), "<p>{2}@x.example</p>"]
         return person(n, "".join(lines).format(f"0{211 + n} 44{n}21{n}", f"home{n}.example", MAKERS[n]))
 
     pages = pages_of(html_of)
-    for one, n in zip(records(pages, "name,phone,website", "person"), range(8), strict=True):
+    for one, n in zip(records(pages, "name,phone,website,email", "person"), range(8), strict=True):
+        assert one["email"] == f"{MAKERS[n]}@x.example"
         assert one["phone"] == (f"0{211 + n} 44{n}21{n}" if n % 2 else None)
         assert (one["website"] or "").rstrip("/").rpartition("/")[2].removeprefix("www.") == (
             f"home{n}.example" if n % 3 else ""

@@ -234,6 +234,8 @@ def test_a_truth_value_is_a_whole_text_that_says_so(text: str, truth: bool | Non
         ("//cdn.test/x.png", "https://cdn.test/x.png"),
         ("www.maker.test", "https://www.maker.test"),
         ("maker.com/blue", "https://maker.com/blue"),
+        ("shop.maker.de", "https://shop.maker.de"),
+        ("notes.md", "https://shop.test/c/notes.md"),
         ("mailto:a@x.test", "mailto:a@x.test"),
         ("tel:+49301234", "tel:+49301234"),
         ("Details", None),
