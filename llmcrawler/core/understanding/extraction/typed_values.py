@@ -320,6 +320,13 @@ _MULTIPLIER: Final = re.compile(
 # "1.299,-": no cents.
 _NO_CENTS: Final = re.compile(r"[.,]\s?[-\u2013\u2014]")
 
+# What stands where a page has no value of a field.
+_NO_VALUES: Final = frozenset(
+    "|n/a|none|not specified|unspecified|not set|unassigned|nobody|tbd|k.a|k. a|keine angabe|nicht zugewiesen"
+    "|nicht angegeben|aucun|aucune|non assigné|non attribué|non renseigné|personne|ninguno|ninguna"
+    "|sin asignar|no especificado|nessuno|non assegnato|geen|nenhum|brak".split("|")
+)
+
 
 def typed(
     raw: str, field_type: FieldType | None, *, base_url: str = "", lang: str = "", work: Work | None = None
@@ -334,7 +341,8 @@ def typed(
     if not text or text in _NOTHING:
         return None
     if field_type in (None, "string"):
-        return "\n".join(line for line in map(fold, text.splitlines()) if line) or None
+        text = "\n".join(line for line in map(fold, text.splitlines()) if line)
+        return None if text.strip(" .-–—()[]").casefold() in _NO_VALUES else text
     text, lang = fold(text), lang.strip().replace("_", "-").lower()
     match field_type:
         case "date":

@@ -264,6 +264,11 @@ def test_a_string_keeps_its_lines_and_folds_white_space(field_type: FieldType | 
     assert typed("–", field_type) is None  # as cells have it that are empty
 
 
+@pytest.mark.parametrize("text", ["N/A", "(none)", "Unassigned", "—", "k. A.", "keine Angabe", "Aucun", "sin asignar"])
+def test_what_stands_for_no_value_is_none(text: str) -> None:
+    assert typed(text, "string") is None
+
+
 def test_a_date_that_may_be_read_in_two_ways_fits_a_date() -> None:
     assert fits("03/04/2024", "date")
     assert fits("/a", "url")
