@@ -119,6 +119,7 @@ _WRITER: Final = _words("writer")
 _DATE: Final = _words("date")
 _NO_DATE: Final = _words("no_date")
 _SHORT: Final = _words("short")
+_TEXTS: Final = frozenset({"description", "summary", "body"})
 _HOME: Final = frozenset(_SAID["home"].split(", "))
 _RATING: Final = _words("rating")
 
@@ -205,6 +206,9 @@ class _PageParts:
         """Return the text of the only link of a row."""
         links = [n for n in self.within[row] if self._is_link(n)]
         return links[0] if len(links) == 1 else None
+
+    def links(self, row: etree._Element) -> int:
+        return sum(map(self._is_link, self.within[row]))
 
     def _is_link(self, n: int) -> bool:
         spot = self.page.spots[n]
@@ -335,6 +339,8 @@ class _Template:
             are_together = all(self.pages[at].are_together(rows) for at, rows in series.items())
             if not name or not (are_together or (name in _TITLED and next(iter(series.values()))[0].tag in _HEADS)):
                 continue
+            if name in _LINKED and any(self.pages[at].links(row) > 1 for at, rows in series.items() for row in rows):
+                continue  # lists themselves
             numbers = {at: tuple(self._number(name, at, row, n) for row, n in ones) for at, ones in values.items()}
             if is_titled:
                 numbers = {
@@ -417,7 +423,7 @@ class _Template:
         label = labels.pop()
         is_name = not labels and len(series) > 1 and len(label.split()) <= _MAX_LABEL_WORDS
         name = canonical_name(label) if is_name and not _DIGITS.search(label) and not is_furniture(label) else ""
-        return "" if name in _GROUPS.values() else name
+        return "" if name in _GROUPS.values() or name in _TEXTS else name
 
     def _names(self, label: str, row: etree._Element, of_links: str) -> Iterator[tuple[str, float]]:
         if label and is_furniture(label):
@@ -426,7 +432,8 @@ class _Template:
         name = _LISTS.get(canonical_name(label))
         if name is not None and (name in _SHORT or not is_inline):  # in a line "for 4 people" no words are ingredients
             yield name, _OF_LABEL
-        nodes = list(islice(line_up(row), 3))
+        # The classes of a whole post may be what it is filed under.
+        nodes = list(takewhile(lambda node: node.tag not in _OWN_TAGS, islice(line_up(row), 3)))
         for node in nodes:
             named = [_NAMES.get(one.lower()) for one in _names_of(node, _CLASS_NAMES)]
             words = [_CLASSES.get(word) for word in _words_of(node, _CLASS_NAMES)]
@@ -459,7 +466,11 @@ class _Template:
             leads_on = bool(rows and page.address(rows[0][0]))
             inner = rows[1:] if rows and self._is_home(page, [row for row, _ in rows], page.text(rows[0][1])) else rows
             kept[at] = [
-                (row, n) for row, n in inner if page.text(n) != page.title and (page.address(row) or not leads_on)
+                (row, n)
+                for row, n in inner
+                if page.text(n) != page.title
+                and (page.address(row) or not leads_on)
+                and page.text(n).casefold() not in _HOME
             ]
         return kept
 
@@ -514,7 +525,9 @@ class _Template:
             if self._is_path(series) or self._is_frame(series, _FRAME_OF_SITE) or self._is_same(series):
                 continue
             table = _Columns(self.pages, series)
-            fields = table.linked(table.headed()) or table.items()
+            fields = table.linked(table.headed())
+            if fields.keys().isdisjoint(("title", "name")) and (items := table.items()):
+                fields = items | {name: one for name, one in fields.items() if one not in items.values()}
             is_titled = "title" in fields or "name" in fields
             if is_titled and len(fields) > 1 and (group := table.group("items", fields)):
                 yield len(table.rows) * (1 + len(fields)), group
@@ -721,7 +734,11 @@ class _Columns:
             for one in headings or [one for one in texts if _link_of(one.element) is not None]
             if _TITLE_CHARS[0] <= one.chars <= _TITLE_CHARS[1] and not one.mostly(_MONEY.search)
         ]
-        title = max(titles, key=lambda one: (len(one.cells), one.chars), default=None)
+        title = max(
+            titles,
+            key=lambda one: (len(one.cells), "a" in [node.tag for node in islice(line_up(one.element), 3)], one.chars),
+            default=None,
+        )
         if title is None or not links:
             return {}
         own = _link_of(title.element)
@@ -735,7 +752,7 @@ class _Columns:
             "list_price": self._list_price(price),
             "image": _first(left, lambda one: one.attribute == "src" and one.varies),
             "date": _best(filter(_is_date, left), _worth_of_date),
-            "author": _first(left, lambda one: _is_name(one) and one.is_marked(_WRITER)),
+            "author": _best((one for one in left if _is_name(one) and one.is_marked(_WRITER)), _worth_of_name),
             "year": _first(left, lambda one: one.mostly(_YEAR.fullmatch)),
             "rating": _first(left, _is_rating),
             "description": _first(self._prose, lambda one: one.varies and one.is_single and not one.is_around(title)),
@@ -814,7 +831,9 @@ def _is_name(one: _Column) -> bool:
 
 def _worth_of_name(one: _Column) -> float:
     is_linked = _link_of(one.element) is not None or one.element.tag == "cite"
-    return 2 * one.is_marked(_PERSON) - 3 * one.is_marked(_NO_PERSON) + is_linked + len(set(one.texts)) / len(one.texts)
+    distinct = len(set(one.texts)) / len(one.texts)
+    # The name rather than "by" and the name.
+    return 2 * one.is_marked(_PERSON) - 3 * one.is_marked(_NO_PERSON) + is_linked + distinct - one.chars / 1000
 
 
 def _may_be_name(text: str) -> bool:
@@ -853,6 +872,7 @@ def kind_of(element: etree._Element) -> str:
     """Return what rows of one kind have in common: the tag and the first class that tells anything; a cell's place."""
     classes = (_DIGITS.sub("", one) for one in (element.get("class") or "").split())
     own = next((one for one in classes if one and one not in _VARYING), "")
+    own = own or (_rel(element) if element.tag == "a" else "")
     return f"{element.tag}.{_place(element) if element.tag in ('td', 'th') else own}"
 
 

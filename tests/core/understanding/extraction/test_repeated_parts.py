@@ -379,3 +379,41 @@ def test_words_of_a_line_are_no_ingredients_for_what_is_around_them() -> None:
 
     found = found_on([body(at) for at in range(1, 6)], "recipe")
     assert found["ingredients"][0] == ["20 g of rice 1", "30 g of rice 2", "40 g of rice 3"]
+
+
+def test_links_are_lists_of_their_own_by_what_they_say_that_they_lead_to() -> None:
+    link = '<a href="/{0}/{1}" rel="{2}">{1}</a>'
+    under = [("amber", ["birch", "cedar"]), ("ember", ["grove"]), ("cedar", ["amber", "grove"])]
+    bodies = []
+    for category, tags in under:
+        listed = ", ".join(link.format("x", tag, "tag") for tag in tags)
+        filed = link.format("y", category, "category tag")
+        bodies.append(f"<article class='hentry category-x'><h1>{tags}</h1><p>In {filed}, {listed}</p></article>")
+    assert found_on(bodies, "article")["tags"] == [tags for _, tags in under]
+
+
+def test_rows_that_are_lists_themselves_are_no_values() -> None:
+    row, inner = '<div class="topic-category">{}</div>', '<div class="tags">{}</div>'
+    link = '<a href="/t/{0}">{0}</a>'
+    bodies = []
+    for category, tags in (("amber", ["birch", "cedar"]), ("ember", ["grove", "birch"]), ("cedar", ["ember", "grove"])):
+        lists = row.format(link.format(category)) + row.format(inner.format(", ".join(map(link.format, tags))))
+        bodies.append(f"<h1>{category} {tags}</h1><div>{lists}</div>")
+    assert "categories" not in found_on(bodies, "forum_thread")
+
+
+def test_a_list_under_details_is_no_description() -> None:
+    bodies = [f"<h1>{at}</h1><h4>Details</h4><ul><li>It is no {at}</li><li>Nor {at}</li></ul>" for at in range(4)]
+    assert not found_on(bodies, "issue")
+
+
+def test_the_rows_of_a_table_of_threads_have_a_title_beside_what_its_head_names() -> None:
+    head = "<thead><tr><th></th><th>Threads</th><th>Replies</th></tr></thead>"
+    row = '<tr><td><i></i></td><td><a href="/t/{0}">About {0}</a> <small>by Ada {0}</small></td><td>{1}</td></tr>'
+    pages = [WORDS[at : at + 4] for at in range(4)]
+    bodies = [
+        f"<table>{head}{''.join(row.format(word, 3 + at) for at, word in enumerate(page))}</table>" for page in pages
+    ]
+    found = found_on(bodies, "directory")["items"]
+    assert [one["items.title"] for one in found] == [[f"About {word}" for word in page] for page in pages]
+    assert [one["items.reply_count"] for one in found] == [["3", "4", "5", "6"]] * 4
