@@ -104,7 +104,8 @@ _SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]|\s/|\s(?=[A-Z]{2}$)")
 _BEFORE_VALUE: Final = re.compile(r"(?:at|by|with|in|bei|von|mit|chez|par|avec|à|en|por|con|@) ", re.IGNORECASE)
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：](?!//)\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(
-    r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10}|sr-only|offscreen|visually-?hidden)(?:$|[\s_-])", re.IGNORECASE
+    r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10}|sr-?only|offscreen|visually-?hidden|screen-reader-text)(?:$|[\s_-])",
+    re.IGNORECASE,
 )
 _ICON_SET: Final = re.compile(r"^(?:(?:fa[bdlrs]?|bi|glyphicon|icons?|ico|mdi|la|ion|ti|feather)-)+(.*)")
 _NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
@@ -153,6 +154,7 @@ _STRUCK_OUT: Final = frozenset({"del", "s"})
 _FRAME_TAGS: Final = frozenset({"nav", "footer"})
 _OTHERS: Final = frozenset({"related", "recommend", "similar"})
 _FURNITURE: Final = _OTHERS | frozenset("comment review cookie carousel modal menu nav footer cart".split())
+_NO_BLOCKS: Final = _FURNITURE | {"card", "teaser"}
 
 ColumnKey = tuple[str, str | None, int | None]
 Where = tuple[tuple[int, ...], str | None]
@@ -228,6 +230,8 @@ class _TemplatePages:
         usual = usual_fields(page_type)
         names = {one.name for one in usual}
         self.told_by_looks = {*FIELDS} - _NEED_A_NAME - (_NEED_A_NAME_ELSEWHERE - names)
+        if "body" in names:  # a text that nothing names is that
+            self.told_by_looks -= _TEXTS
         asked = usual if requested is None else requested.fields
         self.wanted = [replace(one, type=one.type or usual_type(one.name)) for one in asked if not one.group]
         records = [
@@ -255,8 +259,9 @@ class _TemplatePages:
         elements: dict[ColumnKey, etree._Element | None] = {}
         columns: dict[ColumnKey, BlockColumn] = {}
         for place, page in enumerate(self.pages):
+            others = _OTHERS - _above_heading(page)
             for number, column in enumerate(page.columns, 1):
-                if column is not None and column.above.isdisjoint(_OTHERS):
+                if column is not None and column.above.isdisjoint(others):
                     found[column.key].spots.setdefault(place, []).append(((number,), None))
                     elements.setdefault(column.key, page.page.spots[number].element)
                     columns[column.key] = column
@@ -428,9 +433,7 @@ class _TemplatePages:
         doubtful: set[str] = set()
         for offered in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
             bid = self._core_of(offered, bids)
-            is_taken = bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken)
-            # What says the title once more, as the end of a breadcrumb does, is no other field.
-            if is_taken or (not bid.is_title and self.agreement(bid.spots, titles) > _HALF):
+            if self._is_taken(bid, taken, titles):
                 continue
             is_doubtful = bid.wanted in doubtful and bid.candidate.weight(bid.field) < _HALF
             if is_doubtful or self._has_rival(bid, bids, taken):
@@ -491,7 +494,9 @@ class _TemplatePages:
         if bid.is_title or is_stated or bid.candidate.weight(bid.field) >= _LEAST_WEIGHT:
             return False
         near = (other for other in bids if other.wanted == bid.wanted and other.worth > bid.worth - _CLEAR_MARGIN)
-        is_one_of_many = bid.candidate.is_several and not bid.field.many
+        # The first post of a thread is by who has opened it.
+        opens = any(part.name == "posts" for part in self.repeated)
+        is_one_of_many = bid.candidate.is_several and not bid.field.many and not opens
         return is_one_of_many or any(
             self._differs(bid.spots, other.spots)
             and (other.worth > bid.worth or not any(self.overlap(other.spots, one) > _ALIKE for one in taken))
@@ -500,9 +505,14 @@ class _TemplatePages:
 
     def _differs(self, one: Spots, other: Spots) -> bool:
         """Tell whether two candidates say different things on pages with both, neither a part of the other."""
-        both = _pages_of(one) & _pages_of(other)
-        pairs = [(self.text(place, one[place][0]), self.text(place, other[place][0])) for place in both]
+        pairs = self._pairs(one, other)
         return bool(pairs) and sum(mine in its or its in mine for mine, its in pairs) <= _CONSTANT * len(pairs)
+
+    def _pairs(self, one: Spots, other: Spots) -> list[tuple[str, str]]:
+        """Return what two candidates say on pages with both; of a date, which may have two forms, the day."""
+        both = [(place, one[place][0], other[place][0]) for place in _pages_of(one) & _pages_of(other)]
+        texts = [(place, self.text(place, mine), self.text(place, its)) for place, mine, its in both]
+        return [(_said(mine, self.lang[place]), _said(its, self.lang[place])) for place, mine, its in texts]
 
     def _add_repeated(self, part: Repeated, taken: list[Spots]) -> None:
         """Add a list or a group of objects: where fields are requested, to those that mean it."""
@@ -534,11 +544,20 @@ class _TemplatePages:
         found = sum(any(_means(name, other.name) for other in part.fields) for name in asked)
         return found > 1 and found > len(asked) / 2
 
-    def agreement(self, one: Spots, other: Spots) -> float:
-        """Return the share of the pages with both on which two candidates say the same."""
-        both = _pages_of(one) & _pages_of(other)
-        same = [self.text(place, one[place][0]) == self.text(place, other[place][0]) for place in both]
-        return fmean(same) if same else 0.0
+    def _is_taken(self, bid: _Bid, taken: Sequence[Spots], titles: Spots) -> bool:
+        """Tell whether what a field is claimed to be is another one: the same day, or the title once more, as at the
+        end of a breadcrumb, or with a word or two around it."""
+        if bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken):
+            return True
+        weight = bid.candidate.weight(bid.field)
+        is_date = bid.field.type == "date" and weight < _LEAST_WEIGHT
+        dates = [spots for one, spots in self.chosen.values() if one.type == "date"] if is_date else []
+        days = [self._pairs(bid.spots, other) for other in dates]
+        if any(sum(mine == its for mine, its in pairs) > _SAME * len(pairs) for pairs in days):
+            return True
+        pairs = [] if bid.is_title else self._pairs(bid.spots, titles)
+        most = 2 if weight < _HALF else 1
+        return sum(title in text and len(text) <= most * len(title) for text, title in pairs) > _HALF * len(pairs)
 
     def _add_labelled(self, candidate: _Candidate, taken: list[Spots]) -> None:
         """Add what has a label and is no usual field, under the name that the label gives it."""
@@ -731,6 +750,10 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
+def _said(text: str, lang: str) -> str:
+    return (read_date(text, lang) or text)[:10] if len(text) <= _MAX_LABEL_CHARS else text
+
+
 def _means(requested: str, name: str) -> bool:
     return requested == name or affinity(Field(requested), name) >= _KNOWN
 
@@ -755,10 +778,12 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
     for node in islice(line_up(element), _NAMED_LEVELS) if element is not None else ():
         called = " ".join(node.get(attribute) or "" for attribute in _NAMING_ATTRIBUTES)[:_MAX_NAMES_CHARS].split()
         for value in called:
-            words = [word.lower() for word in NAME_PART.findall(value)][:_MAX_NAME_WORDS]
-            for at in range(len(words)):  # "price_color" may be a color, but is rather something else
-                name = "_".join(words[at:])
-                names[name] = max(names.get(name, 0.0), weight * _PART_OF_NAME**at)
+            outer, _, within = value.rpartition("__")  # "product__price" is the price of a product
+            for called_so in {value, value if _NO_BLOCKS.intersection(NAME_PART.findall(outer.lower())) else within}:
+                words = [word.lower() for word in NAME_PART.findall(called_so)][:_MAX_NAME_WORDS]
+                for at in range(len(words)):  # "price_color" may be a color, but is rather something else
+                    name = "_".join(words[at:])
+                    names[name] = max(names.get(name, 0.0), weight * _PART_OF_NAME**at)
         said = [snake_case((node.get(attribute) or "")[:_MAX_NAMES_CHARS]) for attribute in _SAYING_ATTRIBUTES]
         names |= {name: max(names.get(name, 0.0), weight) for name in said if name}
         weight *= _OUTER_NAME if called or any(said) else 1.0
@@ -804,6 +829,11 @@ def _is_of_others(element: etree._Element) -> bool:
     return False
 
 
+def _above_heading(page: ScoredPage) -> frozenset[str]:
+    """Return what is said of all that is around the heading of a page: no furniture, whatever its name."""
+    return next((one.above for one in page.columns if one is not None and "h1" in one.frame), frozenset())
+
+
 def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
     """Yield the values of a page that stand behind a label, or behind one in the same block."""
     blocks = {
@@ -813,14 +843,15 @@ def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
     }
     hrefs = {spot.element: number for number, spot in page.page.spots.items() if spot.attribute == "href"}
     site = urlsplit(page.page.url).netloc
+    furniture = _FURNITURE - _above_heading(page)
     runs = list(_text_runs(page.page.root, blocks))
     asked: set[etree._Element] = set()
     for run, behind in zip(runs, [*runs[1:], *runs[-1:]], strict=True):
         column = page.columns[run.block - 1]
-        if column is None or column.above & _FURNITURE:
+        if column is None or column.above & furniture:
             continue
         name = _named_without_text(run.element, site) if run.element not in asked else ""
-        if name and text_of(run.element) == run.text:
+        if name and name != run.text and text_of(run.element) == run.text:
             leads_to = hrefs.get(_link_of(run.element)) if usual_type(name) == "url" else None
             yield _Labelled(name, ((leads_to or run.block,), None), _ICON_MARK, column.key)
         asked.add(run.element)
@@ -828,7 +859,9 @@ def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
         if inline and inline.end() < len(run.text):
             yield _Labelled(inline[1], ((run.block,), run.text[inline.end() :]), True, column.key)
         elif _may_be_label(run) and run.text != behind.text and behind.element.tag != "h1":
-            found = _value_behind(run, behind, blocks, page)
+            value = page.columns[behind.block - 1]
+            is_furniture = value is None or not value.above.isdisjoint(furniture)
+            found = None if is_furniture else _value_behind(run, behind, blocks, page)
             if found is not None:
                 yield _Labelled(run.text, (found[0], None), found[1], column.key)
 
@@ -871,7 +904,9 @@ def _text_runs(root: etree._Element, blocks: Blocks) -> Iterator[_TextRun]:
 def _may_be_label(run: _TextRun) -> bool:
     text = run.text
     is_short = len(text) <= _MAX_LABEL_CHARS and text.count(" ") < _MAX_LABEL_WORDS
-    return is_short and run.element.tag not in _NO_LABEL_TAGS and _NO_LABEL.search(text) is None
+    in_label = run.element.tag == "a" and next(run.element.iterancestors()).tag in _LABEL_TAGS
+    is_free = in_label or run.element.tag not in _NO_LABEL_TAGS
+    return is_short and is_free and _NO_LABEL.search(text) is None
 
 
 def _value_behind(
@@ -879,11 +914,10 @@ def _value_behind(
 ) -> tuple[tuple[int, ...], bool] | None:
     """Return the blocks of the value that a label stands before, and whether the label is marked as one; None where
     they do not belong together."""
-    column = page.columns[run.block - 1]
     holders = [label.element, *islice(label.element.iterancestors(), 3)]
     line = [run.element, *islice(run.element.iterancestors(), 4)]
     up = next((at for at, one in enumerate(line) if one in holders), None)
-    if up is None or column is None or column.above & _FURNITURE or run.element.tag in _CONTROLS:
+    if up is None or run.element.tag in _CONTROLS:
         return None
     is_marked = (
         label.text.endswith((":", "："))

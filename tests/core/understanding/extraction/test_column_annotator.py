@@ -645,3 +645,68 @@ def test_a_field_of_a_form_below_a_heading_is_not_what_the_heading_names() -> No
 
     answer = annotate(pages_of(page), "recipe", requested_fields("title,ingredients"))
     assert not [one for values in answer.values.values() for one in values if one.field == "ingredients"]
+
+
+def test_a_date_that_a_page_has_in_two_forms_is_one_and_no_date_of_a_change_beside_it() -> None:
+    dated = '<p class="meta"><time datetime="2024-03-0{0}T09:00">{0} March 2024</time></p><p>A word on {0} things</p>'
+    pages = pages_of(lambda n: f"<main><h1>{NAMES[n]}</h1>{dated.format(n + 1)}</main>")
+    answer = annotate(pages, "article", requested_fields("date_published:date,date_modified:date"))
+    assert [one.key for one in answer.fields] == ["date_published"]
+
+
+def test_a_word_for_furniture_around_the_whole_page_says_nothing_of_its_labels() -> None:
+    page = '<body class="with-nav-menu"><main><h1>{}</h1><dl><dt>Author</dt><dd>Ada {}</dd></dl></main></body>'
+    pages = pages_of(lambda n: page.format(NAMES[n], MAKERS[n]))
+    assert pointed_texts(annotate(pages, "proposal", None), pages, "author") == [f"Ada {one}" for one in MAKERS]
+
+
+def test_a_link_in_the_cell_of_a_label_is_a_label() -> None:
+    row = '<table><tr><th><a href="/help#{1}">Component</a></th><td>{0}</td></tr></table>'
+    pages = pages_of(lambda n: f"<h1>{NAMES[n]} is broken</h1>{row.format(MAKERS[n], n)}")
+    assert pointed_texts(annotate(pages, "issue", requested_fields("component")), pages, "component") == MAKERS
+
+
+def test_what_is_read_to_the_blind_alone_is_the_label_of_the_link_behind_it() -> None:
+    line = '<ul><li><i class="fa"></i><span class="sr-only">Autor</span> <a href="/u/{1}">Ada {0}</a></li></ul>'
+    pages = pages_of(lambda n: f"<h1>{NAMES[n]}</h1>{line.format(MAKERS[n], n)}")
+    answer = annotate(pages, "forum_thread", requested_fields("author"))
+    assert pointed_texts(answer, pages, "author") == [f"Ada {one}" for one in MAKERS]
+
+
+def test_a_thread_is_by_who_has_written_its_first_post() -> None:
+    post = (
+        '<article class="post"><a class="username" href="/u">{} Gillis</a><time>{} May 2024</time><p>{}</p></article>'
+    )
+    said = "It has come apart in the middle, and nobody knows who could mend it before the winter."
+    names = [f"{one} Gillis" for one in "Ada Bea Cleo Dora Edda Fritz Gerd Hans".split()]
+
+    def thread(n: int) -> str:
+        writers = [names[n], names[(n + 1) % 8], names[(n + 3) % 8]]
+        posts = (post.format(name.split()[0], 1 + k + n, f"{k} {n} {said}") for k, name in enumerate(writers))
+        return f"<h1>{NAMES[n]}?</h1><div>{''.join(posts)}</div>"
+
+    pages = pages_of(thread)
+    asked = RequestedSchema(
+        {}, (*map(Field, ("title", "author")), Field("author", group="posts"), Field("text", group="posts"))
+    )
+    assert pointed_texts(annotate(pages, "forum_thread", asked), pages, "author") == names
+
+
+def test_a_class_of_two_parts_names_by_the_second_what_is_no_comment() -> None:
+    parts = '<p class="package-header__subtitle">{0} for {1}</p><p class="comment__subtitle">{1} is fine, says {0}</p>'
+    pages = pages_of(lambda n: f"<h1>{NAMES[n]}</h1>{parts.format(NAMES[n].split()[1], MAKERS[n])}")
+    answer = annotate(pages, "package", requested_fields("subtitle"))
+    wanted = [f"{name.split()[1]} for {maker}" for name, maker in zip(NAMES, MAKERS, strict=True)]
+    assert pointed_texts(answer, pages, "subtitle") == wanted
+
+
+def test_the_title_with_a_word_around_it_is_no_text() -> None:
+    page = '<h1>{0} is out of order</h1><p class="short_desc">Bug {1}: {0} is out of order</p>'
+    answer = annotate(pages_of(lambda n: page.format(NAMES[n], n)), "issue", requested_fields("title,description"))
+    assert [one.key for one in answer.fields] == ["title"]
+
+
+def test_a_text_of_a_guide_that_nothing_names_is_its_body_and_no_summary() -> None:
+    said = "This is how a {} is put together and how it is taken apart again"
+    pages = pages_of(lambda n: f"<main><h1>{NAMES[n]}</h1><p>{said.format(NAMES[n])}</p></main>")
+    assert [one.key for one in annotate(pages, "guide", requested_fields("title,summary")).fields] == ["title"]
