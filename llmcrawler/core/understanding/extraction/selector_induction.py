@@ -504,16 +504,6 @@ def _judged(
     is_scalar = not field.many and not joined
     is_called = explained == 1 and best.is_quiet and len(disputed) >= _SURE_PAGES and _is_called(field, best.selector)
     doubt = "" if is_called else _doubt(best, explained, is_scalar=is_scalar, is_disputed=bool(disputed))
-    if not doubt and field.many and all(len(one) < 2 for one in expected):
-        # A candidate as good as the best one gives a longer list there.
-        rivals = [one for one in scores[1:] if one.support >= scores[0].support]
-        longer = tuple(
-            at
-            for at, texts in enumerate(scores[0].outputs)
-            if texts and any(len(one.outputs[at]) > len(texts) for one in rivals)
-        )
-        if longer:
-            doubt, disputed = "some pages may have several", longer
     return LearnedField(field, rule, doubt, disputed)
 
 
