@@ -226,3 +226,14 @@ def product_pages(folder: Path) -> Iterator[StatedPage]:
             html = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")
             known = {field: given[field] for field in FIELDS if given.get(field)}
             yield StatedPage(urlsplit(given["url"]).netloc, "product", given["url"], html, known)
+
+
+def article_pages(folder: Path) -> Iterator[StatedPage]:
+    """Yield the pages that trafilatura is measured with (github.com/adbar/trafilatura), from its repository."""
+    truth = json.loads((folder / "tests/evaldata.json").read_text("utf-8"))
+    for url, given in sorted(truth.items()):
+        paths = (folder / "tests" / place / given["file"] for place in ("eval", "cache"))
+        html = next((path.read_bytes().decode("utf-8", "replace") for path in paths if path.exists()), "")
+        author = given.get("author") or []
+        known = {"author": author if isinstance(author, list) else [author]}
+        yield StatedPage(urlsplit(url).netloc, "article", url, html, known)

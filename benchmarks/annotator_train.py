@@ -1,11 +1,12 @@
 """Trains the scorer of values that the annotator without a model uses, and says how good it is on unseen sites:
 
-    python -m benchmarks.annotator_train WCXB_DIR --recipes DIR --products DIR [--cache DIR] [--write value_scorer.npz]
+    python -m benchmarks.annotator_train WCXB_DIR --recipes DIR --products DIR --articles DIR [--cache DIR]
+        [--write value_scorer.npz]
 
 WCXB_DIR has index.jsonl and pages, as the development pages of WCXB; the other folders are checkouts of public
-repositories with saved pages (hhursev/recipe-scrapers, scrapinghub/product-extraction-benchmark). What a page states of
-itself, and what is known of it, is looked for in the page without its
-structured data: the blocks that say it are the examples. Needs scipy.
+repositories with saved pages (hhursev/recipe-scrapers, scrapinghub/product-extraction-benchmark, adbar/trafilatura).
+What a page states of itself, and what is known of it, is looked for in the page without its structured data: the blocks
+that say it are the examples. Needs scipy.
 
 Prints for each field the share of WCXB's pages with a visible value on which the best block is right, by models that
 have seen no page of the host; then writes a model of all pages. The same pages give the same bytes.
@@ -27,6 +28,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.annotator_data import (
     Example,
+    article_pages,
     cached_examples,
     folder_pages,
     product_pages,
@@ -38,11 +40,12 @@ from llmcrawler.core.understanding.extraction.value_scorer import FIELDS
 FOLDS: Final = 4
 # Pages of this source fill up what the others lack: they are all of one kind.
 _MORE: Final = "recipes"
+_ANY_TYPE: Final = "articles"  # the source whose pages may be of any type
 _ENOUGH_PAGES: Final = 250
 _LEAST_SITES: Final = 4  # that a feature occurs on
 _PENALTY: Final = 0.3
 _LEAST_PAGES: Final = 8
-_MOST_PAGES: Final = 900  # that a field is learned from
+_MOST_PAGES: Final = 2000  # that a field is learned from
 _MOST_WRONG: Final = 100  # blocks of a page that are shown beside the right ones,
 _HARD: Final = 40  # those among them, in the second pass, that were nearest to be taken
 _STEPS: Final = (40, 30)
@@ -147,7 +150,7 @@ def numbered(examples: list[Example]) -> tuple[list[Page], list[str]]:
 def _lacks(field: str, one: Example) -> bool:
     """Tell whether a page is one of those that surely have no value of the field."""
     others = _OTHER_TYPES.get(field)
-    return others is not None and field not in one.known and one.page_type not in others
+    return others is not None and field not in one.known and one.page_type not in others and one.source != _ANY_TYPE
 
 
 def fit(pages: list[Page], field: str, size: int) -> Floats | None:
@@ -311,7 +314,7 @@ def packed(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    others = {"recipes": recipe_pages, "products": product_pages}
+    others = {"recipes": recipe_pages, "products": product_pages, "articles": article_pages}
     for name in others:
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--cache", type=Path)

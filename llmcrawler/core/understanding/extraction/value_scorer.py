@@ -2,7 +2,8 @@
 
 A page's structured data is not looked at: the scores come from tags, classes, the text itself, the text before it and
 the place in the page. `value_scorer.npz` is made by benchmarks/annotator_train.py of the development pages of WCXB
-(CC-BY-4.0, its authors), the test pages of recipe-scrapers and those of scrapinghub/product-extraction-benchmark (MIT).
+(CC-BY-4.0, its authors), the test pages of recipe-scrapers, those of scrapinghub/product-extraction-benchmark (MIT) and
+those of trafilatura (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ _OUT_OF_STOCK: Final = re.compile(
     re.IGNORECASE,
 )
 _OTHER_STOCK: Final = re.compile(
-    r"\b(?:also|image|picture|photo|bild|foto|options?|collection|this item)\b", re.IGNORECASE
+    r"\b(?:also|image|picture|photo|bild|foto|options?|collection|this item|variant|notify|when|if)\b", re.IGNORECASE
 )
 _BY: Final = re.compile(
     r"(?:(?:written |posted |published |reviewed |story |words |review |article |created |started )?by:? "
@@ -277,8 +278,10 @@ class _Surroundings:
         self._ups: dict[etree._Element, str] = {}
         self._in_column, self._texts = Counter(self.keys), Counter(block.text for block in self._blocks)
         self._labels, self._next = self._texts_beside()
-        kinds = (_kind(block.text[:_MAX_CHARS], key) for block, key in zip(self._blocks, self.keys, strict=True))
-        self._kinds = list(kinds)
+        self._kinds = [
+            "" if key is None else _kind(block.text[:_MAX_CHARS], key, columns[key].frame)
+            for block, key in zip(self._blocks, self.keys, strict=True)
+        ]
         self._of_kind = Counter(self._kinds)
         self._seen: Counter[Key | str] = Counter()
 
@@ -366,18 +369,19 @@ class _Surroundings:
 
 
 _IMAGE, _PRICED, _DATED, _LONG = "image#", "price#", "date#", "long#"
+_NO_PHOTO: Final = re.compile(r"logo|icon|avatar|sprite|pixel|badge|\bflag|\.svg|\.gif|^data:", re.IGNORECASE)
+_ASIDE: Final = frozenset({"nav", "footer", "aside"})
+_STRUCK: Final = frozenset({"del", "s"})
 
 
-def _kind(text: str, key: Key | None) -> str:
+def _kind(text: str, key: Key, frame: frozenset[str]) -> str:
     """Return the kind of blocks that a block is counted with."""
-    if key is None:
-        return ""
     if key[1] == "src":
-        return _IMAGE
+        return "" if frame & _ASIDE or _NO_PHOTO.search(text) else _IMAGE
     if len(text) >= _SHORT_CHARS:
         return _LONG
     if len(text) < 40 and _price(text) is not None and not _ONLY_NUMERAL.fullmatch(text):
-        return _PRICED
+        return "" if frame & _STRUCK else _PRICED
     return _DATED if _date(text) is not None else ""
 
 

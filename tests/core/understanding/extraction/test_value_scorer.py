@@ -60,6 +60,11 @@ def test_values_of_an_article_are_found(name, text):
     assert best(ARTICLE, name, "https://weekly.example/2024/rivers-rise") == text
 
 
+def test_the_price_that_is_struck_out_does_not_count_as_the_first():
+    page = PRODUCT.replace("price-box", "box").replace(' class="old-price"', "").replace(' class="price">£45', ">£45")
+    assert best(page, "price") == "£45.50"
+
+
 def test_the_date_of_an_article_is_found():
     found = best(ARTICLE, "date_published", "https://weekly.example/2024/rivers-rise")
     assert found is not None
@@ -128,6 +133,8 @@ def test_an_empty_page_has_no_blocks():
         ("price", "Call us", None),
         ("availability", "Auf Lager", "Auf Lager"),
         ("availability", "Add to basket", None),
+        ("availability", "Notify me when back in stock", None),
+        ("availability", "Variant sold out or unavailable", None),
         ("sku", "Artikelnummer: AB-1234", "AB-1234"),
         ("sku", "see below", None),
         ("gtin", "EAN: 4006381333931", "4006381333931"),
