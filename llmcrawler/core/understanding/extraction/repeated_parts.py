@@ -25,6 +25,7 @@ from lxml import etree
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed
 from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, usual_fields
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
+from llmcrawler.core.understanding.extraction.text_kinds import text_kind
 from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, INLINE_TAGS, Work, line_up
 from llmcrawler.core.understanding.extraction.typed_values import fits
 from llmcrawler.errors import TooCostly
@@ -84,6 +85,7 @@ _TYPES: Final[dict[str, FieldType]] = {
 }  # fmt: skip
 _OF_ITEMS: Final = _words("of_items")
 _TITLED: Final = _words("titled")
+_KINDS: Final = {"employers": "company", "experience": "company"}  # of what a row is titled by
 # How sure what names a list makes it.
 _OF_LABEL: Final = 4.0
 _OF_CLASS: Final = 3.0
@@ -333,7 +335,7 @@ class _Template:
             elif self._is_frame(series, tags=_FRAME_TAGS - {"aside"} if is_titled else _FRAME_TAGS):
                 continue
             elif not is_plain:
-                values = self._titles_of(series) if is_titled else {}
+                values = self._titles_of(series, _KINDS.get(name, "")) if is_titled else {}
             if not name and "ingredients" in self._usual and self._are_amounts(values):
                 name, score = "ingredients", _OF_SHAPE
             are_together = all(self.pages[at].are_together(rows) for at, rows in series.items())
@@ -354,11 +356,10 @@ class _Template:
             if is_sure and (score > _OF_HEADING or share >= _MANY) and self._are_values(name, texts):
                 yield score + share, self._list(Field(name, "string", True), numbers)
 
-    def _titles_of(self, series: _Series) -> dict[int, list[tuple[etree._Element, int]]]:
-        """Return the text of each row that tells it from the others: of what somebody has done the employer, beside
-        years and a role. None where several do."""
+    def _titles_of(self, series: _Series, kind: str) -> dict[int, list[tuple[etree._Element, int]]]:
+        """Return the text of each row that is of a kind, or that tells it from the others. None where several do."""
         table = _Columns(self.pages, series)
-        columns = table.titles()
+        columns = table.titles(kind)
         found: dict[int, list[tuple[etree._Element, int]]] = {}
         for (at, place), numbers in columns[0].cells.items() if len(columns) == 1 else ():
             found.setdefault(at, []).append((table.rows[place][1], numbers[0]))
@@ -627,6 +628,11 @@ class _Column:
         texts = self.texts[:_MAX_TEXTS_READ]
         return sum(bool(holds(text)) for text in texts) >= _MOSTLY * len(texts)
 
+    def share_of(self, kind: str) -> float:
+        """The share of texts that are names of companies, or of people, and so on."""
+        texts = self.texts[:_MAX_TEXTS_READ]
+        return sum((text_kind(text) or ("",))[0] == kind for text in texts) / len(texts)
+
     def is_marked(self, words: frozenset[str]) -> bool:
         return not words.isdisjoint(self.words)
 
@@ -702,17 +708,21 @@ class _Columns:
         rating = _first(left, _is_rating)
         return _there({"author": author, "date": date, "rating": rating, "title": title, "text": text})
 
-    def titles(self) -> list[_Column]:
-        """Return the columns of short texts that tell the rows of a page apart; headings, where some are."""
-        found = [
+    def titles(self, kind: str) -> list[_Column]:
+        """Return the column of texts of a kind; where none stands out, those of short texts that tell the rows of a
+        page apart; headings, where some are."""
+        short = [
             one
             for one in self._texts
             if len(one.cells) >= _MOSTLY * len(self.rows)
-            and one.distinct > _MOSTLY
             and one.mostly(
                 lambda text: len(text) < _SHORT_CHARS and not (_IS_TIME.search(text) or _SENTENCE.search(text))
             )
         ]
+        shares = sorted(((one.share_of(kind), at) for at, one in enumerate(short)), reverse=True)
+        if kind and shares and shares[0][0] > max([_FEW, *(2 * share for share, _ in shares[1:2])]):
+            return [short[shares[0][1]]]
+        found = [one for one in short if one.distinct > _MOSTLY]
         found = [one for one in found if not any(one is not other and one.is_around(other) for other in found)]
         return [one for one in found if _heading_of(one.element) is not None] or found
 

@@ -53,7 +53,7 @@ def _buckets(word: str, place: str) -> NDArray[np.int32]:
 
 
 @lru_cache(maxsize=8192)
-def kind_of(text: str) -> tuple[str, bool] | None:
+def text_kind(text: str) -> tuple[str, bool] | None:
     """Return what a text is, and whether that is sure; None where it is nothing of this."""
     if len(text) > MAX_CHARS or not any(map(str.isalpha, text)):
         return None

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Spot
 from llmcrawler.core.understanding.extraction.field_names import NAME_PART, canonical_name
-from llmcrawler.core.understanding.extraction.text_kinds import kind_of
+from llmcrawler.core.understanding.extraction.text_kinds import text_kind
 from llmcrawler.core.understanding.extraction.tree import fold, line_up
 from llmcrawler.core.understanding.extraction.typed_values import UP_TO, read_date, read_number
 
@@ -471,7 +471,7 @@ def _text_features(text: str, chars: int) -> tuple[str, ...]:
         names.append(f"own {canonical_name(label[1])}")
     if words:
         names.append(f"w0 {words[0]}")
-    if kind := kind_of(text):
+    if kind := text_kind(text):
         names += [f"kind {kind[0]}", *([f"sure {kind[0]}"] if kind[1] else [])]
     return tuple(names)
 

@@ -367,6 +367,15 @@ def test_what_was_done_somewhere_is_a_list_where_one_text_alone_tells_its_rows_a
 
     assert found(rows) == {}
     assert found(alike) == {"employers": [[firm for firm, *_ in some] for some in alike]}
+    roles = "Welder|Nurse|Data Analyst|Truck Driver|Head of Sales|Librarian".split("|")
+    known = [
+        [
+            (roles[(n + at) % 6], f"{name} GmbH", 2001 + at)
+            for at, name in enumerate(("Brandt", "Nordwerk", "Alpen")[: 1 + n % 3])
+        ]
+        for n in range(6)
+    ]
+    assert found(known) == {"employers": [[firm for _, firm, _ in some] for some in known]}
 
 
 def test_words_of_a_line_are_no_ingredients_for_what_is_around_them() -> None:

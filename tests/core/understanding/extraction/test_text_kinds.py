@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmcrawler.core.understanding.extraction.text_kinds import kind_of
+from llmcrawler.core.understanding.extraction.text_kinds import text_kind
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from llmcrawler.core.understanding.extraction.text_kinds import kind_of
     ],
 )
 def test_the_kinds_of_texts_are_told_in_several_languages(kind, texts):
-    assert [(kind_of(text) or ("",))[0] for text in texts.split("|")] == [kind] * len(texts.split("|"))
+    assert [(text_kind(text) or ("",))[0] for text in texts.split("|")] == [kind] * len(texts.split("|"))
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_the_kinds_of_texts_are_told_in_several_languages(kind, texts):
     ],
 )
 def test_what_pages_say_besides_is_nothing_of_it(text):
-    assert kind_of(text) is None
+    assert text_kind(text) is None
