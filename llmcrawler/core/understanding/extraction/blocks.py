@@ -158,7 +158,9 @@ class PageBlocks:
         names: dict[etree._Element, str] = {}
         found = [self.spots[block.n].element for block in self.blocks]
         frame = set[etree._Element]()
-        ways = tuple("" if element is None else _path(element, names, frame) for element in found)
+        heading = next(self.root.iter("h1"), None)
+        around = frozenset(() if heading is None else heading.iterancestors())
+        ways = tuple("" if element is None else _path(element, names, frame, around) for element in found)
         return BlockList(
             self.blocks,
             frozenset(n for n, spot in self.spots.items() if spot.attribute in ("href", "src")),
@@ -237,11 +239,18 @@ class PageBlocks:
                     yield value, f"json {path}", Spot(None, json_path=path, language="json")
 
 
-def _path(element: etree._Element, names: dict[etree._Element, str], frame: set[etree._Element]) -> str:
+def _path(
+    element: etree._Element,
+    names: dict[etree._Element, str],
+    frame: set[etree._Element],
+    around: frozenset[etree._Element],
+) -> str:
     line = list(takewhile(lambda node: node not in names, line_up(element)))
     for node in reversed(line):
         parent = node.getparent()
-        kind = " ".join(str(value) for name, value in node.items() if name in _OF_KIND)
+        # The classes of what holds the heading say what only this page is: its name, its category, that it is on sale.
+        is_around = node in around or node.tag == "body"
+        kind = "" if is_around else " ".join(str(value) for name, value in node.items() if name in _OF_KIND)
         own = _DIGITS.sub("", f"{node.tag}.{kind}")
         # A digest: written out, the ways through a page that is nested deeply take more room than all pages.
         way = own if parent is None else f"{names[parent]} {own}"

@@ -169,3 +169,11 @@ def test_hostile_json_of_a_script_gives_nothing_and_takes_nothing_from_the_page(
     assert [block.text for block in PageBlocks(html).blocks] == ["Lamp"]
     rule = FieldRule(Field("sku"), (Selector("script.sku", "json"),))
     assert extractions([TemplateExtractor("product", (rule,))], html, "", "")[0].record == {"sku": None}
+
+
+def test_pages_have_the_same_ways_whatever_classes_the_elements_around_the_heading_have() -> None:
+    def ways(own: str, beside: str = "old") -> tuple[str, ...]:
+        page = f"<body class='{own}'><main class='post {own}'><h1>Lamp</h1><p class='{beside}'>text</p></main></body>"
+        return PageBlocks(page).listed().ways
+
+    assert ways("product-lamp sale") == ways("product-kettle") != ways("product-lamp", "new")
