@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, takewhile
+from itertools import chain, islice, permutations, takewhile
 from math import inf
 from statistics import fmean
 from typing import Any, Final
@@ -44,6 +44,7 @@ from llmcrawler.core.understanding.extraction.value_scorer import (
     ScoredPage,
     says,
     score_page,
+    sole_amount,
     value_part,
 )
 
@@ -75,6 +76,9 @@ _VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
 _CLEAR_MARGIN: Final = 0.7  # of logarithms of odds: twice as likely
 _HALF: Final = 0.5
 _SEVERAL_LOSS: Final = 2.0
+_FORMLESS_LOSS: Final = 2.0
+_MAX_PRICES: Final = 30
+_MAX_REDUCTION: Final = 3
 _SEVERAL: Final = 1.3  # blocks a page
 _ONE_A_PAGE: Final = 1.05
 _PARAGRAPH_CHARS: Final = 80
@@ -248,6 +252,7 @@ class _TemplatePages:
         texts = [{block.text for block in page.page.blocks} for page in self.pages]
         self.text_counts = Counter(chain.from_iterable(texts))
         self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type)
+        self._has_towns = requested is not None or "city" in names
         self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._asked()]
         self.candidates += self._parts()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
@@ -265,22 +270,47 @@ class _TemplatePages:
                     found[column.key].spots.setdefault(place, []).append(((number,), None))
                     elements.setdefault(column.key, page.page.spots[number].element)
                     columns[column.key] = column
+        self._mark_list_prices(found)
         for key, one in found.items():
             element = elements[key]
             if element is not None and (_is_of_others(element) or not self.of_others.isdisjoint(line_up(element))):
                 continue
-            one.names = _element_names(element)
+            one.names = one.names or _element_names(element)
             if columns[key].frame & _STRUCK_OUT:
                 one.names["list_price"] = _SHAPE_WEIGHT
             if "h1" in columns[key].frame:
                 one.names["title"] = _OWN_NAME_WEIGHT
             yield one
             if one.is_several and element is not None and key[1] is None:
-                joined: Spots = {
-                    place: [(tuple(blocks[0] for blocks, _ in spots[:_MAX_ITEMS]), None)]
-                    for place, spots in one.spots.items()
-                }
-                yield _Candidate(joined, one.names, is_list=True, is_text=element.tag == "p")
+                yield _Candidate(self._joined(one), one.names, is_list=True, is_text=element.tag == "p")
+
+    def _joined(self, one: _Candidate) -> Spots:
+        """Return the blocks of each page as one value, without those that nearly all pages have."""
+        often = _CONSTANT * self.total if self.total >= _SOME_PAGES else inf
+        joined: Spots = {}
+        for place, spots in one.spots.items():
+            varied = [where for where in spots if self.text_counts[self.text(place, where)] < often]
+            joined[place] = [(tuple(blocks[0] for blocks, _ in (varied or spots)[:_MAX_ITEMS]), None)]
+        return joined
+
+    def _mark_list_prices(self, found: dict[ColumnKey, _Candidate]) -> None:
+        """Find the prices that some pages have beside a lower one, and drop what is saved: the difference."""
+        amounts: dict[ColumnKey, dict[int, tuple[float, set[etree._Element]]]] = defaultdict(dict)
+        for key, one in found.items():
+            for place, spots in one.spots.items():
+                amount = sole_amount(self.text(place, spots[0])) if len(spots) == 1 else None
+                element = self.pages[place].page.spots[spots[0][0][0]].element
+                if amount and element is not None and len(amounts) < _MAX_PRICES:
+                    amounts[key][place] = amount, set(islice(line_up(element), _NAMED_LEVELS))
+        for (key, high), (_, low) in permutations(amounts.items(), 2):
+            both = {place for place in high.keys() & low.keys() if high[place][1] & low[place][1]}
+            is_lower = all(low[place][0] < high[place][0] < _MAX_REDUCTION * low[place][0] for place in both)
+            if is_lower and len({low[place][0] for place in both}) > 1 and len(high) < _CONSTANT * self.total:
+                found[key].names, found[key].means_one = {"list_price": _SHAPE_WEIGHT}, True
+                saved = {place: round(high[place][0] - low[place][0], 2) for place in both}
+                for other, values in amounts.items():
+                    if all(saved.get(place) == amount for place, (amount, _) in values.items()):
+                        found.pop(other, None)
 
     def _labels(self) -> Iterator[_Candidate]:
         """Yield what stands behind labels: texts that many pages have, with others behind them that vary."""
@@ -327,7 +357,8 @@ class _TemplatePages:
         if not trusted and total >= _SOME_PAGES:
             return False
         values = [self.text(place, several[0].where) for place, several in by_page.items()]
-        if fmean(len({one.where for one in several}) for several in by_page.values()) > 1.5:  # a group's
+        said = ({self.text(place, one.where) for one in several} for place, several in by_page.items())
+        if fmean(map(len, said)) > 1.5:  # a group's
             return False
         if all(map(_IN_BRACKETS.fullmatch, values)):  # how many stand below: "Awards (2)"
             return False
@@ -366,7 +397,7 @@ class _TemplatePages:
             column = self.pages[place].columns[where[0][0] - 1]
             if one.is_list or column is None or column.frame & _FRAME_TAGS:
                 continue
-            is_address = self.requested is not None and one.weight(_ADDRESS) >= _LEAST_WEIGHT
+            is_address = self._has_towns and one.weight(_ADDRESS) >= _LEAST_WEIGHT
             for name, form in _SHAPES if is_address else _SHAPES[:_SHAPES_ANYWHERE]:
                 found: Spots = {}
                 for place, spots in one.spots.items():
@@ -434,6 +465,8 @@ class _TemplatePages:
         for offered in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
             bid = self._core_of(offered, bids)
             if self._is_taken(bid, taken, titles):
+                continue
+            if self.requested is None and self._is_said(bid.spots):
                 continue
             is_doubtful = bid.wanted in doubtful and bid.candidate.weight(bid.field) < _HALF
             if is_doubtful or self._has_rival(bid, bids, taken):
@@ -559,6 +592,11 @@ class _TemplatePages:
         most = 2 if weight < _HALF else 1
         return sum(title in text and len(text) <= most * len(title) for text, title in pairs) > _HALF * len(pairs)
 
+    def _is_said(self, spots: Spots) -> bool:
+        """Tell whether structured data says what stands somewhere: then the record has it already."""
+        texts = ((place, self.text(place, found[0])) for place, found in spots.items() if found)
+        return fmean(_plain(text) in self.said[place] for place, text in texts) > _ALIKE
+
     def _add_labelled(self, candidate: _Candidate, taken: list[Spots]) -> None:
         """Add what has a label and is no usual field, under the name that the label gives it."""
         name = next(iter(candidate.names))
@@ -570,9 +608,9 @@ class _TemplatePages:
             or any(self.overlap(candidate.spots, other) > _ALIKE for other in taken)
         ):
             return
-        texts = [self.text(place, spots[0]) for place, spots in candidate.spots.items()]
-        if fmean(_plain(text) in self.said[place] for place, text in zip(candidate.spots, texts, strict=True)) > _ALIKE:
+        if self._is_said(candidate.spots):
             return
+        texts = [self.text(place, spots[0]) for place, spots in candidate.spots.items()]
         many = fmean(len(spots[0][0]) for spots in candidate.spots.values()) > 1.3 and max(map(len, texts)) < 300
         self.chosen[key] = (Field(key, _type_of(key, texts), many), dict(candidate.spots))
         taken.append(candidate.spots)
@@ -651,7 +689,8 @@ class _TemplatePages:
                 number = blocks[0]
                 text = quote or self.pages[place].page.blocks[number - 1].text
                 score = float(self.pages[place].scores[number - 1, column]) if trained else _UNTRAINED_SCORE
-                if candidate.is_label or self.requested is not None:  # a name says what it is, whatever it looks like
+                # A name says what it is, whatever it looks like.
+                if candidate.is_label or self.requested is not None or weight >= _SHAPE_WEIGHT:
                     score = max(score, _UNTRAINED_SCORE - _UNNAMED_LOSS * (1 - weight))
                 if values:
                     agreed = any(
@@ -666,8 +705,9 @@ class _TemplatePages:
                 if place in best and best[place][0] >= score:
                     continue
                 part = text if len(blocks) > 1 else self._part(one, trained, text, quote, self.lang[place])
-                if part is None and candidate.is_label and weight >= _SAME:  # in whatever form
-                    part = self._part(one, None, text, quote, self.lang[place])
+                is_short = len(text) <= _PARAGRAPH_CHARS
+                if part is None and is_short and candidate.is_label and weight >= _SAME:  # in whatever form
+                    part, score = self._part(one, None, text, quote, self.lang[place]), score - _FORMLESS_LOSS
                 if part is not None:
                     best[place] = score, (blocks, None if part == text and quote is None else part)
         return self._over_pages(candidate, best, weight, may_be_constant=(trained or one.name) in _CONSTANT_FIELDS)
@@ -784,6 +824,8 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
                 for at in range(len(words)):  # "price_color" may be a color, but is rather something else
                     name = "_".join(words[at:])
                     names[name] = max(names.get(name, 0.0), weight * _PART_OF_NAME**at)
+        if node.tag == "address":
+            names["address"] = max(names.get("address", 0.0), _OWN_NAME_WEIGHT * _OUTER_NAME)
         said = [snake_case((node.get(attribute) or "")[:_MAX_NAMES_CHARS]) for attribute in _SAYING_ATTRIBUTES]
         names |= {name: max(names.get(name, 0.0), weight) for name in said if name}
         weight *= _OUTER_NAME if called or any(said) else 1.0
@@ -918,6 +960,10 @@ def _value_behind(
     line = [run.element, *islice(run.element.iterancestors(), 4)]
     up = next((at for at, one in enumerate(line) if one in holders), None)
     if up is None or run.element.tag in _CONTROLS:
+        return None
+    own = next(label.element.itersiblings(*_VALUE_TAGS), label.element)
+    is_next = own.tag in ("td", "dd") or label.element.getparent() not in line
+    if is_next and own not in line and not any(text.strip() for text in own.itertext()):  # it has no value
         return None
     is_marked = (
         label.text.endswith((":", "："))

@@ -289,7 +289,8 @@ class _Template:
                 for way, rows in _by(page.way, children).items():
                     holders.setdefault(way, {}).setdefault(at, []).append(rows[:_MAX_ROWS])
         series = [one for some in holders.values() for one in self._series_of(some)]
-        self._series = [one for one in series if max(map(len, one.values())) > 1][:_MAX_SERIES]
+        several = (one for one in series if max(map(len, one.values())) > 1 or self._is_path(one))
+        self._series = list(islice(several, _MAX_SERIES))
 
     def _series_of(self, holders: Mapping[int, Sequence[list[etree._Element]]]) -> Iterator[_Series]:
         """Yield the rows of one kind. Where pages have several lists of them, their labels tell these apart."""
@@ -330,8 +331,8 @@ class _Template:
             is_plain = sum(map(len, values.values())) >= _SHARE_OF_VALUES * sum(map(len, series.values()))
             name, score = self._name_of_list(series)
             is_titled = name in _TITLED and score == _OF_LABEL
-            if is_plain and self._is_path(series):
-                name, score, values = "categories", _OF_PATH, self._without_ends(values)
+            if self._is_path(series):
+                name, score, values = "categories", _OF_PATH, self._without_ends(series, values)
             elif self._is_frame(series, tags=_FRAME_TAGS - {"aside"} if is_titled else _FRAME_TAGS):
                 continue
             elif not is_plain:
@@ -450,7 +451,7 @@ class _Template:
         at, rows = next(iter(series.items()))
         words = {word for node in islice(line_up(rows[0]), 4) for word in _words_of(node)}
         if words & _PATH:
-            return True
+            return max(map(len, series.values())) > 1 or len(rows[0].findall(".//a")) == 1  # not all of it
         firsts = {page.text(n) for page, row in self._firsts(series) if (n := page.value(row)) is not None}
         return bool(words & _PERHAPS_PATH) and len(firsts) == 1 and bool(self.pages[at].address(rows[0]))
 
@@ -458,14 +459,16 @@ class _Template:
         yield from ((self.pages[at], rows[0]) for at, rows in series.items())
 
     def _without_ends(
-        self, values: Mapping[int, Sequence[tuple[etree._Element, int]]]
+        self, series: _Series, values: Mapping[int, Sequence[tuple[etree._Element, int]]]
     ) -> dict[int, list[tuple[etree._Element, int]]]:
-        """Return the rows of a path without the home page and the page itself."""
+        """Return the rows of a path without the home page and the page itself. The home page may be a mere icon."""
         kept = {}
         for at, rows in values.items():
             page = self.pages[at]
             leads_on = bool(rows and page.address(rows[0][0]))
-            inner = rows[1:] if rows and self._is_home(page, [row for row, _ in rows], page.text(rows[0][1])) else rows
+            is_first = bool(rows) and rows[0][0] is series[at][0]
+            is_home = is_first and self._is_home(page, [row for row, _ in rows], page.text(rows[0][1]))
+            inner = rows[1:] if is_home else rows
             kept[at] = [
                 (row, n)
                 for row, n in inner
@@ -742,7 +745,7 @@ class _Columns:
         titles = [
             one
             for one in headings or [one for one in texts if _link_of(one.element) is not None]
-            if _TITLE_CHARS[0] <= one.chars <= _TITLE_CHARS[1] and not one.mostly(_MONEY.search)
+            if _TITLE_CHARS[0] <= one.chars <= _TITLE_CHARS[1] and one.varies and not one.mostly(_MONEY.search)
         ]
         title = max(
             titles,

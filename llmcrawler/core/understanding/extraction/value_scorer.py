@@ -492,6 +492,13 @@ def _price(text: str) -> str | None:
 
 
 @lru_cache(maxsize=_TEXTS)
+def sole_amount(text: str) -> float | None:
+    """Return the amount of money that a text is, and nothing else; None for any other text."""
+    found = _PRICE.fullmatch(text.rstrip("*")) if len(text) < _SHORT_CHARS and _DIGIT.search(text) else None
+    return read_number(text) if found else None
+
+
+@lru_cache(maxsize=_TEXTS)
 def _date(text: str) -> str | None:
     found = DATE.search(text) if _DIGIT.search(text) else None
     return found[0] if found else None

@@ -710,3 +710,51 @@ def test_a_text_of_a_guide_that_nothing_names_is_its_body_and_no_summary() -> No
     said = "This is how a {} is put together and how it is taken apart again"
     pages = pages_of(lambda n: f"<main><h1>{NAMES[n]}</h1><p>{said.format(NAMES[n])}</p></main>")
     assert [one.key for one in annotate(pages, "guide", requested_fields("title,summary")).fields] == ["title"]
+
+
+def test_the_higher_of_two_prices_that_some_pages_have_is_the_old_one_and_their_difference_is_none() -> None:
+    def sold(n: int) -> str:
+        now = n * n + 11
+        old = f"<div class=high>${now + n + 5}.50</div>" if n % 2 else ""
+        saved = f"<div class=gain>(you save <b>${n + 5}.50</b>)</div>" if n % 2 else ""
+        return f"<main><h1>{NAMES[n]}</h1><div class=prices>{old}<div class=low>${now}.00</div>{saved}</div></main>"
+
+    found = records(pages_of(sold), "title,price:number,list_price:number")
+    assert [one["price"] for one in found] == [n * n + 11 for n in range(8)]
+    assert [one["list_price"] for one in found] == [n * n + n + 16.5 if n % 2 else None for n in range(8)]
+
+
+@pytest.mark.parametrize("first", ["<li><a href='/'><i></i></a></li>", "<li><a href='/'>Home</a></li>", ""])
+def test_the_path_to_a_page_may_begin_with_an_icon_or_be_one_category(first: str) -> None:
+    def shelf(n: int) -> str:
+        path = f"<ol class=breadcrumb>{first}<li><a href='/c/{n % 3}'>{MAKERS[n % 3]}</a></li></ol>"
+        return f"{path}<h1>{NAMES[n]}</h1><p>Price: ${n + 3}.20</p>"
+
+    assert [one["category"] for one in records(pages_of(shelf), "title,category")] == [MAKERS[n % 3] for n in range(8)]
+
+
+def test_a_label_whose_own_value_is_empty_does_not_have_the_next_ones() -> None:
+    def offer(n: int) -> str:
+        prices = f"<div><b>RRP:</b> <span></span></div><div><b>Now:</b> <span>${n + 10}.00</span></div>"
+        return f"<h1>{NAMES[n]}</h1><div>{prices}</div>"
+
+    found = records(pages_of(offer), "title,price:number,list_price:number")
+    assert [(one["price"], one.get("list_price")) for one in found] == [(n + 10, None) for n in range(8)]
+
+
+def test_a_label_that_stands_twice_with_the_same_value_has_it() -> None:
+    def home(n: int) -> str:
+        return f"<h1>{NAMES[n]}</h1><p><b>Reference:</b> R{n}7</p><ul><li><b>Reference:</b> <i>R{n}7</i></li></ul>"
+
+    found = records(pages_of(home), "title,reference", "real_estate")
+    assert [one["reference"] for one in found] == [f"R{n}7" for n in range(8)]
+
+
+def test_a_paragraph_below_a_heading_is_no_town() -> None:
+    def home(n: int) -> str:
+        about = (
+            f"The {NAMES[n]} stands in a quiet street. " + "It ends at the river, where trams stop until midnight. " * 2
+        )
+        return f"<h1>{NAMES[n]}</h1><h4>Location</h4><p>{about}</p>"
+
+    assert [one.get("city") for one in records(pages_of(home), "title,city", "real_estate")] == [None] * 8
