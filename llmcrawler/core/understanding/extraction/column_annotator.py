@@ -951,6 +951,13 @@ def _may_be_label(run: _TextRun) -> bool:
     return is_short and is_free and _NO_LABEL.search(text) is None
 
 
+def _is_head_of_column(line: Sequence[etree._Element]) -> bool:
+    """Tell whether a cell in the line is one of a row of heads: what stands behind it is the next of them."""
+    cell = next((one for one in line if one.tag == "th"), None)
+    beside = None if cell is None else cell.getprevious() if cell.getnext() is None else cell.getnext()
+    return beside is not None and beside.tag == "th"
+
+
 def _value_behind(
     label: _TextRun, run: _TextRun, blocks: Blocks, page: ScoredPage
 ) -> tuple[tuple[int, ...], bool] | None:
@@ -959,7 +966,7 @@ def _value_behind(
     holders = [label.element, *islice(label.element.iterancestors(), 3)]
     line = [run.element, *islice(run.element.iterancestors(), 4)]
     up = next((at for at, one in enumerate(line) if one in holders), None)
-    if up is None or run.element.tag in _CONTROLS:
+    if up is None or run.element.tag in _CONTROLS or _is_head_of_column(holders):
         return None
     own = next(label.element.itersiblings(*_VALUE_TAGS), label.element)
     is_next = own.tag in ("td", "dd") or label.element.getparent() not in line

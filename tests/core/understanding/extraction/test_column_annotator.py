@@ -638,6 +638,16 @@ def requested_fields_of(name: str) -> RequestedSchema:
     return RequestedSchema(schema_of(fields), fields)
 
 
+def test_heads_of_columns_are_no_labels_of_one_another() -> None:
+    def page(n: int) -> str:
+        head = "<tr><th><a href='?s=1'>Owner</a></th><th><a href='?s=2'>Postal code</a></th></tr>"
+        cells = f"<td class='owner'>Jo {NAMES[n]}</td><td class='postal-code'>{10_000 + 37 * n}</td>"
+        return f"<body><main><h1>{NAMES[n]}</h1><table>{head}<tr>{cells}</tr></table></main></body>"
+
+    found = records(pages_of(page), "owner, postal_code", "place")
+    assert found == [{"owner": f"Jo {NAMES[n]}", "postal_code": str(10_000 + 37 * n)} for n in range(8)]
+
+
 def test_a_field_of_a_form_below_a_heading_is_not_what_the_heading_names() -> None:
     def page(n: int) -> str:
         form = f'<form><label>for <input value="{n}"> people</label></form>'
