@@ -640,7 +640,7 @@ def requested_fields_of(name: str) -> RequestedSchema:
 
 def test_heads_of_columns_are_no_labels_of_one_another() -> None:
     def page(n: int) -> str:
-        head = "<tr><th><a href='?s=1'>Owner</a></th><th><a href='?s=2'>Postal code</a></th></tr>"
+        head = "<tr><th><a href='/sort/owner'>Owner</a></th><th><a href='/sort/code'>Postal code</a></th></tr>"
         cells = f"<td class='owner'>Jo {NAMES[n]}</td><td class='postal-code'>{10_000 + 37 * n}</td>"
         return f"<body><main><h1>{NAMES[n]}</h1><table>{head}<tr>{cells}</tr></table></main></body>"
 
