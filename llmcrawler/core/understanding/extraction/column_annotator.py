@@ -466,8 +466,6 @@ class _TemplatePages:
             bid = self._core_of(offered, bids)
             if self._is_taken(bid, taken, titles):
                 continue
-            if self.requested is None and self._is_said(bid.spots):
-                continue
             is_doubtful = bid.wanted in doubtful and bid.candidate.weight(bid.field) < _HALF
             if is_doubtful or self._has_rival(bid, bids, taken):
                 doubtful.add(bid.wanted)
@@ -592,11 +590,6 @@ class _TemplatePages:
         most = 2 if weight < _HALF else 1
         return sum(title in text and len(text) <= most * len(title) for text, title in pairs) > _HALF * len(pairs)
 
-    def _is_said(self, spots: Spots) -> bool:
-        """Tell whether structured data says what stands somewhere: then the record has it already."""
-        texts = ((place, self.text(place, found[0])) for place, found in spots.items() if found)
-        return fmean(_plain(text) in self.said[place] for place, text in texts) > _ALIKE
-
     def _add_labelled(self, candidate: _Candidate, taken: list[Spots]) -> None:
         """Add what has a label and is no usual field, under the name that the label gives it."""
         name = next(iter(candidate.names))
@@ -608,9 +601,9 @@ class _TemplatePages:
             or any(self.overlap(candidate.spots, other) > _ALIKE for other in taken)
         ):
             return
-        if self._is_said(candidate.spots):
-            return
         texts = [self.text(place, spots[0]) for place, spots in candidate.spots.items()]
+        if fmean(_plain(text) in self.said[place] for place, text in zip(candidate.spots, texts, strict=True)) > _ALIKE:
+            return
         many = fmean(len(spots[0][0]) for spots in candidate.spots.values()) > 1.3 and max(map(len, texts)) < 300
         self.chosen[key] = (Field(key, _type_of(key, texts), many), dict(candidate.spots))
         taken.append(candidate.spots)
