@@ -105,7 +105,8 @@ _NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split
 _NEED_A_NAME_ELSEWHERE: Final = frozenset({"author", "sku"})
 
 _SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]|\s/|\s(?=[A-Z]{2}$)")
-_BEFORE_VALUE: Final = re.compile(r"(?:at|by|with|in|bei|von|mit|chez|par|avec|à|en|por|con|@) ", re.IGNORECASE)
+# Before a name, and not in "In stock".
+_BEFORE_VALUE: Final = re.compile(r"(?i:at|by|with|in|bei|von|mit|chez|par|avec|à|en|por|con|@) (?=[A-ZÀ-ÞА-Я])")
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：](?!//)\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(
     r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10}|sr-?only|offscreen|visually-?hidden|screen-reader-text)(?:$|[\s_-])",
@@ -252,6 +253,7 @@ class _TemplatePages:
         texts = [{block.text for block in page.page.blocks} for page in self.pages]
         self.text_counts = Counter(chain.from_iterable(texts))
         self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type)
+        self.has_posts = any(part.name == "posts" for part in self.repeated)
         self._has_towns = requested is not None or "city" in names
         self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._asked()]
         self.candidates += self._parts()
@@ -525,9 +527,7 @@ class _TemplatePages:
         if bid.is_title or is_stated or bid.candidate.weight(bid.field) >= _LEAST_WEIGHT:
             return False
         near = (other for other in bids if other.wanted == bid.wanted and other.worth > bid.worth - _CLEAR_MARGIN)
-        # The first post of a thread is by who has opened it.
-        opens = any(part.name == "posts" for part in self.repeated)
-        is_one_of_many = bid.candidate.is_several and not bid.field.many and not opens
+        is_one_of_many = bid.candidate.is_several and not bid.field.many and not self.has_posts
         return is_one_of_many or any(
             self._differs(bid.spots, other.spots)
             and (other.worth > bid.worth or not any(self.overlap(other.spots, one) > _ALIKE for one in taken))
@@ -678,7 +678,8 @@ class _TemplatePages:
         for place, spots in candidate.spots.items():
             values = stated[place] if isinstance(stated[place], list) else [stated[place]]
             values = [str(value) for value in values if value is not None]
-            for blocks, quote in spots:
+            # The first post of a thread is by who has opened it.
+            for blocks, quote in spots[:1] if self.has_posts and not one.many else spots:
                 number = blocks[0]
                 text = quote or self.pages[place].page.blocks[number - 1].text
                 score = float(self.pages[place].scores[number - 1, column]) if trained else _UNTRAINED_SCORE

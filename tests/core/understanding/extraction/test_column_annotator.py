@@ -638,6 +638,17 @@ def requested_fields_of(name: str) -> RequestedSchema:
     return RequestedSchema(schema_of(fields), fields)
 
 
+def test_a_word_before_names_is_no_part_of_them_but_the_first_of_a_text_is() -> None:
+    def page(n: int) -> str:
+        makers = f"<p class='maker'>by {MAKERS[n]} Works</p><p class='availability'>In stock ({n + 3} available)</p>"
+        return f"<body><main><h1>{NAMES[n]}</h1>{makers}</main></body>"
+
+    pages = pages_of(page)
+    answer = annotate(pages, "product", requested_fields("maker, availability"))
+    assert pointed_texts(answer, pages, "maker") == [f"{one} Works" for one in MAKERS]
+    assert pointed_texts(answer, pages, "availability") == [f"In stock ({n + 3} available)" for n in range(8)]
+
+
 def test_heads_of_columns_are_no_labels_of_one_another() -> None:
     def page(n: int) -> str:
         head = "<tr><th><a href='/sort/owner'>Owner</a></th><th><a href='/sort/code'>Postal code</a></th></tr>"
