@@ -40,6 +40,7 @@ from llmcrawler.core.understanding.extraction.typed_values import UP_TO, fits, r
 from llmcrawler.core.understanding.extraction.value_scorer import (
     DATE,
     FIELDS,
+    STRUCK_OUT,
     BlockColumn,
     ScoredPage,
     says,
@@ -127,7 +128,8 @@ _ZIP: Final = (
 )
 _TOWN: Final = r"[^\W\d_][^\d_,;:|()]{1,40}?"
 _END: Final = r"\s?(?:$|[,;|()·])"
-_SHAPES: Final = tuple(
+_Shapes = tuple[tuple[str, re.Pattern[str]], ...]
+_SHAPES: Final[_Shapes] = tuple(
     (name, re.compile(form, re.IGNORECASE if name in ("telephone", "end_date") else 0))
     for name, form in (
         ("email", r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})(?![\w.-])"),
@@ -136,6 +138,11 @@ _SHAPES: Final = tuple(
         ("end_date", rf"\d.{{0,30}}?{UP_TO}(?:[^\W\d_]{{2,10}}\.?,? )?({DATE.pattern})"),
         ("salary_min", r"(?<![\d.,])(\d{2,3}[., ]\d{3})\D{1,12}\d{2,3}[., ]\d{3}(?!\d)"),
         ("salary_max", r"(?<![\d.,])\d{2,3}[., ]\d{3}\D{1,12}(\d{2,3}[., ]\d{3})(?!\d)"),
+    )
+)
+_PARTS_OF_ADDRESSES: Final[_Shapes] = tuple(
+    (name, re.compile(form))
+    for name, form in (
         ("postal_code", rf"(?:^|[\s,;])({_ZIP}),?\s{_TOWN}{_END}"),
         ("city", rf"(?:^|[\s,;])(?:{_ZIP}),?\s({_TOWN}){_END}"),
         ("postal_code", rf"{_TOWN},?\s(?:[A-Z]{{2}}\s)?({_ZIP}){_END}"),
@@ -145,7 +152,6 @@ _SHAPES: Final = tuple(
         ("street", r"(?:^|,\s?)(\d{1,4}[a-zA-Z]?,?\s[^\W\d_][^\d,;:|()]{2,40}?)\s?(?:$|[,·|])"),
     )
 )
-_SHAPES_ANYWHERE: Final = 6  # the others are parts of addresses
 _ADDRESS: Final = Field("address")
 _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
 _LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
@@ -155,7 +161,6 @@ _CONTROLS: Final = frozenset({"label", "button", "option"})
 _NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
 _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
-_STRUCK_OUT: Final = frozenset({"del", "s"})
 _FRAME_TAGS: Final = frozenset({"nav", "footer"})
 _OTHERS: Final = frozenset({"related", "recommend", "similar"})
 _FURNITURE: Final = _OTHERS | frozenset("comment review cookie carousel modal menu nav footer cart".split())
@@ -254,7 +259,7 @@ class _TemplatePages:
         self.text_counts = Counter(chain.from_iterable(texts))
         self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type)
         self.has_posts = any(part.name == "posts" for part in self.repeated)
-        self._has_towns = requested is not None or "city" in names
+        self.has_towns = requested is not None or "city" in names
         self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._asked()]
         self.candidates += self._parts()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
@@ -278,7 +283,7 @@ class _TemplatePages:
             if element is not None and (_is_of_others(element) or not self.of_others.isdisjoint(line_up(element))):
                 continue
             one.names = one.names or _element_names(element)
-            if columns[key].frame & _STRUCK_OUT:
+            if columns[key].frame & STRUCK_OUT:
                 one.names["list_price"] = _SHAPE_WEIGHT
             if "h1" in columns[key].frame:
                 one.names["title"] = _OWN_NAME_WEIGHT
@@ -399,17 +404,16 @@ class _TemplatePages:
             column = self.pages[place].columns[where[0][0] - 1]
             if one.is_list or column is None or column.frame & _FRAME_TAGS:
                 continue
-            is_address = self._has_towns and one.weight(_ADDRESS) >= _LEAST_WEIGHT
-            for name, form in _SHAPES if is_address else _SHAPES[:_SHAPES_ANYWHERE]:
+            is_address = self.has_towns and one.weight(_ADDRESS) >= _LEAST_WEIGHT
+            for name, form in (*_SHAPES, *_PARTS_OF_ADDRESSES) if is_address else _SHAPES:
                 found: Spots = {}
                 for place, spots in one.spots.items():
                     texts = ((where, self.text(place, where)[:_MAX_INLINE_CHARS]) for where in spots)
                     matches = [(where[0][:1], match[1]) for where, text in texts if (match := form.search(text))]
                     found |= {place: matches} if matches else {}
-                if name == "end_date" and all(
-                    len(self.text(at, (found[at][0][0], None))) <= _PARAGRAPH_CHARS for at in found
-                ):
-                    one.names |= {"start_date": _SHAPE_WEIGHT} if found else {}  # it starts there, too
+                whole = (self.text(place, (spots[0][0], None)) for place, spots in found.items())
+                if name == "end_date" and found and all(len(text) <= _PARAGRAPH_CHARS for text in whole):
+                    one.names["start_date"] = _SHAPE_WEIGHT  # it starts there, too
                 if len(found) <= (_HALF * len(one.spots) if is_address else 0):
                     continue
                 is_whole = all(self.text(place, (spots[0][0], None)) == spots[0][1] for place, spots in found.items())
@@ -813,7 +817,8 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
         called = " ".join(node.get(attribute) or "" for attribute in _NAMING_ATTRIBUTES)[:_MAX_NAMES_CHARS].split()
         for value in called:
             outer, _, within = value.rpartition("__")  # "product__price" is the price of a product
-            for called_so in {value, value if _NO_BLOCKS.intersection(NAME_PART.findall(outer.lower())) else within}:
+            is_other = not outer or not _NO_BLOCKS.isdisjoint(NAME_PART.findall(outer.lower()))
+            for called_so in (value,) if is_other else (value, within):
                 words = [word.lower() for word in NAME_PART.findall(called_so)][:_MAX_NAME_WORDS]
                 for at in range(len(words)):  # "price_color" may be a color, but is rather something else
                     name = "_".join(words[at:])

@@ -46,13 +46,13 @@ _MAX_JUDGES: Final = 200
 TELEPHONE: Final = (
     r"(?!\d\d[./-]\d\d[./-])(?=(?:\D{0,3}\d){7,15}\D?$)(?:\+|\(?0)[\d() /.-]+\d|\(?\d{3}\)?[ .-]{1,2}\d{3}[ .-]\d{4}"
 )
+_SHAPES: Final = (re.compile(rf"^({TELEPHONE})$"), re.compile(r"^([^\s@]+@[^\s@]+)$"))
 
 
 def shape_pattern(values: Sequence[str]) -> str | None:
     """Return the pattern of telephone numbers, or mail addresses, where all values are such: it tells them from their
     neighbours, whatever the order."""
-    patterns = (rf"^({TELEPHONE})$", r"^([^\s@]+@[^\s@]+)$")
-    return next((one for one in patterns if all(map(re.compile(one).match, values))), None)
+    return next((one.pattern for one in _SHAPES if all(map(one.match, values))), None)
 
 
 def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:

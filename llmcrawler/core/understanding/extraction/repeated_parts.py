@@ -722,9 +722,10 @@ class _Columns:
                 lambda text: len(text) < _SHORT_CHARS and not (_IS_TIME.search(text) or _SENTENCE.search(text))
             )
         ]
-        shares = sorted(((one.share_of(kind), at) for at, one in enumerate(short)), reverse=True)
-        if kind and shares and shares[0][0] > max([_FEW, *(2 * share for share, _ in shares[1:2])]):
-            return [short[shares[0][1]]]
+        by_share = sorted(short, key=lambda one: one.share_of(kind), reverse=True) if kind else []
+        shares = [one.share_of(kind) for one in by_share[:2]]
+        if shares and shares[0] > max(_FEW, 2 * sum(shares[1:])):
+            return by_share[:1]
         found = [one for one in short if one.distinct > _MOSTLY]
         found = [one for one in found if not any(one is not other and one.is_around(other) for other in found)]
         return [one for one in found if _heading_of(one.element) is not None] or found

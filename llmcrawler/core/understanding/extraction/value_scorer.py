@@ -371,7 +371,7 @@ class _Surroundings:
 _IMAGE, _PRICED, _DATED, _LONG = "image#", "price#", "date#", "long#"
 _NO_PHOTO: Final = re.compile(r"logo|icon|avatar|sprite|pixel|badge|\bflag|\.svg|\.gif|^data:", re.IGNORECASE)
 _ASIDE: Final = frozenset({"nav", "footer", "aside"})
-_STRUCK: Final = frozenset({"del", "s"})
+STRUCK_OUT: Final = frozenset({"del", "s"})
 
 
 def _kind(text: str, key: Key, frame: frozenset[str]) -> str:
@@ -381,7 +381,7 @@ def _kind(text: str, key: Key, frame: frozenset[str]) -> str:
     if len(text) >= _SHORT_CHARS:
         return _LONG
     if len(text) < 40 and _price(text) is not None and not _ONLY_NUMERAL.fullmatch(text):
-        return "" if frame & _STRUCK else _PRICED
+        return "" if frame & STRUCK_OUT else _PRICED
     return _DATED if _date(text) is not None else ""
 
 
