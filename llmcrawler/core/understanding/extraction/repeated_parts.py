@@ -26,7 +26,7 @@ from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed
 from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, usual_fields
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
 from llmcrawler.core.understanding.extraction.text_kinds import text_kind
-from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, INLINE_TAGS, Work, line_up
+from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, CONTENT_TAGS, INLINE_TAGS, Work, line_up
 from llmcrawler.core.understanding.extraction.typed_values import fits
 from llmcrawler.errors import TooCostly
 
@@ -63,7 +63,6 @@ _FRAME_OF_SITE: Final = _words("frame_of_site")
 _FRAME: Final = _FRAME_OF_SITE | _words("frame_of_page")
 _SOLD: Final = frozenset({"variants", "offers"})
 _FRAME_TAGS: Final = frozenset({"nav", "aside", "form", "dialog"})
-_OWN_TAGS: Final = frozenset({"article", "main"})
 _VARYING: Final = _words("varying")
 _NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _DIGITS: Final = re.compile(r"\d+")
@@ -435,7 +434,7 @@ class _Template:
         if name is not None and (name in _SHORT or not is_inline):  # in a line "for 4 people" no words are ingredients
             yield name, _OF_LABEL
         # The classes of a whole post may be what it is filed under.
-        nodes = list(takewhile(lambda node: node.tag not in _OWN_TAGS, islice(line_up(row), 3)))
+        nodes = list(takewhile(lambda node: node.tag not in CONTENT_TAGS, islice(line_up(row), 3)))
         for node in nodes:
             named = [_NAMES.get(one.lower()) for one in _names_of(node, _CLASS_NAMES)]
             words = [_CLASSES.get(word) for word in _words_of(node, _CLASS_NAMES)]
@@ -550,10 +549,10 @@ class _Template:
         at, rows = next(iter(series.items()))
         around = self.pages[at].around
         for node in line_up(rows[0]):
-            if node in around or (not around and node.tag in _OWN_TAGS) or node.tag == "body":
+            if node in around or (not around and node.tag in CONTENT_TAGS) or node.tag == "body":
                 return False
             if node.tag in ("header", "footer"):
-                return not any(above.tag in (*_OWN_TAGS, "section") for above in node.iterancestors())
+                return not any(above.tag in (*CONTENT_TAGS, "section") for above in node.iterancestors())
             if node.tag in tags or not words.isdisjoint(_words_of(node)):
                 return True
         return False
