@@ -12,7 +12,6 @@ from tests.e2e.crawling import crawl, explore, scrapy
 from tests.e2e.test_addresses import names  # noqa: F401 - a fixture
 from tests.servers.mock_site import html
 from tests.servers.proxy_server import ProxyServer
-from tests.servers.signed_requests import Verifier
 from tests.servers.verifying_site import VerifyingSite
 
 AGENT = "https://bot.example/.well-known/http-message-signatures-directory"
@@ -36,7 +35,7 @@ def signed(key, **more):
 
 
 def verifying(key, routes=None):
-    return VerifyingSite(Verifier({AGENT: directory(key)}), routes)
+    return VerifyingSite(AGENT, directory(key), routes)
 
 
 def tells(key: Path, texts) -> list[str]:

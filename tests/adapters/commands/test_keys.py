@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scrapy.exceptions import UsageError
 
 from llmcrawler.commands.keys import Command
 from tests.adapters.commands.run_here import run_here
-from tests.servers.signed_requests import Message, check_signature, keys_of
+from tests.servers.verifying_site import keys_of, verifier_of
 
 AGENT = "https://bot.example/.well-known/http-message-signatures-directory"
 FILE_NAME = "http-message-signatures-directory"
@@ -29,15 +30,16 @@ def test_a_key_is_made_shown_and_published(tmp_path: Path, capsys: pytest.Captur
     made = capsys.readouterr().out
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     published = (tmp_path / FILE_NAME).read_text()
-    ((keyid, public),) = keys_of(published).items()
+    (keyid,) = keys_of(published)
     assert f"keyid: {keyid}\n" in made
     run("show", file)
     assert capsys.readouterr().out == published
     run("headers", file, "-s", f"BOT_AUTH_AGENT={AGENT}")
     printed = capsys.readouterr().out
     headers = dict(line.split(": ", 1) for line in printed.splitlines())
-    asked = Message("GET", "bot.example", f"/.well-known/{FILE_NAME}", {})
-    assert check_signature(Message("", "", "", headers, asked), "sig1", public)
+    asked = SimpleNamespace(method="GET", url=AGENT, headers={})
+    answer = SimpleNamespace(status_code=200, headers=headers, request=asked)
+    assert verifier_of(published).verify(answer, expect_tag=FILE_NAME)
     seed = base64.b64decode("".join(file.read_text().splitlines()[1:-1]))[-32:]
     for secret in (base64.b64encode(seed), base64.urlsafe_b64encode(seed)):
         assert secret.decode().strip("=") not in made + published + printed
