@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _STAT = re.compile(r"'llmcrawler/loop/([^']+)':\s*([\d.]+)")
-_LINE = re.compile(r"([\w.<>]+(?: in [\w.<>]+)?) held the event loop for (\d+) ms \(CPU (\d+), wall \d+\)")
+_LINE = re.compile(r"(\S+(?: in \S+)?) held the event loop for (\d+) ms \(CPU (\d+)\)")
 _SAMPLE_SECONDS = 0.02
 
 
