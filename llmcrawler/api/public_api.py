@@ -115,8 +115,8 @@ def documents(
     """
     from llmcrawler.core.reporting.html.sources import open_lines  # it loads what a report needs
 
-    given = nullcontext((source, "")) if not isinstance(source, (str, PathLike)) else open_lines(Path(source))
-    with given as (lines, _purpose):
+    given = nullcontext(source) if not isinstance(source, (str, PathLike)) else open_lines(Path(source))
+    with given as lines:
         yield from filter(None, (document_of(line, fields) for line in lines))
 
 

@@ -256,7 +256,7 @@ def test_the_feeds_of_workers_who_shared_a_crawl_are_one_with_each_url_once(tmp_
     assert view["digest"].pages == whole["digest"].pages == len(LINES)
     assert len(view["templates"]) == len(whole["templates"]) > 0
     assert "pages-*.jsonl" in html
-    with open_lines(tmp_path / "pages-*.jsonl") as (lines, _purpose):
+    with open_lines(tmp_path / "pages-*.jsonl") as lines:
         assert len(list(lines)) == len(LINES)
     with pytest.raises(ConfigError, match="no such folder or file"):
         report_of(tmp_path / "none-*.jsonl")
@@ -335,51 +335,23 @@ def said(path, *signals, conflicts=(), **more):
     return page(path, rights=rights, **more)
 
 
-def test_what_a_site_says_of_use_is_shown_by_host_with_where_and_how_many_pages(tmp_path):
+def test_what_sites_say_of_use_is_counted(tmp_path):
     where = "https://a.example/robots.txt"
     lines = [
         said("/1", ("content-signal", where, "tdm=no"), ("tdmrep", "header", "1"), conflicts=["tdm: no, yes"]),
         said("/2", ("content-signal", where, "tdm=no"), ("content-signal", where, "tdm=no"), robots=["noindex"]),
-        page("/4", None, error={"stage": "fetch", "kind": "robots_unreachable", "message": "503", "attempts": 1}),
         said("/5", ("rsl", "link", "free")) | {"url": "https://b.example/5"},
     ]
     view, html = report_of(feed(tmp_path, lines))
-    rights = view["digest"].rights
-    assert [(host, [(*one[0], one[1].pages) for one in some]) for host, some in rights.rows] == [
-        (
-            "a.example",
-            [
-                ("content-signal", where, "tdm=no", "tdm: no", 2),
-                ("robots", "header or meta", "noindex", "", 1),
-                ("robots.txt", where, "", "could not be had: nothing is fetched", 1),
-                ("tdmrep", "header", "1", "tdm: no", 1),
-            ],
-        ),
-        ("b.example", [("rsl", "link", "free", "tdm: no", 1)]),
+    assert view["rights"] == [
+        ("tdm: no", "3"),
+        ("said by content-signal", "2"),
+        ("said by rsl", "1"),
+        ("said by tdmrep", "1"),
+        ("signals in conflict", "1"),
+        ("noindex", "1"),
     ]
-    assert rights.conflicts[("a.example", "tdm: no, yes")].example == "https://a.example/1"
-    words = "tdm: no 3; said by content-signal 2, rsl 1, tdmrep 1; signals in conflict 1"
-    assert rights.words == words
-    assert words in html
-    assert f'<a href="{where}"' in html
-    assert "Signals in conflict" in html
-
-
-@pytest.mark.parametrize(
-    ("purposes", "known"),
-    [((), ""), (("tdm",), "tdm"), (("tdm", "tdm"), "tdm"), (("tdm", "search"), ""), ((None,), "")],
-)
-def test_a_jobs_purpose_is_known_where_all_its_runs_had_the_same(tmp_path, purposes, known):
-    job = job_of(tmp_path, *(run_of({}, number, CRAWL_PURPOSE=one) for number, one in enumerate(purposes, 1)))
-    with open_lines(job) as (lines, purpose):
-        assert (len([*lines]), purpose) == (7, known)
-
-
-def test_statements_of_single_pages_are_bounded_and_the_rest_is_counted(tmp_path):
-    lines = [said(f"/{n}", ("licence", "link", f"licence {n}")) for n in range(100)]
-    view, html = report_of(feed(tmp_path, lines))
-    assert len(view["digest"].rights.rows[0][1]) + view["digest"].rights.left_out == 100
-    assert "And 70 more statements" in html
+    assert "tdm: no 3; said by content-signal 2, rsl 1, tdmrep 1; signals in conflict 1" in html
 
 
 def test_no_text_of_a_page_becomes_markup_or_a_link_that_runs(tmp_path):

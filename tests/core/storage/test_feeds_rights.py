@@ -1,12 +1,10 @@
 """The table of what sites say of the use of their pages."""
 
-import csv
-import io
 from typing import Any
 
 import pytest
 
-from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS, rights_row, write_rights
+from llmcrawler.core.storage.feeds.rights_table import RIGHTS_COLUMNS, rights_row
 
 ROBOTS_TXT = "https://a.example/robots.txt"
 LINE: dict[str, Any] = {
@@ -86,14 +84,3 @@ def test_a_line_of_anyones_file_is_a_row_that_a_spreadsheet_can_take(line):
     assert row.keys() == {*RIGHTS_COLUMNS}
     assert max(map(len, row.values())) < 32_767
     "".join(row.values()).encode()
-
-
-def test_a_table_has_pages_only_and_always_the_same_columns():
-    file = io.StringIO(newline="")
-    assert (
-        write_rights(file, [LINE, {"kind": "template"}, {"kind": "url", "url": "x"}, BARE], "", neutralises=True) == 2
-    )
-    header, *rows = csv.reader(io.StringIO(file.getvalue(), newline=""))
-    assert tuple(header) == RIGHTS_COLUMNS
-    assert [row[1] for row in rows] == [LINE["url"], BARE["url"]]
-    assert {len(row) for row in rows} == {len(RIGHTS_COLUMNS)}

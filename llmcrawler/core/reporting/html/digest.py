@@ -5,20 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from llmcrawler.core.reporting.account import CountedLine, CrawlAccount, rights_words, short
+from llmcrawler.core.reporting.account import CountedLine, CrawlAccount, short
 from llmcrawler.core.reporting.html.sources import FeedItem
 from llmcrawler.core.reporting.text import many, plain, shown_value
-from llmcrawler.core.storage import RightsCounts, marks_of
-from llmcrawler.core.storage.rights_marks import said_in, signals_of
-
-_MAX_PER_HOST = 30  # statements; their pages may each say something else
-_MAX_HOSTS = 100
-_MAX_CONFLICTS = 50
-_OF_ROBOTS_TXT: Final = {"robots": "forbids the url", "robots_unreachable": "could not be had: nothing is fetched"}
+from llmcrawler.core.storage import marks_of
 
 _MAX_RECORD_CHARS = 8_000_000  # of all values; records beyond are left out
 _MAX_TYPES = 200
@@ -38,60 +31,7 @@ _MAX_PATHS = 2_000
 _MAX_CHANGED = 200
 _PATH_LEVELS = 3
 
-Statement = tuple[str, str, str, str]  # what says it, where, literally, and what that means for each use
 Folders = tuple[str, ...]  # that a page lies in, from the top down
-
-
-@dataclass(slots=True)
-class Concerned:
-    example: str
-    pages: int = 0
-
-
-class RightsDigest:
-    """Statements about the use of pages, each with its pages; `left_out` counts those beyond the bounds."""
-
-    def __init__(self) -> None:
-        self.hosts: dict[str, dict[Statement, Concerned]] = {}
-        self.conflicts: dict[tuple[str, str], Concerned] = {}
-        self.left_out = 0
-        self._marks: Counter[str] = Counter()
-
-    @property
-    def words(self) -> str:
-        return rights_words(RightsCounts.of(self._marks))
-
-    @property
-    def rows(self) -> list[tuple[str, list[tuple[Statement, Concerned]]]]:
-        """Return the statements by host, those about most pages first."""
-        by_host = [
-            (host, sorted(said.items(), key=lambda pair: (-pair[1].pages, pair[0])))
-            for host, said in self.hosts.items()
-        ]
-        return sorted(by_host, key=lambda pair: (-pair[1][0][1].pages, pair[0]))
-
-    def add(self, item: FeedItem, url: str, origin: str) -> None:
-        self._marks.update(marks_of(item))
-        host, robots, error = origin.partition("://")[2], item.get("robots"), item.get("error")
-        said: set[Statement] = set()
-        for one in signals_of(item):
-            uses = one.get("uses")
-            means = ", ".join(f"{use}: {answer}" for use, answer in uses.items()) if isinstance(uses, dict) else ""
-            said.add((_text(one.get("name")), _text(one.get("where")), _text(one.get("value")), _text(means)))
-        if isinstance(robots, list) and robots:
-            said.add(("robots", "header or meta", _text(", ".join(map(str, robots))), ""))
-        if isinstance(error, dict) and (effect := _OF_ROBOTS_TXT.get(str(error.get("kind")))):
-            said.add(("robots.txt", f"{origin}/robots.txt", "", effect))
-        for statement in said:
-            known = self.hosts.setdefault(host, {}) if len(self.hosts) < _MAX_HOSTS else self.hosts.get(host)
-            if known is not None and (statement in known or len(known) < _MAX_PER_HOST):
-                known.setdefault(statement, Concerned(url)).pages += 1
-            else:
-                self.left_out += 1
-        conflicts = said_in(item).get("conflicts")
-        for text in map(_text, conflicts if isinstance(conflicts, list) else ()):
-            if (host, text) in self.conflicts or len(self.conflicts) < _MAX_CONFLICTS:
-                self.conflicts.setdefault((host, text), Concerned(url)).pages += 1
 
 
 class RecordRows:
@@ -205,7 +145,7 @@ class Digest(CrawlAccount):
         super().__init__()
         self.rows = PageRows(max_listed)
         self.record_rows = RecordRows()
-        self.rights = RightsDigest()
+        self.rights: Counter[str] = Counter()  # as core/storage/rights_marks.py marks pages
         self.depths: Counter[tuple[int, str]] = Counter()
         self.paths: Counter[tuple[str, Folders, str]] = Counter()  # site, folders, page type
         self.changes: Counter[str] = Counter()
@@ -239,7 +179,7 @@ class Digest(CrawlAccount):
             some = self.changed.setdefault(change, [])
             if change != "unchanged" and len(some) < _MAX_CHANGED:
                 some.append((counted.url, _text(item.get("title") or "")))
-        self.rights.add(item, counted.url, counted.origin)
+        self.rights.update(marks_of(item))
         if self._with_times:
             latency, is_error = item.get("latency_seconds"), item.get("error") is not None
             with suppress(ValueError, OverflowError):

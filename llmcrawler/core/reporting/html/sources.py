@@ -199,16 +199,13 @@ def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
 
 
 @contextmanager
-def open_lines(path: Path) -> Iterator[tuple[Iterator[FeedItem], str]]:
-    """Give the lines of a JOBDIR or a feed as they are, to be iterated once, and the purpose that all runs declared (""
-    if unknown). Raises ConfigError as `open_source` does.
-    """
+def open_lines(path: Path) -> Iterator[Iterator[FeedItem]]:
+    """Give the lines of a JOBDIR or a feed as they are, to be iterated once. Raises ConfigError as `open_source`."""
     if path.is_dir():
         with open_snapshot(path) as connection:
-            purposes = {run.figures.get("settings", {}).get("CRAWL_PURPOSE") or "" for run in read_runs(connection)}
-            yield _job_items(connection), purposes.pop() if len(purposes) == 1 else ""
+            yield _job_items(connection)
         return
-    yield _feed_lines(_feeds(path), may_be_empty=False), ""
+    yield _feed_lines(_feeds(path), may_be_empty=False)
 
 
 @contextmanager

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from llmcrawler.core.reporting.account import DUPLICATE, FAILED, UNKNOWN, TemplatePages, job_plan_rows, read_figures
+from llmcrawler.core.reporting.account import (
+    DUPLICATE,
+    FAILED,
+    UNKNOWN,
+    TemplatePages,
+    job_plan_rows,
+    read_figures,
+    rights_rows,
+    rights_words,
+)
 from llmcrawler.core.reporting.html.digest import Digest
 from llmcrawler.core.reporting.html.sources import ReportSource
 from llmcrawler.core.reporting.html.stored_pages import SelectorCounts, StoredPages
@@ -25,6 +34,7 @@ from llmcrawler.core.reporting.timeline import (
     pace_of,
     timeline_of,
 )
+from llmcrawler.core.storage import RightsCounts
 from llmcrawler.core.storage.job_file import Run
 from llmcrawler.core.understanding.classification.page_types import FALLBACK_TYPE
 
@@ -78,6 +88,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
             (*kind, one) for kind, one in sorted(digest.errors.items(), key=lambda pair: (-pair[1].pages, pair[0]))
         ],
         "changes": [(name, digest.changes[name]) for name in _CHANGES if digest.changes[name]],
+        "rights": rights_rows(RightsCounts.of(digest.rights)),
         "runs": _runs(source.runs),
         "hosts": [HostThrottle(**{name: one[name] for name in one.keys() & known_fields}) for one in hosts],
         "planned": [] if source.status is None else job_plan_rows(source.status, costs["calls"], costs["tokens"]),
@@ -362,8 +373,8 @@ def _findings(
     if calls := costs["calls"]:
         each = f"one call for {digest.good / calls:.0f} pages, {costs['tokens']:,} tokens in all"
         found.append(f"The model was asked {calls:,} times: {each}.")
-    if digest.rights.words:
-        found.append(f"Of the use of their pages sites say: {digest.rights.words}.")
+    if words := rights_words(RightsCounts.of(digest.rights)):
+        found.append(f"Of the use of their pages sites say: {words}.")
     if source.status is not None and (queued := source.status.urls.get("queued")):
         found.append(f"{queued:,} more urls are known and wait in the queue.")
     if again := source.learned.judged_again:

@@ -4,9 +4,8 @@ each use and for each signal, in which it stands literally.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping
-from typing import IO, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from llmcrawler.core.politeness.rights import SIGNALS, USES
@@ -43,17 +42,6 @@ def rights_row(line: Mapping[str, Any], purpose: str = "", *, neutralises: bool 
         text = clean_text("\n".join(map(_one_line, parts)))[:_MAX_CHARS]
         cells[name] = neutral(text) if neutralises else text
     return cells
-
-
-def write_rights(file: IO[str], lines: Iterable[Mapping[str, Any]], purpose: str, *, neutralises: bool) -> int:
-    """Write the lines of pages as CSV; return how many these were."""
-    out, count = csv.DictWriter(file, RIGHTS_COLUMNS), 0
-    out.writeheader()
-    for line in lines:
-        if line.get("kind") == "page":
-            out.writerow(rights_row(line, purpose, neutralises=neutralises))
-            count += 1
-    return count
 
 
 def _one_line(value: Any) -> str:
