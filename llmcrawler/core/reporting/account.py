@@ -264,7 +264,6 @@ class CrawlAccount:
 
     def __init__(self) -> None:
         self.pages = 0
-        self.mapped = 0  # items of a map among them: urls, most of which nobody has fetched
         self.failed = 0
         self.types: Counter[str] = Counter()
         self.ways: Counter[tuple[str, str]] = Counter()
@@ -297,7 +296,6 @@ class CrawlAccount:
         given, way = short(line.get("page_type")), short(line.get("decided_by"))
         page_type = given or without
         self.pages += 1
-        self.mapped += line.get("kind") == "url"
         self.failed += error is not None
         self.types[_key(self.types, page_type, UNKNOWN)] += error is None
         self.sites[_key(self.sites, site, "…")] += 1

@@ -17,7 +17,6 @@ from llmcrawler.core.reporting.html.render import embedded_json, render, web_lin
 from llmcrawler.core.reporting.html.sources import open_lines, open_source
 from llmcrawler.core.reporting.html.view import (
     build,
-    by_folder,
     by_type,
     costs_of,
     depth_table,
@@ -107,7 +106,7 @@ def view_of_template(runs, entry):
     return view
 
 
-def test_pages_are_counted_by_type_template_depth_and_folder():
+def test_pages_are_counted_by_type_template_and_depth():
     found = digest(*LINES)
     assert found.in_words == "3 pages and 1 failed url"
     assert depth_table(found, ["product", "listing", FAILED]) == [(0, [0, 1, 0], 1), (1, [2, 0, 1], 3)]
@@ -115,20 +114,9 @@ def test_pages_are_counted_by_type_template_depth_and_folder():
     assert [(box["name"], box["value"]) for box in boxes] == [("product", 2), (FAILED, 1), ("listing", 1)]
     place = {"type": "product", "template": "t1", "site": "a.example"}
     assert boxes[0]["children"][0] == {"name": "/p/*/", "value": 2, **place}
-    assert [(box["name"], box["value"]) for box in by_folder(found)] == [("p/", 2), ("gone/", 1), ("list/", 1)]
     ((kind, one),) = found.errors.items()
     assert (kind, one.examples) == (("fetch", "http_404"), [("https://a.example/gone/", "404 Not Found")])
     assert found.changed == {"new": [("https://a.example/list/", "All")]}
-
-
-def test_folders_that_all_pages_lie_in_are_no_box_and_small_ones_are_put_together_by_type():
-    lines = [page(f"/en/items/lamp-{n}/") for n in range(6)]
-    items, news = by_folder(digest(*lines, *(page(f"/en/news/2026/{n}.html", "article") for n in range(5))))
-    assert (items["name"], items["type"]) == ("items/", "product")
-    assert items["children"] == [{"name": "product", "value": 6, "type": "product"}]
-    assert news["children"] == [{"name": "2026/", "value": 5, "type": "article"}]
-    two_sites = by_folder(digest(*LINES, {**LINES[0], "url": "https://b.example/p/1/"}))
-    assert [(box["name"], box["value"]) for box in two_sites] == [("a.example/", 4), ("b.example/", 1)]
 
 
 def test_fields_have_what_was_learned_beside_what_the_pages_gave():
@@ -209,16 +197,10 @@ def test_pace_names_the_limit_that_held_most():
     assert "The site set the gap itself" in pace_of(timeline, 1.0, {"DOWNLOAD_DELAY": "0"}).cure
 
 
-def test_a_map_has_urls_and_no_sections_of_what_only_pages_have(tmp_path):
-    lines = [{"kind": "url", "url": f"https://a.example/p/{n}/", "depth": 1, "error": None} for n in range(8)]
-    view, html = report_of(feed(tmp_path, lines))
-    assert view["findings"][0] == "8 urls."
-    assert view["data"]["noun"] == "urls"
-    assert "Map report" in html
-    assert "<dt>urls</dt>" in html
-    for name in ("templates", "model"):
-        assert f'id="{name}"' not in html
-        assert f'href="#{name}"' not in html
+def test_a_map_has_no_report(tmp_path):
+    urls = [{"kind": "url", "url": f"https://a.example/p/{n}/", "depth": 1, "error": None} for n in range(8)]
+    with pytest.raises(ConfigError, match="there is no page in it"):
+        report_of(feed(tmp_path, urls))
 
 
 def test_the_list_is_bounded_and_the_figures_are_not(tmp_path):

@@ -27,11 +27,7 @@ _MESSAGE_CHARS = 200
 _NAMED = ("origin", "site", "type", "template", "error", "way", "change")
 _COLUMNS = (*_NAMED, "path", "title", "status", "depth", "ms", "sure")
 
-_MAX_PATHS = 2_000
 _MAX_CHANGED = 200
-_PATH_LEVELS = 3
-
-Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 
 class RecordRows:
@@ -137,7 +133,7 @@ class PageRows:
 
 
 class Digest(CrawlAccount):
-    """The account of a report, with pages and records listed and counts by depth and folder. `timed` has (Unix time,
+    """The account of a report, with pages and records listed and counts by depth. `timed` has (Unix time,
     latency in seconds, is an error) `with_times`, for a feed: it has no other timeline.
     """
 
@@ -147,19 +143,10 @@ class Digest(CrawlAccount):
         self.record_rows = RecordRows()
         self.rights: Counter[str] = Counter()  # as core/storage/rights_marks.py marks pages
         self.depths: Counter[tuple[int, str]] = Counter()
-        self.paths: Counter[tuple[str, Folders, str]] = Counter()  # site, folders, page type
         self.changes: Counter[str] = Counter()
         self.changed: dict[str, list[tuple[str, str]]] = {}  # url, title
         self.timed: list[tuple[float, float | None, bool]] = []
         self._with_times = with_times
-
-    @property
-    def is_map(self) -> bool:
-        return 0 < self.mapped == self.pages
-
-    @property
-    def noun(self) -> str:
-        return "urls" if self.is_map else "pages"
 
     @property
     def good(self) -> int:
@@ -168,12 +155,11 @@ class Digest(CrawlAccount):
     @property
     def in_words(self) -> str:
         failed = f" and {many(self.failed, 'failed url')}" if self.failed else ""
-        return many(self.good, self.noun[:-1]) + failed
+        return many(self.good, "page") + failed
 
     def add(self, item: FeedItem) -> int | None:
         counted, depth = self.count(item), item.get("depth")
         self.depths[depth if isinstance(depth, int) else 0, counted.page_type] += 1
-        self._add_path(counted)
         if change := short(item.get("change")):
             self.changes[change] += 1
             some = self.changed.setdefault(change, [])
@@ -189,16 +175,6 @@ class Digest(CrawlAccount):
         if isinstance(item.get("record"), dict):
             self.record_rows.add(row, counted.page_type, item["record"], str(item.get("title") or ""))
         return row
-
-    def _add_path(self, counted: CountedLine) -> None:
-        """Count a page for its folders; beyond the bound, deep ones count for a folder further up."""
-        folders = [plain(part)[:60] for part in counted.path.split("/")[:-1] if part][:_PATH_LEVELS]
-        for level in range(len(folders), -1, -1):
-            key = (counted.site, tuple(folders[:level]), counted.page_type)
-            if key in self.paths or len(self.paths) < _MAX_PATHS * (_PATH_LEVELS + 1 - level):
-                self.paths[key] += 1
-                return
-        self.paths["…", (), counted.page_type] += 1
 
 
 def _text(value: Any) -> str:

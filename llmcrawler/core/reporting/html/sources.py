@@ -40,7 +40,6 @@ _MAX_CHARS = 400_000  # of HTML that is read anew
 _MAX_READ = 1_000  # pages of parted templates that are read anew, 10 ms each
 _ITEMS_AT_ONCE = 200
 _TEMPLATE = re.compile(r'"kind": ?"template"')
-_KINDS = ("page", "url")  # items of a crawl, and of a map
 
 _GAPS = (
     "Requests in flight, 429 and 503 answers, and what bounded the crawl: a feed has only the pages that came of it.",
@@ -213,9 +212,9 @@ def _open_job(folder: Path, now: float) -> Iterator[ReportSource]:
     status = job_status(folder, now)
     with open_snapshot(folder) as connection:
         runs = read_runs(connection)
-        # Nothing is learned of a map's urls.
-        is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))
-        learned = LearnedSites() if is_map else _learned(folder, runs)
+        if any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1)):
+            raise ConfigError(f"{folder}: it is the job of a map, which has urls and no pages: its feed lists them")
+        learned = _learned(folder, runs)
         if not runs:
             learned.problems.append("The crawl has not written its history yet; it does so every 5 seconds.")
 
@@ -337,6 +336,6 @@ def _pages(file: IO[str], path: Path, *, may_be_cut: bool) -> Iterator[FeedItem]
             if may_be_cut and not text.endswith("\n"):
                 return
             raise ConfigError(f"{path}: line {number} {problem}")
-        if item.get("kind") in _KINDS and isinstance(item.get("url"), str):
+        if item.get("kind") == "page" and isinstance(item.get("url"), str):
             may_be_cut = True
             yield item

@@ -112,7 +112,7 @@ class StoredPages:
 
     def add(self, row: int | None, item: FeedItem) -> None:
         """Add the page in this row of the list; one that finds no room is left out."""
-        if row is None or item.get("kind") == "url":
+        if row is None:
             return
         key, record, text = (
             (site_of(str(item.get("url"))), str(item.get("template"))),

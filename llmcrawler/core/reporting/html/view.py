@@ -46,8 +46,6 @@ _MAX_RUNS = 12
 _MANY_PAGES = 5
 _SELECTOR_CHARS = 500
 _MAX_BOXES = 60  # at one level; beyond that nobody sees them
-_FEW_PAGES = 3
-_NEARLY_ALL = 0.95
 
 Key = tuple[str, str]  # site, template
 
@@ -63,7 +61,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
     names = template_names(digest, learned)
     templates = template_views(digest, learned, names, costs, stored.counts)
     pace, chart = _pace(run, digest)
-    depths, folders = depth_table(digest, [name for name, _count in types]), by_folder(digest)
+    depths = depth_table(digest, [name for name, _count in types])
     sites = [site for site, _count in digest.sites.most_common(3)]
     more_sites = f" and {len(digest.sites) - len(sites)} more" if len(digest.sites) > len(sites) else ""
     known_fields = {one.name for one in fields(HostThrottle)}
@@ -83,7 +81,6 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
         "chart_rows": chart_rows(chart),
         "has_whole_timeline": source.is_job and bool(source.runs),
         "depths": depths,
-        "folders": [box for box in folders if box["name"].endswith("/")],
         "errors": [
             (*kind, one) for kind, one in sorted(digest.errors.items(), key=lambda pair: (-pair[1].pages, pair[0]))
         ],
@@ -96,12 +93,10 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
         "details": stored,
         "no_html": no_html,
         "data": {
-            "noun": digest.noun,
-            "listed": f"{digest.noun} and failed urls" if digest.failed else digest.noun,
+            "listed": "pages and failed urls" if digest.failed else "pages",
             "types": [name for name, _count in types],
             "patterns": {one["group"].template: one["name"] for one in templates} if len(digest.sites) == 1 else {},
             "by_type": by_type(digest, names),
-            "by_folder": folders,
             "depths": [[depth, per_type] for depth, per_type, _all in depths],
             "timeline": chart,
             "pages": digest.rows.as_json(),
@@ -252,52 +247,11 @@ def by_type(digest: Digest, names: Mapping[Key, str]) -> list[dict[str, Any]]:
         for page_type, pages in group.types.items():
             place = {"type": page_type, "template": template, "site": site}
             boxes[page_type].append({"name": names[site, template], "value": pages, **place})
-    return _largest([_box(name, name, some) for name, some in boxes.items()])
-
-
-def by_folder(digest: Digest) -> list[dict[str, Any]]:
-    """Return a box for each folder (or site, where there are several) with boxes for its larger subfolders and for its
-    other pages by type. A box has the colour of its most frequent type.
-    """
-    folders: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    shared = _shared_folders(digest) if len(digest.sites) == 1 else ()
-    for (site, path, page_type), pages in digest.paths.items():
-        parts = (site, *path) if len(digest.sites) > 1 else path[len(shared) * (path[: len(shared)] == shared) :]
-        top, below = (*parts, "", "")[:2]
-        folders[f"{top}/"][below][page_type] += pages
-    boxes, few = [], max(_FEW_PAGES, digest.pages // 100)
-    for folder, inner in folders.items():
-        children, types, all_types = [], Counter[str](), Counter[str]()
-        for name, of_folder in inner.items():
-            all_types.update(of_folder)
-            if name and of_folder.total() > few:
-                most = of_folder.most_common(1)[0][0]
-                children.append({"name": f"{name}/", "value": of_folder.total(), "type": most})
-            else:
-                types.update(of_folder)
-        for page_type, pages in types.items():
-            children.append({"name": digest.noun if digest.is_map else page_type, "value": pages, "type": page_type})
-        boxes.append(_box(folder, all_types.most_common(1)[0][0], children))
-    return _largest(boxes)
-
-
-def _shared_folders(digest: Digest) -> tuple[str, ...]:
-    """Return the folders that nearly all pages lie in, as /en/: they would be one box around all others."""
-    shared: tuple[str, ...] = ()
-    while True:
-        counts: Counter[tuple[str, ...]] = Counter()
-        for (_site, path, _type), pages in digest.paths.items():
-            if len(path) > len(shared):
-                counts[path[: len(shared) + 1]] += pages
-        ((longer, pages),) = counts.most_common(1) or [((), 0)]
-        if pages < _NEARLY_ALL * digest.pages:
-            return shared
-        shared = longer
-
-
-def _box(name: str, page_type: str, children: list[dict[str, Any]]) -> dict[str, Any]:
-    shown = _largest(children)
-    return {"name": name, "type": page_type, "children": shown, "value": sum(child["value"] for child in shown)}
+    found = []
+    for name, templates in boxes.items():
+        shown = _largest(templates)
+        found.append({"name": name, "type": name, "children": shown, "value": sum(one["value"] for one in shown)})
+    return _largest(found)
 
 
 def _largest(boxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -373,8 +327,8 @@ def _findings(
     if calls := costs["calls"]:
         each = f"one call for {digest.good / calls:.0f} pages, {costs['tokens']:,} tokens in all"
         found.append(f"The model was asked {calls:,} times: {each}.")
-    if words := rights_words(RightsCounts.of(digest.rights)):
-        found.append(f"Of the use of their pages sites say: {words}.")
+    if said := rights_words(RightsCounts.of(digest.rights)):
+        found.append(f"Of the use of their pages sites say: {said}.")
     if source.status is not None and (queued := source.status.urls.get("queued")):
         found.append(f"{queued:,} more urls are known and wait in the queue.")
     if again := source.learned.judged_again:

@@ -56,7 +56,6 @@
     backgroundColor: css("--card"), borderColor: css("--line"), textStyle: { color: css("--ink") }, confine: true,
   });
 
-  let boxes = data.noun === "urls" ? "by_folder" : "by_type";  // the urls of a map have no types
   function drawStructure() {
     const text = isDark() ? "#10141a" : "#fff", place = $("chart-structure"), area = place.clientWidth * place.clientHeight;
     const dress = (box) => {
@@ -72,11 +71,11 @@
       tooltip: {
         ...tooltip(),
         formatter: ({ data: box }) => box && box.value
-          ? tip(box.name, [[data.noun, number(box.value)], ["share", `${(100 * box.value / data.total).toFixed(1)}%`], ...(data.noun === "urls" ? [] : [["page type", box.type]])])
+          ? tip(box.name, [["pages", number(box.value)], ["share", `${(100 * box.value / data.total).toFixed(1)}%`], ["page type", box.type]])
           : "",
       },
       series: [{
-        type: "treemap", data: data[boxes].map(dress), roam: false, nodeClick: false, breadcrumb: { show: false },
+        type: "treemap", data: data.by_type.map(dress), roam: false, nodeClick: false, breadcrumb: { show: false },
         width: "100%", height: "100%", left: 0, top: 0,
         label: { color: text, fontSize: 12, overflow: "truncate", formatter: ({ name, value }) => `${name}\n${number(value)}`, lineHeight: 16 },
         upperLabel: { show: true, height: 24, color: text, fontWeight: 600, overflow: "truncate", formatter: ({ name, value }) => `${name}  ${number(value)}` },
@@ -89,10 +88,7 @@
       }],
     });
     chart.on("click", ({ data: box }) => {
-      if (!box) return;
-      if (boxes === "by_type") show({ type: box.type, template: box.template, site: box.site });
-      else if (box.name.endsWith("/")) show({ text: box.name === "/" ? "" : `/${box.name}` });
-      else if (data.noun === "pages") show({ type: box.type });
+      if (box) show({ type: box.type, template: box.template, site: box.site });
     });
   }
 
@@ -101,9 +97,9 @@
     draw("chart-depth", {
       tooltip: {
         ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" },
-        formatter: (bars) => tip(`depth ${bars[0].name}`, bars.filter((bar) => bar.value).map((bar) => [data.noun === "urls" ? data.noun : bar.seriesName, number(bar.value)])),
+        formatter: (bars) => tip(`depth ${bars[0].name}`, bars.filter((bar) => bar.value).map((bar) => [bar.seriesName, number(bar.value)])),
       },
-      legend: { show: data.noun !== "urls", type: "plain", bottom: 0, left: 0, right: 0, textStyle: { color: css("--ink") }, icon: "roundRect", itemWidth: 12, itemHeight: 12 },
+      legend: { type: "plain", bottom: 0, left: 0, right: 0, textStyle: { color: css("--ink") }, icon: "roundRect", itemWidth: 12, itemHeight: 12 },
       grid: { left: 34, right: 16, top: 8, bottom: 40 + 22 * Math.floor(names.join("    ").length * 8 / Math.max(300, $("chart-depth").clientWidth)) },
       xAxis: { type: "value", axisLabel: { color: css("--soft") }, splitLine: { lineStyle: { color: css("--line") } }, minInterval: 1 },
       yAxis: { type: "category", inverse: true, data: depths, axisLabel: { color: css("--ink") }, axisTick: { show: false }, axisLine: { lineStyle: { color: css("--line") } } },
@@ -188,7 +184,7 @@
   const faultOf = (row) => nameOf("error", row) ? `${nameOf("error", row)}${messages[row] ? `: ${messages[row]}` : ""}` : "";
   let site = null;
 
-  const look = data.noun === "urls" ? null : new Look({
+  const look = new Look({
     places: data.details, noHtml: data.no_html,
     describe: (row) => ({
       title: titleOf(row), url: urlOf(row),
@@ -203,7 +199,6 @@
   /* The title of a page, to look at it; below it its address, which leads to the site. */
   function headOf(row, rows, title = titleOf(row)) {
     const url = urlOf(row), shown = names.origin.length > 1 ? url : columns.path[row];
-    if (!look) return [away(url, element("bdi", {}, title))];
     const button = element("button", { type: "button", class: "as-link" }, element("bdi", {}, title === url ? shown : title));
     button.addEventListener("click", () => look.open(row, rows()));
     return title === url ? [button] : [button, element("bdi", { class: "address" }, away(url, shown))];
@@ -300,12 +295,6 @@
     const button = target.closest("button");
     if (button && button.dataset.filter) show({ [button.dataset.filter]: button.dataset.value, site: button.dataset.site });
   });
-  for (const choice of document.getElementsByName("boxes"))
-    choice.addEventListener("change", () => {
-      boxes = choice.value;
-      $("boxes-note").textContent = choice.dataset.note;
-      drawStructure();
-    });
 
   /* -- the place in the report, and the size and light of the page ---------------------------------------------- */
   const links = new Map([...document.querySelectorAll(".sections a")].map((link) => [link.hash.slice(1), link]));
