@@ -52,16 +52,6 @@ _WAITING_SECONDS = 10.0  # between two lines while nothing goes on but the model
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
 _LATENCIES = 50  # of the last answers, whose mean is shown
 _MAX_HOSTS = 50
-_KEPT_SETTINGS = (
-    "CONCURRENT_REQUESTS",
-    "CONCURRENT_REQUESTS_PER_DOMAIN",
-    "DOWNLOAD_DELAY",
-    "AUTOTHROTTLE_ENABLED",
-    "ROBOTSTXT_OBEY",
-    "CRAWL_PURPOSE",
-    "ROBOTS_META_OBEY",
-    "TEMPLATES_FILE",
-)
 
 
 class ProgressExtension:
@@ -193,7 +183,7 @@ class ProgressExtension:
         busiest = sorted(read_hosts(self._crawler), key=lambda host: -host.requests)
         figures = {
             "stats": lasting_stats(self._stats()),
-            "settings": {name: str(self._crawler.settings.get(name)) for name in _KEPT_SETTINGS},
+            "settings": {"TEMPLATES_FILE": str(self._crawler.settings["TEMPLATES_FILE"])},
             "hosts": [{**asdict(host), "limit": host.limit} for host in busiest[:_MAX_HOSTS]],
         }
         number, timeline = self._job.run_number, self._timeline.as_json()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.core.reporting.progress import GAP, ProgressReport
+from llmcrawler.core.reporting.progress import ProgressReport
 from llmcrawler.core.reporting.text import percent
 from llmcrawler.core.storage.job_file import Run
 
@@ -18,7 +18,6 @@ _MAX_BUCKETS = 240
 _BINS_PER_OCTAVE = 4  # of latency: a quantile is right within a tenth
 _LEAST_SECONDS = 0.001
 _SUMS = ("pages", "errors", "answers", "refused", "latency_sum", "samples", "in_flight_sum", "allowed_sum")
-_SETTINGS = ("DOWNLOAD_DELAY", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS")
 
 # What the limits are, in words that go on after "held back by".
 LIMITS: Mapping[str, str] = {
@@ -29,25 +28,6 @@ LIMITS: Mapping[str, str] = {
     "waiting for links to follow": "a lack of urls: all that were known had been asked for",
     "pages in process": "pages that had to be read and classified first",
     "the speed of this machine": "this machine, which asked for less than was allowed",
-}
-# Advice that would lift a limit.
-_CURES: Mapping[str, str] = {
-    GAP: "A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense.",
-    "requests in flight per host": (
-        "More requests in flight would make it faster: CONCURRENT_REQUESTS_PER_DOMAIN was "
-        "{CONCURRENT_REQUESTS_PER_DOMAIN}, and the throttle allowed no more than the site took well."
-    ),
-    "requests in flight": "CONCURRENT_REQUESTS (it was {CONCURRENT_REQUESTS}) held it back over all hosts together.",
-    "hosts that rest": (
-        "The site asked to be left alone for a while (429, 503 or failures): a slower crawl may be a quicker one."
-    ),
-    "waiting for links to follow": (
-        "It had fetched all that it knew and waited for pages to name more: links come in a chain."
-    ),
-    "pages in process": (
-        "Downloads waited for pages to be read and classified: a faster model, or LLM_CONCURRENCY, would help."
-    ),
-    "the speed of this machine": "The site would have taken more than this machine asked for.",
 }
 
 
@@ -195,14 +175,13 @@ def last_busy(runs: Sequence[Run]) -> Run | None:
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The pace of one run. `limits` are (name, seconds, share of the time), longest first; `words` is Little's law in
-    figures, `cure` the advice for the first limit.
+    figures.
     """
 
     seconds: float
     total: Bucket
     limits: tuple[tuple[str, float, float], ...]
     words: str
-    cure: str
 
     @property
     def bound(self) -> str:
@@ -216,21 +195,17 @@ class Pace:
         return self.total.pages / self.seconds if self.seconds else 0.0
 
 
-def pace_of(timeline: Timeline, seconds: float, settings: Mapping[str, Any]) -> Pace:
+def pace_of(timeline: Timeline, seconds: float) -> Pace:
     total = timeline.total()
     held, ordered = sum(total.limits.values()), sorted(total.limits.items(), key=lambda pair: -pair[1])
     limits = tuple((name, spent, spent / held) for name, spent in ordered if spent)
-    words = cure = ""
+    words = ""
     if (latency := total.mean_latency) is not None and seconds:
         rate = total.latencies.total() / seconds
         words = f"{rate:.2f} answers/s × {latency:.2f} s on average = {rate * latency:.1f} requests in flight"
         if total.allowed:
             words += f"; {total.allowed:.1f} were allowed"
-    if limits and limits[0][0] == GAP and settings.get("DOWNLOAD_DELAY") in ("0", "0.0"):
-        cure = "The site set the gap itself: with a Crawl-delay in its robots.txt, or by refusing what came faster."
-    elif limits:
-        cure = _CURES.get(limits[0][0], "").format_map({**dict.fromkeys(_SETTINGS, "?"), **settings})
-    return Pace(seconds, total, limits, words, cure)
+    return Pace(seconds, total, limits, words)
 
 
 def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bool) -> dict[str, Any]:

@@ -273,11 +273,10 @@ def _no_html(source: ReportSource, stored: StoredPages) -> str:
 def _pace(run: Run | None, digest: Digest) -> tuple[Pace, dict[str, Any]]:
     if run is not None:
         timeline, seconds = Timeline.of_json(run.timeline), max(0.0, run.ended - run.started)
-        settings = run.figures.get("settings", {})
-        return pace_of(timeline, seconds, settings), chart_data(timeline, run.started, seconds, is_whole=True)
+        return pace_of(timeline, seconds), chart_data(timeline, run.started, seconds, is_whole=True)
     start, timeline = timeline_of(digest.timed)
     seconds = max((moment for moment, _latency, _error in digest.timed), default=start) - start
-    return pace_of(timeline, seconds, {}), chart_data(timeline, start, seconds, is_whole=False)
+    return pace_of(timeline, seconds), chart_data(timeline, start, seconds, is_whole=False)
 
 
 def _runs(runs: Iterable[Run]) -> list[dict[str, Any]]:
