@@ -50,28 +50,6 @@ class SlowOpening:
         await asyncio.sleep(1.0)
 
 
-class PagesAhead:
-    """In the stats: how many pages had come at most that were not yet items."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._ahead = 0
-        crawler.signals.connect(self._came, signals.response_received)
-        crawler.signals.connect(self._is_through, signals.item_scraped)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-    def _came(self) -> None:
-        self._ahead += 1
-        assert self._crawler.stats is not None
-        self._crawler.stats.max_value("test/pages_ahead", self._ahead)
-
-    def _is_through(self) -> None:
-        self._ahead -= 1
-
-
 class LineTimes:
     """Writes into the file LINE_TIMES when the spider opened, and when each line went out: a moment and a url a row."""
 

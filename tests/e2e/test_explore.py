@@ -1,7 +1,6 @@
 """`scrapy crawl explore` over a real site, with a real (fake) model server, as a user runs it."""
 
 import json
-import re
 import signal
 import subprocess
 from typing import Any, NamedTuple
@@ -216,28 +215,6 @@ def test_sitemaps_of_robots_txt_are_a_source_of_links(unlabelled):
     assert not [page for page in outcome.pages if page["url"].endswith(".xml")]
 
 
-def test_depth_0_fetches_the_given_urls_and_nothing_else(tmp_path, site):
-    listed = tmp_path / "urls.txt"
-    listed.write_text(f"{site.url('/about/')}\n{site.url('/terms/')}\n")
-    outcome = explore(tmp_path, site.url("/login/"), urls=listed, depth=0)
-    assert sorted(site.measures.hits) == ["/about/", "/login/", "/robots.txt", "/terms/"]
-    assert len(outcome.pages) == 3
-
-
-def test_no_more_than_max_pages_come(tmp_path, site):
-    outcome = explore(tmp_path, site.url(), max_pages=7)
-    assert len(outcome.pages) == 7
-    assert site.stats()["requests"] <= 9  # and robots.txt and a sitemap
-
-
-def test_allow_and_deny_choose_the_links(tmp_path, site):
-    outcome = explore(tmp_path, site.url(), allow="/(category|product)/", deny="lamp")
-    paths = [page["url"].removeprefix(site.url("")) for page in outcome.pages]
-    assert len(paths) > 10
-    assert all(path in ("", "/") or "/category/" in path or "/product/" in path for path in paths)
-    assert not [path for path in paths if "lamp" in path]
-
-
 @pytest.mark.parametrize("trap", rest_by_night(["calendar", "facets", "session"]))
 def test_traps_do_not_eat_the_crawl(tmp_path, site, trap):
     outcome = explore(tmp_path, site.url(f"/trap/{trap}/"), max_pages=2000)
@@ -252,16 +229,6 @@ def test_waiting_for_large_batches_of_large_pages_does_not_hang(tmp_path, site, 
         outcome = explore(tmp_path, site.url("/large/"), llm_settings(llm) | settings, max_pages=20)
     assert len(outcome.pages) == 20
     assert outcome.exit_status == 0
-
-
-@pytest.mark.nightly
-def test_pages_that_come_faster_than_they_are_read_hold_the_crawl_back(tmp_path, site):
-    settings = {"EXTENSIONS": '{"tests.e2e.extensions.PagesAhead": 1}', "CONCURRENT_REQUESTS_PER_DOMAIN": 16}
-    settings["RECORD_PAGE_TYPES"] = "none"  # none waits for others of its template
-    outcome = explore(tmp_path, site.url("/large/"), settings, max_pages=100)
-    (ahead,) = re.findall(r"'test/pages_ahead': (\d+)", outcome.log)
-    assert int(ahead) < 80
-    assert len(outcome.pages) == 100
 
 
 def test_own_page_types_are_what_the_model_chooses_from(tmp_path, site):
@@ -321,33 +288,13 @@ def test_a_page_that_nobody_can_classify_takes_no_other_with_it(tmp_path, site):
     assert {page["page_type"] for page in outcome.pages if "/product/" in page["url"]} == {"product"}
 
 
-def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
-    with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
-        settings = llm_settings(llm) | {"LLM_CACHE": tmp_path / "answers.sqlite"}
-        first = explore(tmp_path, site.url("/about/"), settings, depth=0)
-        calls = llm.calls
-        second = explore(tmp_path, site.url("/about/"), settings, depth=0)
-        assert (calls, llm.calls) == (1, 1)
-    assert [page["page_type"] for page in first.pages] == [page["page_type"] for page in second.pages] == ["about"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "settings", "named"),
-    rest_by_night(
-        [
-            ({"max_pages": "many"}, {}, "max_pages='many'"),
-            ({"allow": "("}, {}, "allow='('"),
-            ({"max_page": 5}, {}, "no argument 'max_page': did you mean max_pages?"),
-            ({"page_types": "no-such-file.json"}, {}, "page_types=no-such-file.json"),
-            ({"url": ""}, {}, "-a url="),
-            ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
-            ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
-            ({}, {"CRAWL_MAX_ERRORS_SHARE": "5%"}, "CRAWL_MAX_ERRORS_SHARE='5%'"),
-            ({}, {"CRAWL_MAX_ERRORS_SHARE": "5"}, "CRAWL_MAX_ERRORS_SHARE='5' is out of range: at most 1"),
-            ({}, {"THROTTLE_PUT_BACKS": "few"}, "THROTTLE_PUT_BACKS='few'"),
-        ],
-        4,
-    ),
+    [
+        ({"max_page": 5}, {}, "no argument 'max_page': did you mean max_pages?"),
+        ({"page_types": "no-such-file.json"}, {}, "page_types=no-such-file.json"),
+        ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
+    ],
 )
 def test_wrong_usage_is_named_before_the_first_request(tmp_path, site, arguments, settings, named):
     outcome = explore(tmp_path, **({"url": site.url()} | arguments), settings=settings)
@@ -373,12 +320,6 @@ def test_ctrl_c_while_a_crawl_is_being_opened_ends_it(tmp_path, site):
     assert "Stopping: waiting for" in log
     assert warm.run(command({"url": site.url()}, settings, feed)[3:], environment(), TIMEOUT_SECONDS).returncode == 0
     assert len(feed.read_text().splitlines()) > 10
-
-
-def test_scrapys_own_commands_work_in_the_project(site):
-    fetched = warm.run(["fetch", "--nolog", site.url("/about/")], environment(), TIMEOUT_SECONDS)
-    assert fetched.returncode == 0, fetched.stderr
-    assert "About us" in fetched.stdout
 
 
 def test_posts_come_before_archives_and_the_next_run_brings_all_pages(tmp_path):

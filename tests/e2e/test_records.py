@@ -190,23 +190,6 @@ def test_a_model_that_slips_and_a_server_that_fails_do_little_harm(tmp_path, nam
     assert_nothing_is_invented(outcome, site)
 
 
-@pytest.mark.parametrize("name", rest_by_night(["shop", "fashion"]))
-def test_the_second_crawl_asks_nothing_and_has_the_same_records(tmp_path, name):
-    site = make_site(name)
-    settings = {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    with served(site).in_thread() as server, FakeLLM(answer_from_truth(site.truth())).in_thread() as llm:
-        first = crawled(tmp_path, server, llm, settings)
-        calls = llm.calls
-        second = crawled(tmp_path, server, llm, settings)
-        assert (llm.calls - calls, calls > 0) == (0, True)
-    before, after = lines_of(first), lines_of(second)
-    assert before.keys() == after.keys()
-    differing = [path for path, line in before.items() if line["record"] != after[path]["record"]]
-    # A page of the first crawl may have come before the last lesson of its template, and lack a field of it.
-    assert len(differing) <= len(before) // 25, differing
-    assert any(line["record"] for line in after.values())
-
-
 def assert_nothing_is_invented(outcome: Outcome, site: Site) -> None:
     """Every value of every record is on its page."""
     pages = {page.path: page for page in site.pages}

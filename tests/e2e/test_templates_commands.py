@@ -1,5 +1,6 @@
 """`scrapy templates`, `shell` and `parse` with what a crawl has learned."""
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -76,18 +77,11 @@ def test_templates_of_a_jobdir(learned, tmp_path):
     assert scrapy("templates", tmp_path).stdout == scrapy("templates", learned).stdout
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("record()['number']", "M-0007"),
-        ("record(response)['name']", mock_pages.product_name(7)),
-        ("sorted({one['field'] for one in selectors()})", "['name', 'number', 'price']"),
-        ("template(response)[0]", "t"),
-    ],
-)
-def test_the_shell_has_the_record_of_a_page(learned, site, code, expected):
+def test_the_shell_has_the_record_of_a_page(learned, site):
+    code = "record()['number'], record(response)['name'], {one['field'] for one in selectors()}, template(response)[0]"
     shown = scrapy("shell", site.url(PRODUCT), "-c", code, settings={"TEMPLATES_FILE": learned})
-    assert shown.stdout.strip() == expected, shown.stderr
+    expected = ("M-0007", mock_pages.product_name(7), {"name", "number", "price"}, "t")
+    assert ast.literal_eval(shown.stdout.strip()) == expected, shown.stderr
 
 
 def test_the_shell_knows_that_a_page_is_of_no_template_and_changes_nothing(learned, site):
@@ -128,7 +122,7 @@ def test_parse_with_pipelines_shows_the_record_by_the_stored_template(learned, s
     assert learned.read_bytes() == before
 
 
-@pytest.mark.parametrize("path", ["/odd/500", "/odd/paper", "/odd/moved", "/odd/missing"])
+@pytest.mark.parametrize("path", ["/odd/500", "/odd/moved"])
 def test_parse_of_what_is_no_page_shows_its_error_or_its_target(site, path):
     shown = scrapy("parse", "--pipelines", "--nocolour", site.url(path), settings={"RETRY_TIMES": 0})
     assert "Traceback" not in shown.stderr

@@ -49,8 +49,10 @@ def values(page):
 
 
 def told(outcome):
-    """What a page line says of the page's kind, by path: it must not change from crawl to crawl."""
-    return {page["url"].split("/", 3)[3]: (page["page_type"], page["template"]) for page in outcome.pages}
+    """What a page line says of the page by path: it must not change from crawl to crawl."""
+    return {
+        page["url"].split("/", 3)[3]: (page["page_type"], page["template"], page["record"]) for page in outcome.pages
+    }
 
 
 def test_the_second_and_the_third_crawl_make_no_call_and_say_the_same(tmp_path, site, llm):
@@ -66,46 +68,13 @@ def test_the_second_and_the_third_crawl_make_no_call_and_say_the_same(tmp_path, 
     assert calls[0] > 0
     assert calls[1:] == [calls[0]] * 2
     assert told(second) == told(third)
-    assert {path: kind for path, (kind, _) in told(first).items()} == {
-        path: kind for path, (kind, _) in told(second).items()
-    }
+    assert {path: one[0] for path, one in told(first).items()} == {path: one[0] for path, one in told(second).items()}
+    assert sum(record is not None for _, _, record in told(second).values()) > 20
     # Ids of the first crawl's lines that have been merged or parted since are not those of the end.
     final = {template["template"] for template in first.templates}
     assert {template["template"]: template["page_count"] for template in second.templates}.keys() == final
     assert sum(template["page_count"] for template in second.templates) == len(second.pages)
     assert files[1] == files[2]
-
-
-def test_other_fields_are_learned_anew(tmp_path, site, llm):
-    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    explore(tmp_path, site.url(), settings)
-    calls = llm.calls
-    outcome = explore(tmp_path, site.url(), settings, fields="name")
-    assert llm.calls > calls
-    assert outcome.log.count("Other fields are requested") == 1
-    assert {tuple(page["record"]) for page in outcome.pages if page["record"]} == {("name",)}
-
-
-def test_without_a_model_what_was_learned_decides(tmp_path, site, llm):
-    settings = {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    first = explore(tmp_path, site.url(), llm_settings(llm) | settings)
-    second = explore(tmp_path, site.url(), settings | {"LLM_PROVIDER": "none"})
-    assert {page["url"]: page["page_type"] for page in second.pages} == {
-        page["url"]: page["page_type"] for page in first.pages
-    }
-    assert "rule" not in {page["decided_by"] for page in second.pages}
-
-
-@pytest.mark.nightly
-def test_what_was_learned_holds_on_another_port(tmp_path, site, llm):
-    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    explore(tmp_path, site.url(), settings)
-    calls = llm.calls
-    with MockSite().in_thread() as staging:
-        outcome = explore(tmp_path, staging.url(), settings)
-    assert llm.calls == calls
-    assert all(url.startswith(staging.url()) for one in outcome.templates for url in one["examples"])
-    assert len(json.loads((tmp_path / "learned.json").read_text())["sites"]) == 2
 
 
 def test_new_pages_of_known_templates_are_free_and_a_new_kind_of_page_is_asked(tmp_path, llm):
@@ -124,19 +93,6 @@ def test_new_pages_of_known_templates_are_free_and_a_new_kind_of_page_is_asked(t
     assert "jobs/carpenter/" in asked
     assert not {url for url in asked if url.startswith("product/")}
     assert {page["page_type"] for page in outcome.pages if "/product/" in page["url"]} == {"product"}
-
-
-def test_other_page_types_are_asked_anew(tmp_path, site, llm):
-    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    explore(tmp_path, site.url(), settings)
-    calls = llm.calls
-    types = tmp_path / "types.json"
-    types.write_text(json.dumps({"product": "Something for sale", "homepage": "All else"}))
-    llm.answer = answering(label_by_url([("/product/", "product")], "homepage"))
-    outcome = explore(tmp_path, site.url(), settings, page_types=types)
-    assert llm.calls > calls
-    assert outcome.log.count("Page types are not those") == 1
-    assert {page["page_type"] for page in outcome.pages} == {"product", "homepage"}
 
 
 def test_a_jobdir_keeps_what_was_learned(tmp_path, site, llm):
@@ -160,16 +116,3 @@ def test_a_damaged_state_of_the_site_is_a_usage_error_and_left_as_it_is(tmp_path
     assert (outcome.exit_status, site.stats()["requests"]) == (2, requests)
     assert f"damaged in the part about {name}" in outcome.log
     assert json.loads(file.read_text()) == value
-
-
-@pytest.mark.nightly
-def test_a_crawl_that_is_stopped_keeps_what_it_has_learned(tmp_path, site, llm):
-    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
-    explore(tmp_path, site.url(), settings | {"CLOSESPIDER_PAGECOUNT": 20})
-    calls = llm.calls
-    assert calls > 0
-    classified = [document for document in llm.documents if document["task"] == "classify"]
-    before = {page["url"] for document in classified for page in document["pages"]}
-    explore(tmp_path, site.url(), settings)
-    later = [document for document in llm.documents[calls:] if document["task"] == "classify"]
-    assert not before & {page["url"] for document in later for page in document["pages"]}
