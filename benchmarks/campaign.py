@@ -24,7 +24,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import random
 from typing import Any
-from urllib.parse import urlsplit
 
 from tests.servers.campaign_sites import FINE, manners
 
@@ -187,10 +186,18 @@ def _share_bytes(pid: int) -> int:
 @contextmanager
 def server(count: int, pages: int):
     """The start urls of the sites, which are in a process of their own."""
-    parts = [sys.executable, "-m", "tests.servers.campaign_sites", "--count", str(count), "--pages", str(pages)]
-    process = subprocess.Popen(parts, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    code = f"""if True:
+        from threading import Event
+        from tests.servers.campaign_sites import CampaignSites, manners
+        with CampaignSites(manners({count}), 0.05, {pages}).in_thread() as sites:
+            print(sites.port, flush=True)
+            Event().wait()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
     try:
-        port = urlsplit(process.stdout.readline().split()[1]).port
+        port = int(process.stdout.readline())
         yield [f"http://127.1.{number // 250}.{number % 250 + 1}:{port}/" for number in range(count)]
     finally:
         process.kill()

@@ -1,7 +1,7 @@
 """Crawls with a JOBDIR that are taken down, or lose a server, at random moments: what is lost, and what comes twice.
 
     python -m benchmarks.kill_crawl [--pages 500] [--kills 20] [--signal KILL|TERM|INT|mixed] [--seed 1]
-    python -m benchmarks.kill_crawl --victim site|llm [--down 20]      kills that server, once, in mid-crawl
+    python -m benchmarks.kill_crawl --victim site|llm [--down 20]      stops that server, once, in mid-crawl
 
 The site has a latency of --latency seconds, the model (a fake one, a server too) of --llm-latency. After each kill the
 same command goes on. Exit status 1 when a page is missing or comes twice in the feed, when one of them has an error, or
@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from tests.e2e.killing import JobCrawl, Server, lines_of, paths_of, wait_until
+from tests.e2e.killing import JobCrawl, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
@@ -79,22 +79,17 @@ def kill_crawls(folder: Path, options: argparse.Namespace) -> bool:
 
 
 def kill_server(folder: Path, options: argparse.Namespace) -> bool:
-    pages, feed = ManyPages(options.pages), folder / "pages.jsonl"
-    labels = [f"--label={part}={label}" for part, label in (*LABELS, ("/", "homepage"))]
-    with (
-        Server("many_pages", ("--count", str(options.pages), "--latency", str(options.latency))) as site,
-        Server("fake_llm", (*labels, "--latency", str(options.llm_latency))) as llm,
-    ):
-        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.url}
-        crawl = JobCrawl(folder, site.url, settings, feeds=["-O", feed])
+    pages, feed = ManyPages(options.pages, latency_seconds=options.latency), folder / "pages.jsonl"
+    llm = FakeLLM(label_by_url(LABELS, "homepage"), latency_seconds=options.llm_latency)
+    with MockSite(pages.routes()).in_thread() as site, llm.in_thread():
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+        crawl = JobCrawl(folder, site.url(), settings, feeds=["-O", feed])
         with crawl.running() as process:
             share = Random(options.seed).uniform(0.05, 0.6)
-            wait_until(lambda: site.requests() >= share * options.pages, pages, process)
-            victim = site if options.victim == "site" else llm
-            victim.kill()
-            print(f"killed the {options.victim} server after {share:.0%} of the pages, for {options.down} s")
-            time.sleep(options.down)
-            victim.start()
+            wait_until(partial(_has_asked, pages, round(share * options.pages)), pages, process)
+            print(f"stops the {options.victim} server after {share:.0%} of the pages, for {options.down} s")
+            with site.away() if options.victim == "site" else llm.away():
+                time.sleep(options.down)
     if process.returncode:
         print(crawl.logs[-1][-3000:])
     return report(pages, crawl, feed) and process.returncode == 0

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 from llmcrawler.core.storage.job_file import JOB_FILE, holds_job, read_job_file
 from tests.e2e import warm
@@ -117,39 +115,6 @@ class JobCrawl:
             rows = connection.execute("SELECT u.url FROM urls u JOIN bodies b ON b.url = u.id").fetchall()
         paths = [urlsplit(url).path or "/" for (url,) in rows]
         self.stored_at_ends.append(Counter({path: requested[path] for path in paths}))
-
-
-@dataclass
-class Server:
-    """One of tests/servers in a process of its own, to be killed and to come back at the same address."""
-
-    module: str
-    arguments: tuple[str, ...]
-    url: str = ""
-    process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        port = str(urlsplit(self.url).port or 0)
-        parts = [sys.executable, "-m", f"tests.servers.{self.module}", *self.arguments, "--port", port]
-        self.process = subprocess.Popen(parts, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.url = self.process.stdout.readline().split()[1]
-
-    def requests(self) -> int:
-        with urlopen(f"{self.url}__stats__") as answer:
-            return int(json.load(answer)["requests"])
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.communicate()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
 
 
 def wait_until(claim: Callable[[], bool], pages: ManyPages, process: warm.Process) -> None:

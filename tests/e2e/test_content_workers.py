@@ -95,6 +95,6 @@ def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
 def test_a_wrong_number_of_workers_is_told_before_the_first_request(tmp_path: Path) -> None:
     with MockSite().in_thread() as site:
         outcome = crawl("explore", tmp_path, {"url": site.url("/")}, {"CONTENT_WORKERS": "many"})
-        assert site.stats()["requests"] == 0
+        assert site.measures.hits.total() == 0
     assert outcome.exit_status != 0
     assert "CONTENT_WORKERS='many'" in outcome.log

@@ -10,9 +10,9 @@ def test_too_large_a_share_of_errors_is_told_and_also_when_the_lines_are_of_an_e
     with MockSite().in_thread() as site:
         urls = f"{site.url('/about/')},{site.url('/odd/missing')}"
         first = explore(tmp_path, urls, settings, depth=0)
-        requests = site.stats()["requests"]
+        requests = site.measures.hits.total()
         again = explore(tmp_path, urls, settings, depth=0)
-        assert site.stats()["requests"] == requests
+        assert site.measures.hits.total() == requests
     assert first.exit_status == again.exit_status == ExitStatus.ERRORS_SHARE
     assert "Exit status 6: 1 of 2 pages have errors, 50.0%" in first.log
 

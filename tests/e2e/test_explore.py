@@ -75,7 +75,7 @@ def test_every_page_has_one_line_with_its_type_for_a_few_calls(labelled):
     assert outcome.exit_status == 0, outcome.log
     urls = [page["url"] for page in outcome.pages]
     assert len(urls) == len(set(urls))
-    assert site.stats()["repeated"] == {}
+    assert set(site.measures.hits.values()) == {1}
     products = [page for page in outcome.pages if "/product/" in page["url"]]
     assert len(products) == 30
     assert {page["page_type"] for page in products} == {"product"}
@@ -301,7 +301,7 @@ def test_wrong_usage_is_named_before_the_first_request(tmp_path, site, arguments
     assert outcome.exit_status == 2
     assert named in outcome.log
     assert "Traceback" not in outcome.log
-    assert site.stats()["requests"] == 0
+    assert site.measures.hits.total() == 0
 
 
 @pytest.mark.nightly

@@ -50,9 +50,9 @@ def test_every_stage_records_itself_and_a_stage_of_ones_own_is_one_of_them(tmp_p
     others = len(fine) - len(products)
     assert stage_statuses(tmp_path, "breaks_on_products") == {"success": others, "failed": len(products)}
 
-    requests, calls = site.stats()["requests"], llm.calls
+    requests, calls = site.measures.hits.total(), llm.calls
     again = explore(tmp_path, site.url(), with_llm(llm, tmp_path), force="count_words")
-    assert (site.stats()["requests"], llm.calls) == (requests, calls)
+    assert (site.measures.hits.total(), llm.calls) == (requests, calls)
     assert len(again.pages) == len(outcome.pages)
 
 
@@ -94,10 +94,10 @@ def test_a_page_whose_stage_takes_the_process_down_each_time_is_given_up_and_the
 
 def test_classification_can_be_forced_again_without_a_request_to_the_site(tmp_path, site, llm):
     first = explore(tmp_path, site.url(), with_llm(llm, tmp_path))
-    requests, calls = site.stats()["requests"], llm.calls
+    requests, calls = site.measures.hits.total(), llm.calls
     llm.answer = label_by_url([("/product/", "article")], "listing")
     again = explore(tmp_path, site.url(), with_llm(llm, tmp_path), force="classify")
-    assert site.stats()["requests"] == requests
+    assert site.measures.hits.total() == requests
     assert llm.calls > calls
     assert {page["url"] for page in again.pages} == {page["url"] for page in first.pages}
     before = {page["url"]: page for page in first.pages}

@@ -32,7 +32,7 @@ def paths_of(items: list[dict[str, Any]]) -> Counter[str]:
 def test_a_site_with_sitemaps_is_listed_whole_for_some_requests(tmp_path):
     with MockSite(listed_routes(3000, files=4)).in_thread() as site:
         outcome = map_site(tmp_path, site.url())
-        assert site.stats()["requests"] < 60
+        assert site.measures.hits.total() < 60
     assert outcome.exit_status == 0, outcome.log
     assert paths_of(outcome.items) == Counter(["/", *(f"/page/{number}" for number in range(3000))])
     assert {item["kind"] for item in outcome.items} == {"url"}
@@ -141,9 +141,9 @@ def test_kill_9_again_and_again_leaves_each_url_once(tmp_path, pages, listing_si
     assert job.run() == 0, job.logs[-1]
     whole = Counter([*pages.paths, *(f"/listed/{number}" for number in range(LISTED))])
     assert paths_of(lines_of(feed)) == whole
-    requests = listing_site.stats()["requests"]
+    requests = listing_site.measures.hits.total()
     assert job.run() == 0
-    assert listing_site.stats()["requests"] == requests
+    assert listing_site.measures.hits.total() == requests
     assert paths_of(lines_of(feed)) == whole
     with table.open(newline="", encoding="utf-8") as file:
         assert paths_of(list(csv.DictReader(file))) == whole

@@ -52,7 +52,7 @@ def test_the_urls_of_a_site_come_from_a_server_page_by_page(tmp_path, kind):
     with CdxServer(of_site(25)).in_thread() as server:
         server.refusals = [503, 503]
         outcome = listed(tmp_path, server.url(f"/{kind}/cdx"))
-        assert server.stats()["max_in_flight"] == 1
+        assert server.measures.max_in_flight == 1
     assert outcome.exit_status == 0, outcome.log
     assert urls_of(outcome) == EXPECTED
     assert {query["url"] for query in server.queries} == {"shop.example"}

@@ -96,7 +96,7 @@ def test_wrong_credentials_end_the_crawl_with_the_reason(tmp_path, tls):
     assert "The crawl ends: no proxy is left" in outcome.log
     assert "Traceback" not in outcome.log
     assert not tells_secrets(outcome)
-    assert site.stats()["requests"] == 0
+    assert site.measures.hits.total() == 0
 
 
 def test_https_pages_come_through_a_tunnel_with_credentials(tmp_path):
@@ -130,7 +130,7 @@ def test_no_proxy_left_ends_the_crawl(tmp_path, site):
     assert outcome.error_kinds() == {"no_proxy": 1}
     assert "2 of 2 dropped (2 dead)" in outcome.log
     assert "Traceback" not in outcome.log
-    assert site.stats()["requests"] == 0
+    assert site.measures.hits.total() == 0
 
 
 @pytest.mark.nightly

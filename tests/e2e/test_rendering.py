@@ -41,7 +41,7 @@ def test_an_app_is_crawled_by_the_browser_and_the_plain_pages_beside_it_are_not(
     assert hits["/app/app.js"] <= 5  # the browser keeps it
     assert {hits[f"/plain/{number}"] for number in range(1, 6)} == {1}
     assert "workshop" in pages["/half/2"]["text"]
-    assert site.stats()["max_in_flight"] <= 5
+    assert site.measures.max_in_flight <= 5
     assert len(site.measures.user_agents) == 1
 
 

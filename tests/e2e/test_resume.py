@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from llmcrawler.core.reporting.exit_status import ExitStatus
-from tests.e2e.killing import JobCrawl, Server, lines_of, paths_of, wait_until
+from tests.e2e.killing import JobCrawl, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
@@ -96,12 +96,12 @@ def test_batches_of_a_feed_are_whole_after_a_kill_and_the_same_when_a_finished_c
     assert paths_of(line for part in whole.values() for line in part) == once(pages)
     assert sorted(whole) == [f"part-{number}.jsonl" for number in range(1, len(whole) + 1)]
     assert {len(lines) for name, lines in whole.items() if name != f"part-{len(whole)}.jsonl"} == {20}
-    requests = site.stats()["requests"]
+    requests = site.measures.hits.total()
     assert crawl.run() == 0
     again = {part.name: lines_of(part) for part in tmp_path.glob("part-*.jsonl")}
     # A page may have been moved to another template after its line was written; the new line knows of it.
     assert _without_templates(again) == _without_templates(whole)
-    assert site.stats()["requests"] == requests
+    assert site.measures.hits.total() == requests
 
 
 def _without_templates(parts):
@@ -113,14 +113,14 @@ def _without_templates(parts):
 @pytest.mark.nightly
 def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path, pages, site):
     feed = tmp_path / "pages.jsonl"
-    labels = [part for part in ("/item/=product", "/list/=listing", "/=homepage") for part in ("--label", part)]
-    with Server("fake_llm", (*labels, "--latency", "0.2")) as llm:
-        crawl = JobCrawl(tmp_path, site.url(), {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.url}, feeds=["-O", feed])
+    label = label_by_url([("/item/", "product"), ("/list/", "listing")], "homepage")
+    with FakeLLM(label, latency_seconds=0.2).in_thread() as llm:
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+        crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", feed])
         with crawl.running() as process:
             wait_until(lambda: len(pages.requested) >= 3, pages, process)
-            llm.kill()
-            wait_until(lambda: len(pages.requested) >= 60, pages, process)
-            llm.start()
+            with llm.away():
+                wait_until(lambda: len(pages.requested) >= 60, pages, process)
     assert process.returncode == 0, crawl.logs[-1]
     assert paths_of(lines_of(feed)) == once(pages)
     assert not [line for line in lines_of(feed) if line.get("error")]
@@ -128,14 +128,13 @@ def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path,
 
 @pytest.mark.nightly
 def test_a_site_that_is_killed_and_comes_back_loses_no_page(tmp_path):
-    pages, feed = ManyPages(COUNT), tmp_path / "pages.jsonl"
-    with Server("many_pages", ("--count", str(COUNT), "--latency", "0.1")) as server:
-        crawl = JobCrawl(tmp_path, server.url, {"THROTTLE_BREAKER_REST_SECONDS": 1}, feeds=["-O", feed])
+    pages, feed = ManyPages(COUNT, latency_seconds=0.1), tmp_path / "pages.jsonl"
+    with MockSite(pages.routes()).in_thread() as site:
+        crawl = JobCrawl(tmp_path, site.url(), {"THROTTLE_BREAKER_REST_SECONDS": 1}, feeds=["-O", feed])
         with crawl.running() as process:
-            wait_until(lambda: server.requests() >= 20, pages, process)
-            server.kill()
-            wait_until(lambda: crawl.log_holds("in a row"), pages, process)
-            server.start()
+            wait_until(lambda: len(pages.requested) >= 20, pages, process)
+            with site.away():
+                wait_until(lambda: crawl.log_holds("in a row"), pages, process)
     assert process.returncode == 0, crawl.logs[-1]
     assert paths_of(lines_of(feed)) == once(pages)
     assert not [line for line in lines_of(feed) if line.get("error")]

@@ -103,13 +103,13 @@ def test_the_shell_says_what_is_there_for_it_and_what_is_missing(learned, site, 
 
 
 def test_parse_shows_the_page_and_its_links_and_fetches_nothing_else(site):
-    before = site.stats()["paths"]
+    before = dict(site.measures.hits)
     shown = scrapy("parse", "--spider=explore", "--nocolour", site.url(PRODUCT))
     assert shown.returncode == 0
     assert "Traceback" not in shown.stderr
     assert site.url(PRODUCT) in shown.stdout
     assert f"<GET {site.url('/about/')}>" in shown.stdout
-    now = {path: count - before.get(path, 0) for path, count in site.stats()["paths"].items()}
+    now = {path: count - before.get(path, 0) for path, count in site.measures.hits.items()}
     assert {path for path, count in now.items() if count} == {"/robots.txt", PRODUCT}
 
 

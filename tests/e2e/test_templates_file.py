@@ -111,8 +111,8 @@ def test_a_damaged_state_of_the_site_is_a_usage_error_and_left_as_it_is(tmp_path
     (name,) = value["state"]
     value["state"][name] = value["state"][name][:-12]
     file.write_text(json.dumps(value))
-    requests = site.stats()["requests"]
+    requests = site.measures.hits.total()
     outcome = explore(tmp_path, site.url(), {"TEMPLATES_FILE": file})
-    assert (outcome.exit_status, site.stats()["requests"]) == (2, requests)
+    assert (outcome.exit_status, site.measures.hits.total()) == (2, requests)
     assert f"damaged in the part about {name}" in outcome.log
     assert json.loads(file.read_text()) == value

@@ -1,8 +1,6 @@
 """A single-page app in plain JavaScript, and on the same host some plain pages, pages that are half made by scripts,
 and a list that grows. Raw, the app's pages are one and the same empty shell. /hash/ is an app behind the "#", with its
 menu in a shadow root, and buttons of a router that catches what goes wrong, as Vue Router does.
-
-    python -m tests.servers.app_site [--port 0] [--latency 0.2]      prints "READY http://127.0.0.1:PORT/"
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from aiohttp import web
 
 from tests.servers.mock_pages import layout, paragraphs
 from tests.servers.mock_site import Handler, MockSite, html
-from tests.servers.serving import serve
 
 ITEMS = 12
 FEED_BATCHES = 3
@@ -165,7 +162,3 @@ async def _api(request: web.Request) -> web.Response:
     number = int(name)
     item = {"name": f"Item {number}", "price": f"${number}.00", "text": paragraphs(3, number)}
     return web.Response(text=json.dumps(item), content_type="application/json")
-
-
-if __name__ == "__main__":
-    serve(__doc__, lambda options: AppSite(latency_seconds=options.latency), latency=0.0)

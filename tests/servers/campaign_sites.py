@@ -1,13 +1,11 @@
 """Many sites, each at a host of its own (127.1.x.y) and one port: some slow, some that refuse all, some that are gone.
 
-python -m tests.servers.campaign_sites [--count 200] [--port 0] [--latency 0.05] [--pages 0]
     prints "READY http://127.1.0.1:PORT/"; each site has PAGES pages at least
 with CampaignSites(manners(40)).in_thread() as sites: ... sites.urls, sites.requested
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import re
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from aiohttp import web
 
 from tests.servers.mock_site import html
 from tests.servers.record_sites import SITES, make_site
-from tests.servers.serving import Startable, bound_sockets, serve
+from tests.servers.serving import Startable, bound_sockets
 
 FINE, SLOW, BUSY, BROKEN, DEAD = "fine", "slow", "busy", "broken", "dead"
 SLOW_SECONDS: Final = 1.0
@@ -112,11 +110,3 @@ class CampaignSites(Startable):
             return web.Response(status=429 if site.manner == BUSY else 500)
         page = site.pages.get(request.path_qs)
         return web.Response(status=404) if page is None else html(page)
-
-
-def _sites(options: argparse.Namespace) -> CampaignSites:
-    return CampaignSites(manners(options.count), options.latency, options.pages)
-
-
-if __name__ == "__main__":
-    serve(__doc__, _sites, count=200, latency=0.05, pages=0)

@@ -1,6 +1,4 @@
 """A site of 300 pages, of which many are nearly the same, and 100 more urls that show one of them again, in ten ways.
-
-    python -m tests.servers.duplicate_site [--port 0] [--latency 0.02] [--duplicates 0]    prints "READY http://..."
     site = DuplicateSite(); with MockSite(site.routes()).in_thread() as server: ...; site.faults(lines)
     DuplicateSite(of_a_kind=5) has half of them
 
@@ -11,7 +9,6 @@ list name the first one, lamps name their list).
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
@@ -19,8 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.servers.mock_site import Handler, MockSite
-from tests.servers.serving import serve
+from tests.servers.mock_site import Handler
 
 KINDS = ("print", "amp", "category", "header", "visit", "parameter", "index", "slash", "case", "sort")
 _OF_A_KIND = 10
@@ -229,12 +225,3 @@ _REPEATS: dict[str, Callable[[str, SitePage], tuple[str, SitePage]]] = {
     "case": _same(lambda path: path.replace("/lamp", "/Lamp").replace("/story", "/Story")),
     "sort": _sort,
 }
-
-
-def _site(options: argparse.Namespace) -> MockSite:
-    site = DuplicateSite(with_duplicates=options.duplicates > 0)
-    return MockSite(site.routes(), latency_seconds=options.latency)
-
-
-if __name__ == "__main__":
-    serve(__doc__, _site, duplicates=1, latency=0.02)

@@ -2,15 +2,11 @@
 
 In a test: `async with FakeLLM(answer) as server`, or, for a crawl in another process,
 `with FakeLLM(answer).in_thread() as server`.
-By hand: `python -m tests.servers.fake_llm --label /product/=product --label /=listing [--latency 1] [--port 0]`;
-the first line printed is `READY http://127.0.0.1:PORT/v1`.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import contextlib
 import json
 import re
 from collections import deque
@@ -142,7 +138,6 @@ class FakeLLM(Startable):
         app.router.add_post("/v1/chat/completions", self._complete)
 
     async def stop(self) -> None:
-        """Stop listening; the port is kept, so that `start` is the same server coming back."""
         self._hanging.set()
         await self._runner.cleanup()
 
@@ -243,19 +238,3 @@ def _completion(body: Document, text: str, fault: str, use: CacheUse | None) -> 
         "choices": [{"index": 0, "finish_reason": "length" if fault == "length" else "stop", "message": message}],
         **({"service_tier": body["service_tier"]} if "service_tier" in body and fault != "no-tier" else {}),
     } | ({} if fault == "no-usage" else {"usage": usage})
-
-
-async def _serve(args: argparse.Namespace) -> None:
-    labels = [tuple(label.rsplit("=", 1)) for label in args.label]
-    async with FakeLLM(label_by_url(labels), latency_seconds=args.latency, port=args.port) as server:
-        print(f"READY {server.base_url}", flush=True)  # noqa: T201 - whoever started it waits for this line
-        await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--label", action="append", default=[], help="PART_OF_URL=LABEL; the first that fits counts")
-    parser.add_argument("--latency", type=float, default=0.0)
-    parser.add_argument("--port", type=int, default=0)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(parser.parse_args()))

@@ -1,7 +1,5 @@
 """A shop, and pages that attack who reads them: each is a row of PAGES or TWINS, and one row more is one attack more.
 
-    python -m tests.servers.hostile_site [--products 93]    prints "READY http://127.0.0.2:PORT/"
-
 PAGES: name -> what a GET of /hostile/NAME (and of all below it) answers. TWINS: name -> a product page of the shop made
 hostile, under /product/, so that it comes into the template that the shop's products have taught. /hostile/ links to
 all. ROBOTS: name -> a robots.txt; each needs a host of its own.
@@ -21,7 +19,6 @@ from tests.servers.hostile_server import Answer, HostileServer, Visit
 from tests.servers.record_sites import SitePage, make_site
 from tests.servers.record_sites.frame import list_pages
 from tests.servers.record_sites.shop import FRAME
-from tests.servers.serving import serve
 
 HONEST, HOSTILE = "127.0.0.2", "127.0.0.3"
 HOSTILE_HOME = "/hostile/"
@@ -185,7 +182,3 @@ class HostileSite(HostileServer):
             if beside is not None:
                 return beside(visit)
         return Answer(document("<p>There is no such page.</p>").encode(), status="404 Not Found")
-
-
-if __name__ == "__main__":
-    serve(__doc__, lambda options: HostileSite(HonestShop(options.products)), products=93)

@@ -1,7 +1,5 @@
 """A site that publishes lists of its urls: as large as wanted, and with all that can be wrong with them.
 
-    python -m tests.servers.listed_site [--count 30000] [--files 3] [--port 0]    prints "READY http://127.0.0.1:PORT/"
-
 `listed_routes(count, files)` has robots.txt, an index of gzipped sitemaps, and pages that link to their neighbours;
 `odd_lists()` has a robots.txt that names every kind of broken list.
 """
@@ -14,8 +12,7 @@ from collections.abc import Iterator
 
 from aiohttp import web
 
-from tests.servers.mock_site import Handler, MockSite, html
-from tests.servers.serving import serve
+from tests.servers.mock_site import Handler, html
 
 _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 _SIZE = 51 * 2**20
@@ -151,7 +148,3 @@ def _rss(origin: str) -> bytes:
 def _bomb() -> bytes:
     pack = zlib.compressobj(wbits=31)
     return b"".join([*(pack.compress(b" " * 2**20) for _ in range(200)), pack.flush()])
-
-
-if __name__ == "__main__":
-    serve(__doc__, lambda options: MockSite(listed_routes(options.count, options.files)), count=30_000, files=3)

@@ -1,6 +1,5 @@
 """A site of as many pages as wanted, which notes what was asked of it, in order.
 
-    python -m tests.servers.many_pages [--count 120] [--port 0] [--latency 0.1]    prints "READY http://127.0.0.1:PORT/"
     pages = ManyPages(120); with MockSite(pages.routes()).in_thread() as site: ...
 
 A home page, lists of twenty items each, and items; every page of a list links to its neighbours.
@@ -8,15 +7,13 @@ A home page, lists of twenty items each, and items; every page of a list links t
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from random import Random
 from threading import Condition
 
 from aiohttp import web
 
-from tests.servers.mock_site import Handler, MockSite, html
-from tests.servers.serving import serve
+from tests.servers.mock_site import Handler, html
 
 ITEMS_OF_A_LIST = 20
 _SYLLABLES = ("ba", "con", "der", "fi", "gra", "hol", "in", "ka", "lo", "men", "na", "ol", "per", "qui", "ra", "sti")
@@ -106,11 +103,3 @@ def _page(title: str, main: str, links: list[str]) -> str:
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>'
         f'<main><h1>{title}</h1>{main}</main><nav><ul class="links">{items}</ul></nav></body></html>'
     )
-
-
-def _site(options: argparse.Namespace) -> MockSite:
-    return MockSite(ManyPages(options.count, latency_seconds=options.latency).routes())
-
-
-if __name__ == "__main__":
-    serve(__doc__, _site, count=120, latency=0.0)

@@ -1,10 +1,7 @@
 """A web site for tests, over real HTTP on loopback: a small shop, and under /odd/ all that goes wrong on the web.
 
-    python -m tests.servers.mock_site [--port 0] [--latency 0.2]      prints "READY http://127.0.0.1:PORT/"
-    async with MockSite() as site: ... site.url("/"), site.stats()    in the running event loop
+    async with MockSite() as site: ... site.url("/"), site.measures.hits   in the running event loop
     with MockSite().in_thread() as site: ...                          for a test that blocks
-
-GET /__stats__ answers what the server saw, GET /__reset__ clears it.
 
 Start pages, for crawls that are about one thing: / (the shop alone, all good), /robots-test/ (40 disallowed links),
 /odd/ (links to every fault), /trap/calendar/, /trap/facets/, /trap/session/, /large/ (200 pages of 200 KB).
@@ -19,13 +16,11 @@ import gzip
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from itertools import pairwise
-from typing import Any
 
 from aiohttp import web
 
 from tests.servers import mock_pages as pages
-from tests.servers.serving import Startable, serve
+from tests.servers.serving import Startable
 
 DISALLOWED_COUNT = 40
 UNLINKED = ("/unlinked/one/", "/unlinked/two/")
@@ -34,7 +29,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Measures:
-    """What the server saw. Its own pages (/__stats__) do not count."""
+    """What the server saw."""
 
     def __init__(self) -> None:
         self.hits: collections.Counter[str] = collections.Counter()
@@ -55,25 +50,6 @@ class Measures:
         self.in_flight -= 1
         self.statuses[status] += 1
 
-    @property
-    def gaps(self) -> list[float]:
-        """Seconds between one start and the next."""
-        return [after - before for before, after in pairwise(self.starts)]
-
-    def as_dict(self) -> dict[str, Any]:
-        gaps = self.gaps
-        return {
-            "requests": sum(self.hits.values()),
-            "distinct": len(self.hits),
-            "paths": dict(self.hits),
-            "repeated": {path: count for path, count in self.hits.items() if count > 1},
-            "statuses": dict(self.statuses),
-            "user_agents": sorted(self.user_agents),
-            "max_in_flight": self.max_in_flight,
-            "starts_seconds": [round(start - self.starts[0], 4) for start in self.starts],
-            "min_gap_seconds": round(min(gaps), 4) if gaps else None,
-        }
-
 
 class MockSite(Startable):
     """`routes` adds pages or replaces them: path with query -> HTML, or an aiohttp handler."""
@@ -89,40 +65,29 @@ class MockSite(Startable):
         self._tls = tls
         self.measures = Measures()
         self.origin = ""
+        self.port = 0
         self._pages: dict[str, str | Handler] = {**dict(pages.shop_pages()), **_odd_routes(), **(routes or {})}
         self._runner: web.AppRunner | None = None
 
     def url(self, path: str = "/") -> str:
         return self.origin + path
 
-    def stats(self) -> dict[str, Any]:
-        return self.measures.as_dict()
-
     async def start(self, port: int = 0) -> None:
         app = web.Application()
         app[TRIES] = collections.Counter()
-        app.router.add_get("/__stats__", self._answer_stats)
-        app.router.add_get("/__reset__", self._answer_reset)
         app.router.add_route("*", "/{tail:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self._tls).start()
-        self.origin = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._runner.addresses[0][1]}"
+        await web.TCPSite(self._runner, "127.0.0.1", port or self.port, ssl_context=self._tls).start()
+        self.port = self._runner.addresses[0][1]
+        self.origin = f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     async def stop(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _answer_stats(self, _: web.Request) -> web.Response:
-        return web.json_response(self.stats())
-
-    async def _answer_reset(self, _: web.Request) -> web.Response:
-        self.measures = Measures()
-        return web.json_response({})
-
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        measures = self.measures
-        measures.begin(request)
+        self.measures.begin(request)
         status = "aborted"
         try:
             if self.latency_seconds:
@@ -132,7 +97,7 @@ class MockSite(Startable):
                 status = str(response.status)
             return response
         finally:
-            measures.end(status)
+            self.measures.end(status)
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         page = self._pages.get(request.path_qs)
@@ -349,7 +314,3 @@ def _odd_routes() -> dict[str, str | Handler]:
         "/terms/?refreshed=1": pages.plain("Terms", 2),
         **{path: pages.plain(f"Unlinked {number}", 20 + number) for number, path in enumerate(UNLINKED)},
     }
-
-
-if __name__ == "__main__":
-    serve(__doc__, lambda options: MockSite(latency_seconds=options.latency), latency=0.0)

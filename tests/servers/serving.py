@@ -1,33 +1,28 @@
-"""The start and the end of the servers: in the running event loop, in a thread, or as a program.
+"""The start and the end of the servers, in the running event loop or in a thread.
 
 async with MockSite() as site: ...
 with MockSite().in_thread() as site: ...           for a test that blocks, such as one that waits for a subprocess
-python -m tests.servers.many_pages --count 30
+    with site.away(): ...                          nobody listens there for that time
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import socket
 import ssl
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, Self
+from collections.abc import Iterable, Iterator
+from typing import Self
 
 _PATIENCE_SECONDS = 30
 
 
-class Server(Protocol):
-    async def start(self, port: int = 0) -> None: ...
-
-    def url(self, path: str = "/") -> str: ...
-
-
 class Startable(ABC):
-    """A server on loopback."""
+    """A server on loopback. Started again it has the port that it had."""
+
+    _loop: asyncio.AbstractEventLoop
 
     @abstractmethod
     async def start(self, port: int = 0) -> None: ...
@@ -47,9 +42,19 @@ class Startable(ABC):
         with all_in_thread(self):
             yield self
 
+    def start_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a loop that runs in another thread."""
+        self._loop = loop
+        asyncio.run_coroutine_threadsafe(self.start(), loop).result(_PATIENCE_SECONDS)
 
-def _stop(server: Startable, loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_PATIENCE_SECONDS)
+    def stop_there(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.stop(), self._loop).result(_PATIENCE_SECONDS)
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        self.stop_there()
+        yield
+        self.start_in(self._loop)
 
 
 @contextlib.contextmanager
@@ -63,8 +68,8 @@ def all_in_thread(*servers: Startable) -> Iterator[None]:
         ends.callback(thread.join)
         ends.callback(loop.call_soon_threadsafe, loop.stop)
         for server in servers:
-            asyncio.run_coroutine_threadsafe(server.start(), loop).result(_PATIENCE_SECONDS)
-            ends.callback(_stop, server, loop)
+            server.start_in(loop)
+            ends.callback(server.stop_there)
         yield
 
 
@@ -120,22 +125,3 @@ def bound_sockets(hosts: Iterable[str], port: int) -> list[socket.socket]:
         port = one.getsockname()[1]
         sockets.append(one)
     return sockets
-
-
-def serve(description: str | None, make: Callable[[argparse.Namespace], Server], **defaults: float) -> None:
-    """Serve until it is ended. `defaults`: what the command line can say beside --port. Whoever started it waits for
-    the line "READY <url>".
-    """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=0)
-    for name, default in defaults.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
-    options = parser.parse_args()
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(make(options), options.port))
-
-
-async def _serve(server: Server, port: int) -> None:
-    await server.start(port)
-    print(f"READY {server.url()}", flush=True)  # noqa: T201 - the line that the starter waits for
-    await asyncio.Event().wait()

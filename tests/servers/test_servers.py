@@ -19,5 +19,5 @@ async def test_requests_in_flight_are_measured():
 
     async with MockSite({"/together/*": wait}) as site, aiohttp.ClientSession() as session:
         await asyncio.gather(*(session.get(site.url(f"/together/{n}")) for n in range(3)))
-        assert site.stats()["max_in_flight"] == 3
-        assert site.stats()["requests"] == 3
+        assert site.measures.max_in_flight == 3
+        assert site.measures.hits.total() == 3
