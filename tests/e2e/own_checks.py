@@ -8,7 +8,3 @@ from llmcrawler.errors import NotThePage
 def validate(response: Response) -> None:
     if b"Loading" in response.body:
         raise NotThePage("an empty shell")
-
-
-def broken(_response: Response) -> None:
-    raise KeyError("mine")

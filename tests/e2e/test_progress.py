@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -14,16 +15,17 @@ import sys
 import termios
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyte
 import pytest
+from aiohttp import web
 
 from llmcrawler.core.reporting.timeline import Timeline
 from llmcrawler.core.storage.job_file import read_runs
 from llmcrawler.core.storage.job_status import open_snapshot
 from tests.e2e.crawling import FAST, ROOT, command, environment, explore
+from tests.servers.mock_site import MockSite, html
 
 COLUMNS, LINES = 200, 40
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31m"
@@ -34,54 +36,39 @@ PROGRESS_LINE = re.compile(
 PAGE = "<html><title>Page {0}</title><h1>{0}</h1><p>Words of a page, a few of them.</p>{1}</html>"
 
 
-class Site(ThreadingHTTPServer):
-    """A home page, some pages, links with escape sequences in them, and one that never answers. One page is not
-    answered before `may_end`."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answers)
-        self.closing = threading.Event()
-        self.hanging = threading.Event()
-        self.may_end: Callable[[], bool] = lambda: True
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}{path}"
-
-
-class Answers(BaseHTTPRequestHandler):
-    server: Site
-
-    def do_GET(self) -> None:
-        links = "".join(f'<a href="{link}">{HOSTILE}</a>' for link in LINKS) if self.path == "/" else ""
-        if self.path == "/hang":
-            self.server.hanging.set()
-            self.server.closing.wait()
-            return
-        while self.path == LINKS[0] and not self.server.may_end() and not self.server.closing.wait(0.05):
-            pass
-        body = PAGE.format(HOSTILE, links).encode()
-        self.send_response(200 if self.path == "/" or self.path.startswith("/page/") else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
-        pass
+@pytest.fixture
+def may_end() -> list[Callable[[], bool]]:
+    """What the last page waits for."""
+    return [lambda: True]
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    server = Site()
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield server
-    server.closing.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def hanging() -> threading.Event:
+    """Whether the page that never answers was asked for."""
+    return threading.Event()
+
+
+@pytest.fixture
+def site(may_end: list[Callable[[], bool]], hanging: threading.Event) -> Iterator[MockSite]:
+    """A home page, some pages, links with escape sequences in them, and a page that never answers."""
+
+    async def home(request: web.Request) -> web.Response:
+        links = "".join(f'<a href="{link}">{HOSTILE}</a>' for link in LINKS) if request.path == "/" else ""
+        return html(PAGE.format(HOSTILE, links))
+
+    async def last(request: web.Request) -> web.Response:
+        while not may_end[0]():  # noqa: ASYNC110 - it looks at a file
+            await asyncio.sleep(0.05)
+        return await home(request)
+
+    async def hang(_: web.Request) -> web.Response:
+        hanging.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    routes = dict.fromkeys(("/", "/page/*"), home) | {LINKS[0]: last, "/hang": hang}
+    with MockSite({**routes, "/robots.txt": "", "/sitemap.xml": ""}).in_thread() as site:
+        yield site
 
 
 class Terminal:
@@ -154,13 +141,13 @@ def terminal(url: str, tmp_path: Path, **settings: object) -> Iterator[Terminal]
         screen.close()
 
 
-def test_a_terminal_shows_a_live_panel_with_whole_log_lines_above_it(site: Site, tmp_path: Path) -> None:
+def test_a_terminal_shows_a_live_panel_with_whole_log_lines_above_it(site: MockSite, tmp_path: Path) -> None:
     with terminal(site.url("/"), tmp_path, LOG_LEVEL="DEBUG", DOWNLOAD_DELAY=0.1) as screen:
         screen.read_all()
     assert screen.process.returncode == 0
     assert any("llmcrawler explore" in frame and "queued" in frame for frame in screen.frames)
     lines = screen.lines()
-    crawled = [line for line in lines if "Crawled (200)" in line]
+    crawled = [line for line in lines if "Crawled (200)" in line and "robots.txt" not in line]
     assert len(crawled) == 6
     assert all(
         re.fullmatch(r"\S+ \S+ \[\S+\] DEBUG: Crawled \(200\) <GET \S+> \(referer: \S+\)", line) for line in crawled
@@ -175,7 +162,9 @@ def test_a_terminal_shows_a_live_panel_with_whole_log_lines_above_it(site: Site,
     assert screen.cursor_is_shown
 
 
-def test_who_gives_an_address_alone_sees_the_progress_and_the_summary_and_no_log(site: Site, tmp_path: Path) -> None:
+def test_who_gives_an_address_alone_sees_the_progress_and_the_summary_and_no_log(
+    site: MockSite, tmp_path: Path
+) -> None:
     settings = [f"-s{name}={value}" for name, value in FAST.items()]
     console = "from llmcrawler.commands.console import main; main()"
     screen = Terminal([sys.executable, "-c", console, site.url("/"), "-O", str(tmp_path / "feed.jsonl"), *settings])
@@ -189,10 +178,12 @@ def test_who_gives_an_address_alone_sees_the_progress_and_the_summary_and_no_log
     assert "lines (jsonl)" in " ".join(" ".join(said[-3:]).split())  # a long path is folded
 
 
-def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goes(site: Site, tmp_path: Path) -> None:
+def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goes(
+    site: MockSite, hanging: threading.Event, tmp_path: Path
+) -> None:
     with terminal(site.url("/hang"), tmp_path, STOP_SECONDS=1, LOG_FILE=tmp_path / "log.txt") as screen:
         screen.read_until("╰")
-        assert site.hanging.wait(60)
+        assert hanging.wait(60)
         screen.process.send_signal(signal.SIGINT)
         screen.read_all()
     assert any(line.startswith("Ended: stopped by Ctrl-C or SIGTERM") for line in screen.lines())
@@ -202,10 +193,10 @@ def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goe
 
 
 @pytest.mark.nightly
-def test_a_second_ctrl_c_gives_the_cursor_back_too(site: Site, tmp_path: Path) -> None:
+def test_a_second_ctrl_c_gives_the_cursor_back_too(site: MockSite, hanging: threading.Event, tmp_path: Path) -> None:
     with terminal(site.url("/hang"), tmp_path, STOP_SECONDS=3600) as screen:
         screen.read_until("╰")
-        assert site.hanging.wait(60)
+        assert hanging.wait(60)
         screen.process.send_signal(signal.SIGINT)
         screen.read_until("Stopping: waiting for")
         while b"forcing unclean shutdown" not in screen.raw:  # two at once count as one
@@ -215,9 +206,11 @@ def test_a_second_ctrl_c_gives_the_cursor_back_too(site: Site, tmp_path: Path) -
     assert screen.cursor_is_shown
 
 
-def test_without_a_terminal_there_are_log_lines_and_the_summary(site: Site, tmp_path: Path) -> None:
+def test_without_a_terminal_there_are_log_lines_and_the_summary(
+    site: MockSite, may_end: list[Callable[[], bool]], tmp_path: Path
+) -> None:
     file = tmp_path / "log.txt"
-    site.may_end = lambda: PROGRESS_LINE.search(file.read_text()) is not None
+    may_end[0] = lambda: PROGRESS_LINE.search(file.read_text()) is not None
     explore(tmp_path, site.url("/"), {"PROGRESS_LOG_SECONDS": 0.1, "LOG_FILE": file})
     log = file.read_text()
     first = next(line for line in log.splitlines() if " INFO: " in line or " WARNING: " in line)
@@ -232,7 +225,7 @@ def test_without_a_terminal_there_are_log_lines_and_the_summary(site: Site, tmp_
     assert "\x1b" not in log
 
 
-def test_progress_off_shows_nothing_and_a_job_keeps_how_it_went(site: Site, tmp_path: Path) -> None:
+def test_progress_off_shows_nothing_and_a_job_keeps_how_it_went(site: MockSite, tmp_path: Path) -> None:
     settings = {"PROGRESS": "off", "PROGRESS_LOG_SECONDS": 0.1, "DOWNLOAD_DELAY": 0.3, "JOBDIR": tmp_path / "job"}
     outcome = explore(tmp_path, site.url("/"), settings)
     assert "extensions.progress_reports]" not in outcome.log

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import signal
 import subprocess
 
 import pytest
@@ -10,12 +9,11 @@ from aiohttp import web
 
 from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e import warm
-from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore, rest_of_log
+from tests.e2e.crawling import TIMEOUT_SECONDS, environment, explore
 from tests.nightly import rest_by_night
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import (
-    CAPTCHA_PAGE,
     FORBIDDEN,
     ProxyServer,
     answer,
@@ -26,28 +24,6 @@ from tests.servers.serving import all_in_thread
 
 def through(*proxies: str) -> dict[str, object]:
     return {"PROXIES": ",".join(proxies)}
-
-
-@pytest.mark.nightly
-def test_of_twenty_proxies_the_fourteen_bad_ones_are_dropped_and_no_page_is_lost(tmp_path, site):
-    alone = explore(tmp_path, site.url())
-    good = [ProxyServer() for _ in range(6)]
-    forbidden = [ProxyServer(FORBIDDEN) for _ in range(4)]
-    captcha = [ProxyServer(CAPTCHA_PAGE) for _ in range(2)]
-    with all_in_thread(*good, *forbidden, *captcha):
-        addresses = [server.url for server in (*captcha, *forbidden)] + [dead_proxy() for _ in range(8)]
-        outcome = explore(tmp_path, site.url(), through(*addresses, *(server.url for server in good)))
-    assert outcome.exit_status == 0, outcome.log
-    assert not outcome.error_kinds()
-    assert {page["url"] for page in outcome.pages} == {page["url"] for page in alone.pages}
-    assert len(outcome.pages) == len(alone.pages)
-    assert {page["attempts"] for page in (page["error"] or {"attempts": 1} for page in outcome.pages)} == {1}
-    assert "captcha" not in json.dumps(outcome.items)
-    assert "'llmcrawler/politeness/proxies/dropped': 14" in outcome.log
-    assert "'llmcrawler/politeness/proxies/dropped/dead': 8" in outcome.log
-    assert "'llmcrawler/politeness/proxies/dropped/banned': 6" in outcome.log
-    assert all(len(server.targets) > 3 for server in good)  # they take turns
-    assert all(len(server.targets) <= 5 for server in (*forbidden, *captcha))
 
 
 LOGIN = "customer-17:pass%2Fword-99"
@@ -182,34 +158,6 @@ def test_what_the_validator_refuses_is_fetched_again(tmp_path):
     assert never.exit_status == ExitStatus.UNREACHABLE
 
 
-@pytest.mark.nightly
-def test_a_validator_that_breaks_is_an_error_of_ours_on_each_page(tmp_path, site):
-    outcome = explore(tmp_path, site.url("/about/"), {"VALIDATE_RESPONSE": "tests.e2e.own_checks.broken"}, depth=0)
-    assert outcome.error_kinds() == {"internal": 1}
-    assert "KeyError: 'mine'" in outcome.log
-    assert outcome.exit_status == 1
-
-
-@pytest.mark.nightly
-def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
-    settings = through(dead_proxy()) | {"PROXY_REST_SECONDS": 3600}
-    crawl = subprocess.Popen(
-        command({"url": site.url()}, settings, tmp_path / "feed.jsonl"),
-        cwd=ROOT,
-        env=environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert crawl.stderr is not None
-    while "cools down for" not in crawl.stderr.readline():
-        pass
-    crawl.send_signal(signal.SIGINT)
-    log = rest_of_log(crawl)
-    assert crawl.returncode == ExitStatus.INTERRUPTED
-    assert "Traceback" not in log
-    assert not (tmp_path / "feed.jsonl").read_text()  # nothing was asked of the site
-
-
 def proxies_command(*arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
     parts = ["proxies", *arguments]
     for name, value in settings.items():
@@ -234,10 +182,8 @@ def test_scrapy_proxies_check_prints_which_of_them_work(site):
 @pytest.mark.parametrize(
     ("arguments", "settings", "named"),
     [
-        ((), {}, "scrapy proxies check https://"),
         (("check",), {}, "scrapy proxies check https://"),
         (("check", "https://example.com/"), {}, "set PROXIES, PROXIES_FILE or PROXY_PROVIDER"),
-        (("check", "https://example.com/", "--attempts", "0"), {}, "--attempts"),
         (("check", "https://example.com/"), {"PROXY_PROVIDER": "iproyal"}, "PROXY_IPROYAL_KEY"),
     ],
 )

@@ -49,35 +49,17 @@ PROHIBITED = rsl('<prohibits type="usage">ai-train</prohibits>')
 SIGNALS = {
     "/usage/": (page("P"), "content-usage", "/robots.txt", "no"),
     "/usage-header/": (answer(page("P"), Content_Usage="train-ai=y"), "content-usage", "header", "yes"),
-    "/signal/": (page("P"), "content-signal", "/robots.txt", "no"),
-    "/signal-header/": (answer(page("P"), Content_Signal="ai-train=no"), "content-signal", "header", "no"),
     "/rsl/": (page("P"), "rsl", "/l.xml", "no"),
-    "/rsl-that-costs/": (page("P"), "rsl", "/l.xml", "conditions"),
     "/tdm/": (page("P"), "tdmrep", "/.well-known/tdmrep.json", "no"),
-    "/tdm-header/": (answer(page("P"), tdm_reservation="1"), "tdmrep", "header", "no"),
-    "/tdm-meta/": (page("P", head='<meta name="tdm-reservation" content="1">'), "tdmrep", "meta", "no"),
     "/noai/": (page("P", head='<meta name="robots" content="noai, noimageai">'), "noai", "meta", "no"),
-    "/noai-header/": (answer(page("P"), X_Robots_Tag="noai"), "noai", "header", "no"),
-    "/noimageai/": (page("P", head='<meta name="robots" content="noimageai">'), "noimageai", "meta", None),
     "/ai/": (page("P"), "ai.txt", "/ai.txt", "no"),
     "/": (page("Home"), "llms.txt", "/llms.txt", None),
     "/by-link/": (page("P", head=f'<link rel="license" href="{BY}">'), "licence", "link", "conditions"),
-    "/by-text/": (page(f'P <a rel="license" href="{BY}">CC BY</a>'), "licence", "link", "conditions"),
-    "/by-data/": (
-        page("P", head=f'<script type="application/ld+json">{{"@type": "Article", "license": "{BY}"}}</script>'),
-        "licence",
-        "structured-data",
-        "conditions",
-    ),
     "/pay/": (answer("pay", status=402, Crawler_Price="USD 0.01"), "payment", "header", "conditions"),
 }
-TERMS = '<permits type="usage">all</permits><payment type="crawl"/>'
 FILES_OF_SIGNALS = {
-    "/robots.txt": "License: /l.xml\nUser-agent: *\nAllow: /\nContent-Usage: /usage/ train-ai=n\n"
-    "Content-Signal: /signal/ search=yes,ai-train=no\n",
-    "/l.xml": PROHIBITED.replace('url="/"', 'url="/rsl/*"').replace(
-        "</rsl>", f'<content url="/rsl-that-costs/*"><license>{TERMS}</license></content></rsl>'
-    ),
+    "/robots.txt": "License: /l.xml\nUser-agent: *\nAllow: /\nContent-Usage: /usage/ train-ai=n\n",
+    "/l.xml": PROHIBITED.replace('url="/"', 'url="/rsl/*"'),
     "/.well-known/tdmrep.json": '[{"location": "/tdm/", "tdm-reservation": 1}]',
     "/ai.txt": "User-Agent: *\nDisallow: /ai/\n",
     "/llms.txt": "# Site\n> Pages",

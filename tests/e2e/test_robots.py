@@ -1,22 +1,16 @@
 """What robots.txt forbids is never fetched, whatever becomes of the crawl; and files that are made to do harm."""
 
-import asyncio
 import gzip
-import signal
-import threading
 
 import pytest
 from aiohttp import web
 
 from tests.e2e.browsing import needs_browser
-from tests.e2e.crawling import TIMEOUT_SECONDS, explore, scrapy
-from tests.e2e.killing import JobCrawl, wait_until
-from tests.e2e.test_fleet import Fleet
+from tests.e2e.crawling import explore, scrapy
 from tests.servers.app_site import AppSite
 from tests.servers.listed_site import index
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite, html
-from tests.servers.redis_server import RedisServer
 
 COUNT = 200
 FORBIDDEN = "/item/1"  # and all that begin so
@@ -36,11 +30,6 @@ def site(pages):
         yield site
 
 
-def wait_for(pages, condition):
-    with pages.changed:
-        assert pages.changed.wait_for(condition, TIMEOUT_SECONDS)
-
-
 def allowed(pages):
     return {path for path in pages.paths if not path.startswith(FORBIDDEN)}
 
@@ -49,50 +38,6 @@ def test_nothing_forbidden_is_fetched_with_many_requests_in_flight(tmp_path, pag
     outcome = explore(tmp_path, site.url(), WIDE, max_pages=1000)
     assert set(pages.requested) == allowed(pages)
     assert outcome.error_kinds() == {"robots": len(pages.paths - allowed(pages))}
-
-
-@pytest.mark.nightly
-def test_nothing_forbidden_is_fetched_by_a_crawl_that_was_killed_and_goes_on(tmp_path, pages, site):
-    crawl = JobCrawl(tmp_path, site.url(), WIDE, pages=pages)
-    for wanted in (20, 60):
-        assert crawl.run_until(pages, wanted) == -9
-    assert crawl.run() == 0, crawl.logs[-1]
-    assert set(pages.requested) == allowed(pages)
-    assert site.measures.hits["/robots.txt"] == 3
-
-
-@pytest.mark.nightly
-def test_nothing_forbidden_is_fetched_by_a_worker_that_takes_over(tmp_path, pages):
-    asked: list[int] = []
-    leaves = threading.Event()
-
-    async def robots(_request):
-        asked.append(1)
-        return web.Response(text=RULES)
-
-    async def item(request):
-        await asyncio.to_thread(leaves.wait, TIMEOUT_SECONDS)  # the crawl does not end before its first worker leaves
-        return await answer(request)
-
-    routes = pages.routes()
-    answer = routes["/item/0/"]
-    items = {path: item if path.startswith("/item/") else answer for path in pages.paths}
-    (tmp_path / "redis").mkdir()
-    with MockSite({**items, "/robots.txt": robots}).in_thread() as site, RedisServer(tmp_path / "redis") as redis:
-        settings = {**WIDE, "REDIS_URL": redis.url, "CRAWL_ID": "shop"}
-        with Fleet(tmp_path, site.url(), settings) as fleet:
-            first = fleet.start()
-            wait_until(lambda: "This worker took" in fleet.log(0), pages, first)
-            second = fleet.start()
-            wait_until(lambda: "This is worker" in fleet.log(1), pages, second)
-            first.send_signal(signal.SIGTERM)
-            wait_until(lambda: "Stopping: " in fleet.log(0), pages, first)
-            leaves.set()
-            assert [worker.wait(TIMEOUT_SECONDS) for worker in (first, second)] == [3, 0], fleet.log(1)
-            assert fleet.pages().keys() == {site.url(path) for path in pages.paths}
-            assert "This worker took over" in fleet.log(1)
-    assert set(pages.requested) == allowed(pages)
-    assert len(asked) == 2
 
 
 @needs_browser
