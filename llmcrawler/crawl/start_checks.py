@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.core.storage.feeds.feed_checks import RECORDS, RIGHTS, WARC, check_feed, is_folder, page_types_of_feed
+from llmcrawler.core.storage.feeds.feed_checks import MARKDOWN, RECORDS, RIGHTS, WARC, check_feed, page_types_of_feed
 from llmcrawler.core.storage.job_file import JOB_FILE
 from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.understanding import template_store
@@ -174,7 +174,7 @@ def _check_place(settings: BaseSettings, uri: str, format_: str) -> None:
             raise ConfigError(f"-O {uri}: {parts.scheme}:// needs a library: pip install {package}")
     elif "%(" not in uri:
         path = Path(unquote(parts.path) if parts.scheme else uri)
-        if path.is_dir() and not is_folder(uri, format_):
+        if path.is_dir() and format_ != MARKDOWN:
             raise ConfigError(f"-O {uri}: it is a folder; name a file in it")
         there_is = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
         if there_is != path and not there_is.is_dir():

@@ -15,7 +15,7 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
 from llmcrawler.core.reporting.exit_status import nothing_came
-from llmcrawler.core.storage.feeds.feed_checks import check_addable, is_folder
+from llmcrawler.core.storage.feeds.feed_checks import MARKDOWN, check_addable
 from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.request_scheduler import RequestScheduler
@@ -54,7 +54,7 @@ class JobFileStorage(_CrawlFileStorage):
 
     def open(self, spider: Spider) -> IO[bytes]:
         path, overwrite = Path(self.path), self.write_mode == "wb"
-        if is_folder(self.path, self._format):
+        if self._format == MARKDOWN:
             folder = MarkdownFolder(path, overwrite=overwrite)
             self._remember(folder.index_path, folder.fileno())
             return cast("IO[bytes]", folder)  # the exporter knows what it gets, and all others close it

@@ -9,7 +9,7 @@ from codecs import getincrementalencoder
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
@@ -24,7 +24,7 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.core.storage.feeds.feed_checks import require_format
 from llmcrawler.core.storage.feeds.langchain import document_of
-from llmcrawler.core.storage.feeds.markdown_files import MarkdownArchive, MarkdownFolder, markdown_file_of
+from llmcrawler.core.storage.feeds.markdown_files import MarkdownFolder, markdown_file_of
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.core.storage.feeds.tables import (
     RECORD,
@@ -42,9 +42,6 @@ from llmcrawler.crawl.configuration import FeedSettings
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import FeedItem, Page, Template
-
-if TYPE_CHECKING:
-    from llmcrawler.core.storage.feeds.markdown_files import MarkdownStore
 
 logger = logging.getLogger(__name__)
 
@@ -296,21 +293,15 @@ class DocumentsExporter(LinesExporter):
 
 
 class MarkdownExporter(LinesExporter):
-    """Writes to a MarkdownFolder where `file` is one, else a ZIP archive; its `fields` choose the front matter."""
+    """Writes into a MarkdownFolder, which `file` is; the feed's `fields` choose the front matter."""
 
-    def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
-        super().__init__(file, **kwargs)
-        self._store: MarkdownStore = file if isinstance(file, MarkdownFolder) else MarkdownArchive(file, waiting_folder)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
-        return cls(file, waiting_folder=FeedSettings.of(crawler.settings).feed_tempdir, **kwargs)
+    _file: MarkdownFolder
 
     def export_line(self, _item: Any, line: dict[str, Any]) -> bool:
         if line.get("url") is None:
             return False
-        self._store.add(*markdown_file_of(line, self._fields))
+        self._file.add(*markdown_file_of(line, self._fields))
         return True
 
     def finish_exporting(self) -> None:
-        self._store.finish()
+        self._file.finish()

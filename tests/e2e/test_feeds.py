@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import signal
-import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -41,8 +40,6 @@ def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
     feeds = {
         f"{tmp_path}/docs.jsonl": {"format": "documents"},
         f"{tmp_path}/site": {"format": "markdown"},
-        f"file://{tmp_path}/site.zip": {"format": "markdown"},
-        f"copy://{tmp_path}/copied": {"format": "markdown"},
         f"copy://{tmp_path}/copied.parquet": {"format": "parquet"},
         f"{tmp_path}/pages.csv": {"format": "csv"},
         f"{tmp_path}/%(page_type)s.csv": {"format": "records"},
@@ -79,10 +76,6 @@ def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
         page["page_type"] for page in records.values()
     )
     assert Counter(indexed(tmp_path / "site")) == pages
-    files = {file.name: file.read_bytes() for file in (tmp_path / "site").glob("[!.]*")}
-    for archive in (tmp_path / "site.zip", tmp_path / "copied"):
-        with zipfile.ZipFile(archive) as read:
-            assert {name: read.read(name) for name in read.namelist()} == files
     whole = pq.read_table(tmp_path / "copied.parquet")
     assert Counter(whole["url"].to_pylist()) == pages
     parts = sorted(tmp_path.glob("part-*.parquet"))

@@ -27,7 +27,7 @@ from llmcrawler.items import Page, Template
 from tests.adapters.stubs import stub
 from tests.e2e.copying import STORAGES
 
-FORMATS = ("jsonlines", "json", "csv", "xml", "pickle", "marshal", "documents", "markdown", "parquet")
+FORMATS = ("jsonlines", "json", "csv", "xml", "pickle", "marshal", "documents", "parquet")
 PLUGINS = ("Gzip", "Bz2", "LZMA")
 PAGES = [Page(url=f"https://a.test/{number}", title="Lamp", text=f"{number:,} " * 500) for number in range(30)]
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 5_000, 20_000])
-@pytest.mark.parametrize("format_", [name for name in FORMATS if name not in ("csv", "markdown", "parquet")])
+@pytest.mark.parametrize("format_", [name for name in FORMATS if name not in ("csv", "parquet")])
 def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog):
     with limited_files(size):
         crawled = Crawled({str(tmp_path / "feed"): {"format": format_}})

@@ -17,7 +17,6 @@ def there(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "there.parquet").write_text("x")
     (tmp_path / "empty").touch()
-    (tmp_path / "site.zip").write_text("x")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "index.md").write_text("mine")
     return tmp_path
@@ -27,10 +26,9 @@ def there(tmp_path):
     ("name", "format_", "options", "message"),
     [
         ("file", "parquet", {}, "nothing can be appended to a parquet file"),
-        ("site.zip", "markdown", {}, "nothing can be appended to a markdown file"),
         ("file", "markdown", {"overwrite": True}, "is a file; the markdown feed is a folder"),
         ("notes", "markdown", {"overwrite": True}, "has an index.md that is not from a crawl"),
-        ("new", "markdown", {"is_processed": True}, "postprocessing needs one file"),
+        ("new", "markdown", {"is_processed": True}, "a folder on this machine"),
         ("products", "records", {}, r"end it with \.csv, \.parquet or \.jsonl"),
         ("there.parquet", "records", {}, "nothing can be appended to a parquet file"),
     ],
@@ -49,7 +47,6 @@ def test_what_is_wrong_with_a_feed_is_told(there, name, format_, options, messag
         ("file", "jsonlines", {}),
         ("file", "documents", {}),
         ("empty", "parquet", {}),
-        ("site.zip", "markdown", {"overwrite": True, "is_processed": True}),
         ("new/deep", "markdown", {}),
         ("%(time)s.parquet", "parquet", {}),
         ("%(time)s.parquet", "records", {}),
@@ -65,6 +62,6 @@ def test_other_feeds_pass(there, name, format_, options):
 
 @pytest.mark.parametrize("place", ["s3://bucket", "ftp://host", "stdout:"])
 def test_of_feeds_elsewhere_nothing_is_known(there, place):
-    with pytest.raises(ConfigError):
-        check(f"file://{there / 'notes'}", "markdown")
-    check(f"{place}{there / 'notes'}", "markdown")
+    check(f"{place}{there / 'file'}", "parquet")
+    with pytest.raises(ConfigError, match="a folder on this machine"):
+        check(f"{place}{there / 'new'}", "markdown")

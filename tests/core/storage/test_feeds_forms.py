@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from dataclasses import make_dataclass
 from datetime import date
 from typing import Any
@@ -15,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmcrawler.core.storage.feeds.langchain import document_of
-from llmcrawler.core.storage.feeds.markdown_files import MarkdownArchive, file_name, front_matter, markdown_file_of
+from llmcrawler.core.storage.feeds.markdown_files import file_name, front_matter, markdown_file_of
 from llmcrawler.core.storage.feeds.tables import MAX_DEPTH, Column, FlatTable, clean, columns_of, fitted, flatten
 from llmcrawler.items import Page
 
@@ -214,14 +212,3 @@ def test_a_table_has_the_record_columns_of_all_its_rows_and_loses_none_beyond_it
     assert table.columns[-3:] == ("record.a", "record.b.c", "record")
     assert [row.get("record.a") for row in rows] == [1, None, "one", None]
     assert [row.get("record") for row in rows] == [None, None, '{"d": 2, "rest": 3}', '["no", "object"]']
-
-
-def test_an_archive_holds_a_url_that_comes_again_beside_the_first():
-    file = io.BytesIO()
-    archive = MarkdownArchive(file)
-    for text in ("one", "two"):
-        archive.add(*markdown_file_of(Page(url="https://a.test/x", text=text).as_line()))
-    archive.finish()
-    with zipfile.ZipFile(file) as read:
-        names = [name for name in read.namelist() if not name.startswith("index")]
-        assert [read.read(name).decode().splitlines()[-1] for name in names] == ["one", "two"]

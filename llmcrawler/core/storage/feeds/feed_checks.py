@@ -12,7 +12,7 @@ from llmcrawler.errors import ConfigError, require
 RECORDS: Final = "records"
 RIGHTS: Final = "rights"
 WARC: Final = "warc"
-_WRITTEN_WHOLE: Final = ("parquet", "markdown")  # nothing can be added to these
+MARKDOWN: Final = "markdown"
 _RECORD_FORMS: Final = {"csv": "csv", "parquet": "parquet", "jsonl": "jsonl", "jl": "jsonl", "jsonlines": "jsonl"}
 _PACKED: Final = (".gz", ".bz2", ".xz", ".lzma", ".zst")
 
@@ -47,11 +47,6 @@ def with_archive_format(feed: str) -> str:
     return f"{feed}:{WARC}" if feed.lower().endswith((".warc", ".warc.gz")) else feed
 
 
-def is_folder(path: str, format_: str | None) -> bool:
-    """Tell whether a feed is a folder, not a file."""
-    return format_ == "markdown" and not path.lower().endswith(".zip")
-
-
 def check_feed(uri: str, format_: str, *, overwrite: bool, goes_on: bool, is_processed: bool) -> None:
     """Raises ConfigError. `goes_on`: the crawl may be one that wrote the file and takes it back. `is_processed`: by a
     postprocessing plugin, as gzip. Of a name with placeholders little can be told.
@@ -60,14 +55,13 @@ def check_feed(uri: str, format_: str, *, overwrite: bool, goes_on: bool, is_pro
         format_ = record_form(uri)
     require_format(format_)
     parts = urlsplit(uri)
-    if parts.scheme not in ("", "file"):
+    is_here = parts.scheme in ("", "file")
+    if format_ == MARKDOWN and (is_processed or not is_here):
+        raise ConfigError(f"{uri}: the markdown feed is a folder on this machine, which nothing can process or upload")
+    if not is_here:
         return
     path = Path(unquote(parts.path) if parts.scheme else uri)
-    if is_folder(uri, format_):
-        if is_processed:
-            raise ConfigError(
-                f"postprocessing needs one file, and the markdown feed {uri} is a folder: {uri}.zip is one"
-            )
+    if format_ == MARKDOWN:
         from llmcrawler.core.storage.feeds.markdown_files import check_folder
 
         check_folder(path)
@@ -79,8 +73,8 @@ def check_addable(path: Path, format_: str) -> None:
     """Raises ConfigError for a file that would have to be written anew."""
     if format_ == RECORDS:
         format_ = record_form(str(path))
-    if format_ in _WRITTEN_WHOLE and path.is_file() and path.stat().st_size:
+    if format_ == "parquet" and path.is_file() and path.stat().st_size:
         raise ConfigError(
-            f"{path}: nothing can be appended to a {format_} file: overwrite it with -O, name another file,"
+            f"{path}: nothing can be appended to a parquet file: overwrite it with -O, name another file,"
             " or put %(time)s or %(batch_id)d into its name"
         )

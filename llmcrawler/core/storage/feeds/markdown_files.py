@@ -8,14 +8,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
-from itertools import count, takewhile
-from pathlib import Path, PurePath
-from shutil import copyfileobj
-from tempfile import TemporaryFile
-from types import SimpleNamespace
-from typing import IO, Any, Final, Protocol, cast
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import unquote
-from zipfile import ZIP_DEFLATED, ZipFile
 
 from llmcrawler.core.storage.feeds.tables import as_json, clean
 from llmcrawler.errors import ConfigError
@@ -134,13 +130,6 @@ def _address(url: Any) -> str:
 JOURNAL: Final = ".llmcrawler-files"
 
 
-class MarkdownStore(Protocol):
-    def add(self, entry: Mapping[str, Any], note: bytes | None) -> None:
-        """Add a page. `entry` is its line of the index; without a `note` it stands there only."""
-
-    def finish(self) -> None: ...
-
-
 class MarkdownFolder:
     """Writes Markdown files into a folder. Raises ConfigError for one that has an index of somebody else."""
 
@@ -166,6 +155,7 @@ class MarkdownFolder:
         return self._index.fileno()
 
     def add(self, entry: Mapping[str, Any], note: bytes | None) -> None:
+        """Add a page. `entry` is its line of the index; without a `note` it stands there only."""
         name = None
         if note is not None:
             name = file_name(str(entry["url"]))
@@ -198,7 +188,7 @@ class MarkdownFolder:
 def check_folder(path: Path) -> None:
     """Raises ConfigError where no folder of pages can be written. Changes nothing."""
     if path.exists() and not path.is_dir():
-        raise ConfigError(f"{path} is a file; the markdown feed is a folder (or an archive: {path}.zip)")
+        raise ConfigError(f"{path} is a file; the markdown feed is a folder")
     theirs = [name for name in (INDEX, CONTENTS) if (path / name).exists()]
     if theirs and not (path / JOURNAL).exists():
         raise ConfigError(f"{path} has an {theirs[0]} that is not from a crawl: name another folder")
@@ -237,38 +227,3 @@ def _index_line(entry: Mapping[str, Any], name: str | None) -> bytes:
 def _lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from file
-
-
-class MarkdownArchive:
-    """Writes Markdown files into a ZIP archive. `file` need not be seekable; the index waits in `folder`."""
-
-    def __init__(self, file: IO[bytes], folder: str | None = None) -> None:
-        # Without `seek` and `tell`: a file that was opened to be added to has them, and writes at its end all the same.
-        stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
-        self._archive = ZipFile(stream, "w", ZIP_DEFLATED, compresslevel=1)
-        self._index = TemporaryFile(dir=folder)  # noqa: SIM115 - it lives as long as the archive
-
-    def add(self, entry: Mapping[str, Any], note: bytes | None) -> None:
-        name = None
-        if note is not None:
-            name = own = file_name(str(entry["url"]))
-            for number in count(2):
-                if name not in self._archive.NameToInfo:  # a stream cannot take back a page
-                    break
-                name = f"{PurePath(own).stem}-{number}.md"
-            self._archive.writestr(name, note)
-        self._index.write(_index_line(entry, name))
-
-    def finish(self) -> None:
-        # The archive is closed also when the disk is full: it would try again when it is collected.
-        with self._index, self._archive:
-            self._index.seek(0)
-            with self._archive.open(INDEX, "w", force_zip64=True) as member:
-                copyfileobj(self._index, member, 2**20)
-            with self._archive.open(CONTENTS, "w", force_zip64=True) as member:
-                for part in contents(self._lines):
-                    member.write(part)
-
-    def _lines(self) -> Iterator[bytes]:
-        self._index.seek(0)
-        yield from self._index
