@@ -7,16 +7,13 @@ import asyncio
 import sys
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import signals
 from scrapy.commands import BaseRunSpiderCommand
 from scrapy.crawler import Crawler
 
 from llmcrawler.commands import WithLog, config_errors_as_usage, show, wrong_usage
-
-if TYPE_CHECKING:
-    pass
 
 _SPIDER = "explore"
 # Seconds from one word of progress to the next: on a terminal, where they take each other's place, and elsewhere.
@@ -57,7 +54,7 @@ class Command(WithLog, BaseRunSpiderCommand):
             "--models",
             default="",
             metavar="A,B",
-            help="compare models: their names, NAME=IN/OUT with a price in dollars per million tokens, none",
+            help="compare models by their names; none: without a model",
         )
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
@@ -72,7 +69,7 @@ class Command(WithLog, BaseRunSpiderCommand):
         super().process_options(args, opts)
         from llmcrawler.crawl.arguments import ExploreOptions
         from llmcrawler.crawl.configuration import SAMPLE_PAGES, JobSettings
-        from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms, with_measured_calls
+        from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms
         from llmcrawler.crawl.start_checks import check
 
         assert self.settings is not None
@@ -84,8 +81,6 @@ class Command(WithLog, BaseRunSpiderCommand):
             check(without_model, options, _SPIDER)
             self._jobdir, self._url = JobSettings.of(self.settings).jobdir, options.urls[0]
             self._terms = [plan_terms(self.settings, options, name) for name in names or [""]]
-            if self._jobdir is not None and not names:
-                self._terms = [with_measured_calls(one, self._jobdir) for one in self._terms]
         self.settings.setdict({**_LOOK_ONLY, SAMPLE_PAGES: opts.sample}, priority="cmdline")
         if not opts.loglevel:
             self.settings.set("LOG_LEVEL", "ERROR", priority="cmdline")

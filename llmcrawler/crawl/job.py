@@ -113,7 +113,6 @@ class Job:
             self.fetched_since: float = read_value(connection, "fetched_since", 0.0)
             self.run_number: int = read_value(connection, "runs", 1)
             self.spent: Mapping[str, float] = read_value(connection, SPENT, {})
-            self.plan: Mapping[str, Any] | None = read_value(connection, PLAN)
         except sqlite3.Error as error:
             self._lock.release()
             cure = "make room and run the same command again"
@@ -228,7 +227,7 @@ class Job:
 
 
 def keep_plan(folder: Path, plan: Mapping[str, Any]) -> None:
-    """Write a plan into the job, where `scrapy status` and the summary show it. Raises ConfigError as `Job` does."""
+    """Write a plan into the job, where `scrapy status` and the report show it. Raises ConfigError as `Job` does."""
     lock = lock_folder(folder)
     try:
         with closing(open_job_file(folder / JOB_FILE)) as connection:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from scrapy.settings import BaseSettings
@@ -14,23 +12,19 @@ from scrapy.settings import BaseSettings
 from llmcrawler.core.llm.providers import PLACEHOLDER_KEY, ProviderChoice, own_prices, resolve_provider
 from llmcrawler.core.llm.usage import Price, price_of
 from llmcrawler.core.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms
-from llmcrawler.core.storage.job_file import read_runs
-from llmcrawler.core.storage.job_status import open_snapshot
 from llmcrawler.core.understanding.classification.page_asker import call_tokens
 from llmcrawler.core.understanding.extraction.annotators import annotation_tokens
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import ModelSettings, PolitenessSettings, RecordSettings, page_types_of
-from llmcrawler.errors import ConfigError
 
 NO_MODEL: Final = "none"
 
 
 def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "") -> CrawlTerms:
-    """Return the terms of a crawl with the model of that name (NAME, NAME=IN/OUT with its price in dollars per million
-    tokens, none), or with the one that the settings choose. A key is not needed: a plan asks no model.
+    """Return the terms of a crawl with the model of that name ("none" too), or with the one that the settings choose. A
+    key is not needed: a plan asks no model.
     """
-    name, _, price = model.partition("=")
-    choice = _choice(settings, name)
+    choice = _choice(settings, model)
     politeness, records = PolitenessSettings.of(settings), RecordSettings.of(settings)
     terms = CrawlTerms(
         max_pages=options.max_pages,
@@ -47,22 +41,12 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
         classify_tokens=call_tokens(page_types),
         induce_tokens=annotation_tokens(options.wanted),
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
-        price=_read_price(model, price) if price else _price(settings, choice),
+        price=_price(settings, choice),
         record_types=records.types(options),
         min_pages=records.record_min_pages,
         samples=records.record_samples,
         max_samples=records.record_max_samples,
     )
-
-
-def with_measured_calls(terms: CrawlTerms, jobdir: Path) -> CrawlTerms:
-    """Return the terms with the time of a call as it was in the job's last crawl that had answers, if any."""
-    with suppress(ConfigError), open_snapshot(jobdir) as connection:
-        for run in reversed(read_runs(connection)):
-            stats = run.figures.get("stats", {})
-            if answers := stats.get("llmcrawler/llm/answers"):
-                return replace(terms, call_seconds=stats["llmcrawler/llm/seconds"] / answers, measured=True)
-    return terms
 
 
 def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
@@ -84,13 +68,3 @@ def _price(settings: BaseSettings, choice: ProviderChoice) -> Price | None:
     is_own = choice.model == _choice(settings, "").model
     price = price_of(choice.model, own_prices(settings, os.environ)) if is_own else price_of(choice.model)
     return price and price.of_tier(choice.service_tier)
-
-
-def _read_price(model: str, price: str) -> Price:
-    cost_in, _, cost_out = price.partition("/")
-    try:
-        return Price(float(cost_in), float(cost_out), float(cost_in))
-    except ValueError:
-        raise ConfigError(
-            f"--models {model}: the price is IN/OUT in dollars per million tokens, as {model.partition('=')[0]}=0.25/2"
-        ) from None

@@ -22,7 +22,7 @@ from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.core.politeness.throttling import HostPolicy
-from llmcrawler.core.reporting.account import CrawlAccount, lasting_stats, plan_rows, read_figures
+from llmcrawler.core.reporting.account import CrawlAccount, lasting_stats, read_figures
 from llmcrawler.core.reporting.progress import CrawlProgress, DownloadFlow, HostThrottle, ProgressReport
 from llmcrawler.core.reporting.summary import WIDTH, Ending, summary
 from llmcrawler.core.reporting.timeline import Timeline
@@ -118,8 +118,7 @@ class ProgressExtension:
         self._stop()
         if self._calls is not None and self._log_seconds:
             seconds = self._sample().elapsed_seconds
-            plan = planned_rows(self._crawler, seconds)
-            self._ending = Ending(reason, seconds, self._timeline.total().limits, read_hosts(self._crawler), plan)
+            self._ending = Ending(reason, seconds, self._timeline.total().limits, read_hosts(self._crawler))
 
     def job_closing(self, reason: str) -> None:
         self._stop()
@@ -240,24 +239,6 @@ def _throttle_of(key: str, slot: Slot | None, policy: HostPolicy | None) -> Host
 def _policies(crawler: Crawler) -> dict[str, HostPolicy]:
     throttle = crawler.get_extension(AdaptiveThrottle)
     return {} if throttle is None else throttle.policies()
-
-
-def planned_rows(crawler: Crawler, elapsed_seconds: float) -> list[tuple[str, str, str]]:
-    """Return what was planned for the job beside what all of its runs came to; nothing without a plan."""
-    crawl = crawl_of(crawler)
-    if crawl.job is None or crawl.job.plan is None:
-        return []
-    counts = crawl.frontier.counts()
-    budget = None if crawl.understanding.model is None else crawl.understanding.model.budget
-    return plan_rows(
-        crawl.job.plan,
-        pages=counts.done,
-        errors=counts.dead,
-        seconds=elapsed_seconds if crawl.job.resumed.is_new else None,
-        calls=0 if budget is None else budget.spent.calls,
-        tokens=0 if budget is None else budget.spent.tokens,
-        cost_usd=None if budget is None or budget.limits.price is None else budget.spent.cost_usd,
-    )
 
 
 def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:

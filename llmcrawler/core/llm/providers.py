@@ -165,15 +165,8 @@ class _Fallback(BaseModel):
     base_url: str = ""
     model: str = ""
     api_key_env: str = ""
-    reasoning_effort: str = ""
-    concurrency: Annotated[int, Field(ge=1)] | None = None
-    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    requests_per_minute: Annotated[int, Field(ge=0)] = 0
-    tokens_per_minute: Annotated[int, Field(ge=0)] = 0
     price_input: _Dollars | None = None
     price_output: _Dollars | None = None
-    price_cached_input: _Dollars | None = None
-    price_cache_write: _Dollars | None = None
 
 
 def read_fallbacks(settings: Mapping[Any, Any], environ: Mapping[str, str], first: Endpoint) -> list[Endpoint]:
@@ -220,13 +213,6 @@ def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoi
         key = first.choice.api_key
     elif not key and _is_openai(url):
         key = _api_key("", {}, environ)
-    choice = replace(_openai_choice(url, given.model, key, given.reasoning_effort), is_fallback=True)
-    limits = replace(
-        first.limits,
-        concurrency=given.concurrency or first.limits.concurrency,
-        timeout_seconds=given.timeout_seconds or first.limits.timeout_seconds,
-        requests_per_minute=given.requests_per_minute,
-        tokens_per_minute=given.tokens_per_minute,
-    )
-    own = OwnPrices(given.price_input, given.price_output, given.price_cached_input, given.price_cache_write)
-    return Endpoint(choice, limits, price_of(choice.model, own))
+    choice = replace(_openai_choice(url, given.model, key, ""), is_fallback=True)
+    price = price_of(choice.model, OwnPrices(given.price_input, given.price_output))
+    return Endpoint(choice, first.limits, price)

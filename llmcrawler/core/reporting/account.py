@@ -401,47 +401,30 @@ def rights_rows(rights: RightsCounts) -> list[tuple[str, str]]:
 Amounts = Mapping[str, float]  # low, likely, high
 
 
-def plan_rows(  # noqa: PLR0913 - the figures of a plan
-    plan: Mapping[str, Any],
-    *,
-    pages: int,
-    errors: int,
-    seconds: float | None = None,
-    calls: int = 0,
-    tokens: int = 0,
-    cost_usd: float | None = None,
-) -> list[tuple[str, str, str]]:
-    """Return (figure, planned, actual), as words. What is None is not known; all but `seconds` are of all runs."""
+def job_plan_rows(status: JobStatus, calls: int | None = None, tokens: int | None = None) -> list[tuple[str, str, str]]:
+    """Return (figure, planned, actual) of a job, as words; nothing without a plan. Without `calls` and `tokens` they
+    are those since the last refresh.
+    """
+    plan = status.plan
+    if plan is None:
+        return []
     llm = plan["llm"]
+    calls = int(status.spent.get("calls", 0)) if calls is None else calls
+    tokens = int(status.spent.get("tokens", 0)) if tokens is None else tokens
     has_llm = bool(llm["model"]) or calls > 0
     rows: list[tuple[str, Amounts | None, float | None, Callable[[float], str]]] = [
-        ("pages", plan["pages"], pages, count),
-        ("errors", plan["errors"], errors, count),
-        ("time", plan["seconds"], seconds, duration),
+        ("pages", plan["pages"], status.urls["done"], count),
+        ("errors", plan["errors"], status.urls["dead"], count),
+        ("time", plan["seconds"], status.rate.seconds if status.runs == 1 else None, duration),
         ("LLM calls", llm["calls"], calls if has_llm else None, count),
         ("LLM tokens", llm["tokens"], tokens if has_llm else None, count),
-        ("cost", llm["cost_usd"], cost_usd, dollars),
+        ("cost", llm["cost_usd"], status.spent.get("cost_usd"), dollars),
     ]
     return [
         (name, planned(amounts, word), word(come))
         for name, amounts, come, word in rows
         if amounts is not None and come is not None
     ]
-
-
-def job_plan_rows(status: JobStatus, calls: int | None = None, tokens: int | None = None) -> list[tuple[str, str, str]]:
-    """Return plan_rows of a job; nothing without a plan. The status has calls and tokens since the last refresh."""
-    if status.plan is None:
-        return []
-    return plan_rows(
-        status.plan,
-        pages=status.urls["done"],
-        errors=status.urls["dead"],
-        seconds=status.rate.seconds if status.runs == 1 else None,
-        calls=int(status.spent.get("calls", 0)) if calls is None else calls,
-        tokens=int(status.spent.get("tokens", 0)) if tokens is None else tokens,
-        cost_usd=status.spent.get("cost_usd"),
-    )
 
 
 def words_of_amounts(amounts: Amounts, word: Callable[[float], str]) -> list[str]:

@@ -62,16 +62,15 @@ class WrittenFeed:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """End of a crawl. `reason` is Scrapy's, `limit_seconds` how long each limit held it back, `planned` what plan_rows
-    gives; `hosts` have their mean throughput. `outcomes` tell what was learned of `record_types`. `goes_on_later`: the
-    same command would resume it.
+    """End of a crawl. `reason` is Scrapy's, `limit_seconds` how long each limit held it back; `hosts` have their
+    mean throughput. `outcomes` tell what was learned of `record_types`. `goes_on_later`: the same command would
+    resume it.
     """
 
     reason: str
     elapsed_seconds: float
     limit_seconds: Mapping[str, float]
     hosts: Sequence[HostThrottle] = ()
-    planned: Sequence[tuple[str, str, str]] = ()
     outcomes: Sequence[LearningOutcome] = ()
     record_types: Container[str] = ()
     feeds: Sequence[WrittenFeed] = ()
@@ -88,7 +87,6 @@ def summary(figures: Figures, account: CrawlAccount, ending: Ending, width: int 
         _templates(account, width),
         _llm(figures),
         _budget(figures, account),
-        _table(["Plan", "planned", "actual"], ending.planned, width, left=(0,)),
         _errors(figures, account, width),
         _page_types(account, width),
         _without_model(figures, account, width),

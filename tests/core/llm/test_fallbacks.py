@@ -137,10 +137,10 @@ def test_a_name_is_a_model_at_the_first_server_with_its_key_and_a_price_of_its_o
 
 
 def test_another_server_gets_the_key_that_is_named_for_it_and_no_other() -> None:
-    entry = {"base_url": "http://b.test:8000", "model": "m", "api_key_env": "B_KEY", "tokens_per_minute": 9}
+    entry = {"base_url": "http://b.test:8000", "model": "m", "api_key_env": "B_KEY"}
     given = fallback([entry], {"B_KEY": "b", "OPENAI_API_KEY": "o", "LLM_API_KEY": "l"})
     assert (given.choice.base_url, given.choice.api_key) == ("http://b.test:8000/v1", "b")
-    assert (given.limits.tokens_per_minute, given.limits.concurrency) == (9, 3)
+    assert given.limits == FIRST.limits
     without = fallback('[{"base_url": "http://b.test", "price_input": 1, "price_output": 2}]', {"OPENAI_API_KEY": "o"})
     assert (without.choice.api_key, without.price) == (PLACEHOLDER_KEY, Price(1, 2, 1))
     openai = fallback([{"base_url": "https://api.openai.com/v1"}], {"OPENAI_API_KEY": "o"})
@@ -161,7 +161,6 @@ def test_another_server_gets_the_key_that_is_named_for_it_and_no_other() -> None
         ),
         ([{"base_url": "localhost:1"}], "entry 1: base_url is 'localhost:1'"),
         ([{"model": "m", "api_key_env": "B_KEY"}], "B_KEY is not set in the environment"),
-        ([{"model": "m", "concurrency": 0}], "entry 1: concurrency"),
         ([{"model": "m", "price_input": "nan"}], "entry 1: price_input"),
     ],
 )

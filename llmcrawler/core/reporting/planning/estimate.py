@@ -230,8 +230,8 @@ def expected_calls(arrivals: Sequence[PageArrival | None], pace_seconds: float, 
 @dataclass(frozen=True, slots=True)
 class CrawlTerms:
     """Limits of the planned crawl. `gap_seconds` between starts and `concurrency` are of one host. Without `batches`
-    there is no model. `call_seconds` are assumed unless they were `measured`.
-    Tokens are those of a call without its pages, `thought_tokens` of one answer.
+    there is no model. `call_seconds` are assumed. Tokens are those of a call without its pages, `thought_tokens` of
+    one answer.
     """
 
     max_pages: int
@@ -240,7 +240,6 @@ class CrawlTerms:
     model: str = ""
     batches: BatchRules | None = None
     call_seconds: float = 1.5
-    measured: bool = False
     classify_tokens: int = 0
     induce_tokens: int = 0
     thought_tokens: int = 0
@@ -284,8 +283,7 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
         how = "no page of that pattern was fetched: a larger --sample would tell more"
         notes.append(f"of {unseen:,} known urls {how}")
     if terms.batches is not None:
-        how = "as in the last crawl of this job" if terms.measured else "an assumption; no call was made"
-        notes.append(f"a call of {terms.model} is taken to last {terms.call_seconds:.2g} s ({how})")
+        notes.append(f"a call of {terms.model} is taken to last {terms.call_seconds:.2g} s: no call was made")
     if terms.batches is not None and terms.price is None:
         notes.append("the price of the model is unknown: set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT")
     return {
