@@ -13,14 +13,10 @@ from llmcrawler.core.content import read_page
 from llmcrawler.core.reporting.html.digest import RecordRows
 from llmcrawler.core.reporting.html.render import render
 from llmcrawler.core.reporting.html.sources import LearnedSites, ReportSource, open_source
-from llmcrawler.core.reporting.html.stored_pages import StoredPages, look_at, selector_results
+from llmcrawler.core.reporting.html.stored_pages import StoredPages, look_at
 from llmcrawler.core.reporting.html.view import build
 from llmcrawler.core.reporting.text import shown_value
 from llmcrawler.core.storage import SiteState
-from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor
-from llmcrawler.core.understanding.extraction.learner import Variant
-from llmcrawler.core.understanding.extraction.selectors import Selector
-from llmcrawler.core.understanding.extraction.tree import parse_tree
 from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from tests.core.reporting.stored_jobs import (
     PRODUCT,
@@ -152,14 +148,6 @@ def test_nothing_of_a_stored_page_runs_or_is_fetched():
     assert "e.example" not in html
     assert not re.search(r"<(script|iframe|meta|style|link)|stolen|javascript|autofocus|\son\w+=", html)
     assert "a lamp" in html
-
-
-def test_selectors_that_may_take_for_ever_are_not_run():
-    rules = [FieldRule(PRODUCT.rules[0].field, (Selector(query, "xpath"),)) for query in ("//h1", "count(//*//*)")]
-    (fine, endless) = (Variant(TemplateExtractor("product", (rule,)), {}) for rule in rules)
-    page = parse_tree(product_html(1))
-    assert len(selector_results(page, [fine], f"https://{SITE}/", "")) == 1
-    assert selector_results(page, [endless], f"https://{SITE}/", "") == []
 
 
 def test_a_job_that_keeps_no_bodies_says_which_setting_keeps_them(tmp_path):

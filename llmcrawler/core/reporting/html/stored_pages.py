@@ -186,9 +186,8 @@ def look_at(
 def selector_results(root: etree._Element, variants: Sequence[Variant], url: str, lang: str) -> list[SelectorResult]:
     """Return what the selectors of the variant that fits a page best give on it. Raises TooCostly."""
     source = PageSource(root, Work(MAX_STEPS))
-    # What only libxml2 understands may take for ever.
-    some = [one for one in variants if compile_extractor(one.extractor).is_bounded]
-    match = best_match(some, [compile_extractor(one.extractor).extract_from(source, url, lang) for one in some])
+    found = [compile_extractor(one.extractor).extract_from(source, url, lang) for one in variants]
+    match = best_match(variants, found)
     return compile_extractor(match.variant.extractor).results(source, url, lang) if match is not None else []
 
 

@@ -16,7 +16,7 @@ from lxml import etree
 
 from llmcrawler.core.content.fingerprint import may_be_hash
 from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Spot
-from llmcrawler.core.understanding.extraction.queries import is_bounded
+from llmcrawler.core.understanding.extraction.queries import is_known
 from llmcrawler.core.understanding.extraction.selectors import Selector
 from llmcrawler.core.understanding.extraction.tree import absolute_path, fold, line_up, steps_down, tags_down
 
@@ -251,7 +251,7 @@ def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
     if not standing:
         in_data = sorted({(spot.json_path or "", spot.language) for spot in spots})
         found = [Candidate(Selector(path, language, evidence=STRUCTURED), 1.1) for path, language in in_data]
-    return best_of_each(one for one in found if is_bounded(one.selector))
+    return best_of_each(one for one in found if is_known(one.selector))
 
 
 def best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -265,7 +265,7 @@ def best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 def candidates_within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
     """Yield selectors for a value relative to the row of a repeated group that it stands in; as `candidates_for`."""
-    return (one for one in _within(row, spot) if is_bounded(one.selector))
+    return (one for one in _within(row, spot) if is_known(one.selector))
 
 
 def started_with(element: etree._Element, prefix: str) -> Iterator[Candidate]:
@@ -275,7 +275,7 @@ def started_with(element: etree._Element, prefix: str) -> Iterator[Candidate]:
         test = f"starts-with(normalize-space(), {_literal(label)})"
         for node, prior in ((element.tag, 0.85), ("text()", 0.8)):
             selector = Selector(f"//{node}[{test}]", "xpath", evidence=LABEL)
-            if is_bounded(selector):
+            if is_known(selector):
                 yield Candidate(selector, prior)
 
 

@@ -23,7 +23,7 @@ from llmcrawler.core.understanding.extraction.extractor import (
     extractions,
 )
 from llmcrawler.core.understanding.extraction.learner import Variant, described_selectors
-from llmcrawler.core.understanding.extraction.queries import compile_pattern, is_bounded
+from llmcrawler.core.understanding.extraction.queries import compile_pattern, is_known
 from llmcrawler.core.understanding.extraction.record_schema import Field, filled_up, put
 from llmcrawler.core.understanding.extraction.selectors import LANGUAGES, Selector
 from llmcrawler.errors import ConfigError, TooCostly
@@ -225,13 +225,13 @@ def remove_corrections(file: TemplatesFile, site: str, template: str) -> None:
 
 
 def _check_selector(selector: Selector) -> None:
-    """Raise ConfigError for what is no selector, and for one whose work on a page cannot be bounded."""
+    """Raise ConfigError for what is no selector."""
     if selector.language not in LANGUAGES:
         raise ConfigError(f"language: {selector.language!r} is not one of {', '.join(LANGUAGES)}")
     for name in ("query", "pattern", "attribute"):
         if len(getattr(selector, name) or "") > _MAX_CHARS:
             raise ConfigError(f"{name}: it is longer than {_MAX_CHARS} characters")
-    if not selector.query or not is_bounded(selector):
+    if not selector.query or not is_known(selector):
         kinds = "tags, #id, .class, [attribute=value], :nth-of-type(), children and descendants, or such an XPath"
         raise ConfigError(f"selector: {selector.query!r} is no {selector.language} selector of {kinds}")
     try:

@@ -19,9 +19,8 @@ from llmcrawler.core.content import is_cheap
 from llmcrawler.core.understanding.extraction.queries import (
     PageSource,
     compile_pattern,
-    compile_query,
     elements_at,
-    is_bounded,
+    is_known,
     nodes_at,
     texts_at,
 )
@@ -146,13 +145,10 @@ class CompiledExtractor:
         ]
         selectors = [one for rule in extractor.rules for one in rule.selectors]
         selectors += [one for _, rows in extractor.groups for one in rows]
-        unknown = [one for one in selectors if not is_bounded(one)]
-        for selector in unknown:
-            compile_query(selector.query, selector.language)
+        if unknown := next((one for one in selectors if not is_known(one)), None):
+            raise ValueError(f"not a {unknown.language} selector: {unknown.query!r}")
         for pattern in {one.pattern for one in selectors if one.pattern is not None}:
             compile_pattern(pattern)
-        # True where all work on a page is counted, so that no page can make it endless.
-        self.is_bounded = not unknown
 
     def extract(self, html: str, url: str, lang: str = "") -> Extraction:
         """Make the record of a page. Never raises on malformed HTML; raises TooCostly where it takes too much work."""
@@ -275,7 +271,7 @@ class ExtractionRunner:
         self, extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, site: str
     ) -> list[Extraction]:
         """Return what each extractor gives on a page. Raises TooCostly where they take too long for any page."""
-        if self._is_inline(html) and all(compile_extractor(one).is_bounded for one in extractors):
+        if self._is_inline(html):
             with suppress(TooCostly):  # it is no ordinary page
                 return extractions(extractors, html, url, lang, INLINE_STEPS)
         return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)

@@ -12,14 +12,12 @@ from functools import cached_property, lru_cache, partial
 from itertools import islice
 from typing import Any, Final
 
-from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
 from llmcrawler.core.content.embedded_text import FRAME_KEYS, MAX_SCRIPTS, state_of
 from llmcrawler.core.content.structured_data import Room, json_ld
 from llmcrawler.core.content.untrusted_json import MAX_VALUES
 from llmcrawler.core.understanding.extraction.selectors import (
-    Language,
     Selector,
     SelectorMemory,
     TextNode,
@@ -203,7 +201,6 @@ def _fold_digits(text: str) -> str:
     return "".join(r"\d[\d.,]*" if at % 2 else _escape(piece) for at, piece in enumerate(pieces))
 
 
-_TRANSLATOR: Final = HTMLTranslator()
 # A selector that matches more elements is cut off there.
 _MAX_NODES: Final = 1_000
 _MAX_DEPTH: Final = 6
@@ -250,40 +247,21 @@ class PageSource:
         return dict(Room().fitting([found])[0])
 
 
-@lru_cache(maxsize=4096)
-def compile_query(query: str, language: Language) -> etree.XPath:
-    try:
-        xpath = _TRANSLATOR.css_to_xpath(query) if language == "css" else query
-        return etree.XPath(xpath, smart_strings=False)
-    except (SelectorError, etree.XPathError) as error:
-        raise ValueError(f"not a {language} selector: {query!r}: {error}") from error
-
-
-def is_bounded(selector: Selector) -> bool:
-    """Tell whether a selector's work is counted. That of what only libxml2 understands is not, and may have no end."""
+def is_known(selector: Selector) -> bool:
+    """Tell whether this can run a selector: what selectors.py cannot parse is none."""
     return selector.is_of_data or path_of(selector.query, selector.language) is not None
 
 
 def nodes_at(source: PageSource, selector: Selector, within: etree._Element | None = None) -> list[Any]:
     """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives on a page, or
     within one of its elements. Raises TooCostly where they take more work than is left."""
-    if selector.is_of_data:
-        return []
     path = path_of(selector.query, selector.language)
-    if path is not None:
-        nodes = evaluate(path, source.work, source.memory, within)
-        return [str(node) if isinstance(node, TextNode) else node for node in nodes]
-    try:
-        found = compile_query(selector.query, selector.language)(source.root if within is None else within)
-    except etree.XPathError:
-        return []  # well-formed, but with a prefix or a function that is not known
-    source.work.charge(len(found) if isinstance(found, list) else 1)
-    return found if isinstance(found, list) else [found]
+    nodes = evaluate(path, source.work, source.memory, within) if path is not None else ()
+    return [str(node) if isinstance(node, TextNode) else node for node in nodes]
 
 
 def elements_at(source: PageSource, selector: Selector, within: etree._Element | None = None) -> list[etree._Element]:
-    """Return the elements that hold the texts that a selector gives; none where these are in data, or only libxml2
-    understands the selector. Raises TooCostly."""
+    """Return the elements that hold the texts that a selector gives; none where these are in data. Raises TooCostly."""
     path = path_of(selector.query, selector.language)
     held: dict[etree._Element, None] = {}
     for node in evaluate(path, source.work, source.memory, within)[:_MAX_NODES] if path is not None else ():

@@ -1,7 +1,6 @@
 """Parses selectors into steps, the part of CSS and XPath that records need, and runs them in time linear in the page.
 
-All that is learned is in this part: a candidate that `path_of` cannot read is none. What a person writes into a file of
-templates may be outside; libxml2 runs that.
+All that is learned is in this part, and all that a person corrects: what `path_of` cannot read is no selector.
 
 libxml2 needs time quadratic in the page for some of them: it looks for the next sibling from each of thousands of
 siblings anew, compares each node that it found with all others, and reads the text of an element again for each element

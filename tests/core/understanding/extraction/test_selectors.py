@@ -217,7 +217,7 @@ def test_every_shape_gives_what_libxml2_gives(html):
         ("p >", "css"),
     ],
 )
-def test_what_is_not_known_here_is_left_to_libxml2(query, language):
+def test_what_is_not_known_here_is_no_selector(query, language):
     assert path_of(query, language) is None
 
 
