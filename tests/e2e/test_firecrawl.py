@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, environment, rest_of_log
+from tests.e2e.crawling import TIMEOUT_SECONDS
 from tests.e2e.documents import DOCS
+from tests.e2e.test_serve import serving
 from tests.servers import mock_pages
 from tests.servers.mock_site import MockSite
 
@@ -25,7 +19,6 @@ types = pytest.importorskip("firecrawl.v2.types")
 errors = pytest.importorskip("firecrawl.v2.utils.error_handler")
 
 TOKEN = "a token of sixteen characters".replace(" ", "-")
-SERVE = "import sys; from llmcrawler.commands.console import main; sys.exit(main())"
 PRODUCT = mock_pages.product_path(3)
 
 
@@ -42,26 +35,10 @@ def site():
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("serve")
-    settings = [f"-s{name}={value}" for name, value in FAST.items()]
-    options = ["--port", "0", "--jobs", str(folder / "jobs"), "--allow-private", *settings]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, "serve", *options],
-        env={**environment(), "LLMCRAWLER_TOKEN": TOKEN},
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert process.stderr is not None
-    try:
-        first = process.stderr.readline()
-        found = re.search(r"http://\S+(?=/ )", first)
-        assert found, first + rest_of_log(process)
-        yield found[0]
-    finally:
-        process.terminate()
-        log = rest_of_log(process)
-    assert process.returncode == 0, log
+    folder, variables = tmp_path_factory.mktemp("serve") / "jobs", {"LLMCRAWLER_TOKEN": TOKEN}
+    with serving(folder, "--allow-private", variables=variables) as server:
+        yield server.url.rstrip("/")
+        assert server.end() == 0
 
 
 @pytest.fixture(scope="module")
@@ -183,43 +160,6 @@ async def test_the_client_for_asyncio_does_the_same(url, site):
     crawl = await client.crawl(url=site.url(), limit=30, poll_interval=1)
     assert (crawl.status, len(crawl.data)) == ("completed", 30)
     assert not (await client.get_crawl_errors(crawl.id)).robots_blocked
-
-
-@pytest.mark.nightly
-def test_the_client_for_node_does_the_same(url, site):
-    """Install it with `npm install firecrawl`, and name its node_modules in NODE_PATH."""
-    node, look = shutil.which("node"), "require.resolve('firecrawl')"
-    if node is None or subprocess.run([node, "-e", look], capture_output=True, check=False).returncode:
-        pytest.skip("the package `firecrawl` of npm is not installed, or NODE_PATH does not name its node_modules")
-    script = Path(__file__).with_name("firecrawl_node.mjs")
-    done = subprocess.run(
-        [node, script, url, TOKEN, site.url("").rstrip("/")],
-        env={**os.environ},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = SimpleNamespace(**json.loads(done.stdout))
-    assert found.page["markdown"].startswith("# About us")
-    assert found.page.keys() == {"markdown", "html", "rawHtml", "links", "json", "metadata"}
-    assert found.map
-    assert all("/product/" in link["url"] for link in found.map)
-    assert (found.crawl["status"], len({*found.crawl["data"]}), found.crawl["total"]) == ("completed", 40, 40)
-    assert found.first["documents"] == 25
-    assert f"/v2/crawl/{found.crawl['id']}?skip=" in found.first["next"]
-    assert (found.batch["status"], sorted(found.batch["data"])) == ("completed", [200, 200, 404])
-    assert (found.active, found.isCancelled, found.cancelled) == ([True], True, "cancelled")
-    assert found.errors == {"errors": [], "robotsBlocked": []}
-    assert [(one["status"], one["code"]) for one in found.refused] == [
-        (400, "BAD_REQUEST"),
-        (403, "CRAWL_DENIAL"),
-        (400, "BAD_REQUEST"),
-        (404, "NOT_FOUND"),
-        (409, "CONFLICT"),
-        (404, "NOT_FOUND"),
-    ]
 
 
 def test_the_docs_have_every_option_of_the_client():

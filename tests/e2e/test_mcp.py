@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from subprocess import PIPE
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 pytest.importorskip("mcp")
 
@@ -24,8 +22,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
-from tests.servers.mock_site import MockSite
-from tests.servers.record_sites import Site, make_shop
+from tests.e2e.test_records import served
+from tests.servers.record_sites import make_shop
 
 pytestmark = pytest.mark.server
 START = "import sys; from llmcrawler.commands.console import main; main()"
@@ -69,16 +67,8 @@ class Agent:
         return rows
 
 
-async def _nothing(_request: web.Request) -> web.Response:
-    raise web.HTTPNotFound
-
-
-def served(site: Site) -> MockSite:
-    return MockSite({**site.routes(), "/robots.txt": _nothing, "/sitemap.xml": _nothing})
-
-
-def arguments(folder: Path, *options: str, **settings: Any) -> list[str]:
-    given = [part for name, value in {**FAST, **settings}.items() for part in ("-s", f"{name}={value}")]
+def arguments(folder: Path, *options: str) -> list[str]:
+    given = [part for name, value in FAST.items() for part in ("-s", f"{name}={value}")]
     return ["-c", START, "mcp", f"--jobs={folder}", "--allow-private", *options, *given]
 
 
@@ -94,8 +84,8 @@ async def over_stdio(folder: Path) -> AsyncIterator[Agent]:
 
 
 @contextlib.contextmanager
-def http_server(folder: Path, **settings: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    command = [sys.executable, *arguments(folder, "--http=0", **settings)]
+def http_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    command = [sys.executable, *arguments(folder, "--http=0")]
     with subprocess.Popen(command, stderr=PIPE, env=variables(), cwd=folder.parent, text=True) as process:
         try:
             assert process.stderr is not None
@@ -253,26 +243,3 @@ def test_ctrl_c_ends_a_server_that_waits_for_its_client(tmp_path):
         assert json.loads(process.stdout.readline())["id"] == 1
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT_SECONDS) == -signal.SIGINT
-
-
-@pytest.mark.nightly
-async def test_a_server_that_is_killed_in_mid_crawl_is_followed_by_one_that_loses_nothing(tmp_path):
-    site, slow = make_shop(18), {"DOWNLOAD_DELAY": 0.1}
-    with served(site).in_thread() as server:
-        with http_server(tmp_path / "jobs", **slow) as (url, process):
-            async with asked(url) as agent:
-                crawl = await agent("start_crawl", url=server.url("/"), wait_seconds=0)
-                while crawl.get("pages_done", 0) < 8:
-                    crawl = await agent("crawl_progress", job=crawl["job"], wait_seconds=1)
-                before = {row["url"] for row in (await agent("query_pages", job=crawl["job"]))["rows"]}
-                os.kill(process.pid, signal.SIGKILL)
-        async with over_stdio(tmp_path / "jobs") as agent:
-            done = await agent.end_of(await agent("crawl_progress", job=crawl["job"]))
-            rows = await agent.rows("query_pages", job=crawl["job"], fields=["error"])
-        hits = server.measures.hits
-    assert done["state"] == "finished"
-    urls = [row["url"] for row in rows]
-    assert before <= {*urls}
-    assert len(urls) == len({*urls})
-    assert {server.url(page.path) for page in site.pages} <= {*urls}
-    assert [path for path in (page.path for page in site.pages) if hits[path] > 1] == []

@@ -95,56 +95,6 @@ def test_a_rendered_body_is_what_a_job_keeps(tmp_path, site):
     assert "Item 12" in again.pages[0]["text"]
 
 
-def prying(port: int) -> str:
-    """An app that asks for what is not its business, by all ways that there are."""
-    return SHELL.replace(
-        '<script src="/app/app.js"></script>',
-        f"""<script>
-        const port = {port};
-        const tries = [
-          fetch(`http://localhost:${{port}}/secret/fetch`, {{mode: "no-cors"}}),
-          fetch("/to-secret"),
-          fetch("/private/of-robots"),
-          new Promise((resolve) => {{ const socket = new WebSocket(`ws://localhost:${{port}}/secret/socket`);
-            socket.onerror = resolve; socket.onopen = resolve; }}),
-        ];
-        const frame = document.createElement("iframe");
-        frame.src = `http://localhost:${{port}}/secret/frame`;
-        document.body.append(frame);
-        window.open(`http://localhost:${{port}}/secret/window`);
-        Promise.allSettled(tries).then((ends) => {{
-          const words = ends.map((end) => end.status).join(" ");
-          document.getElementById("root").innerHTML = "<h1>All was tried</h1><p>" + words + "</p>";
-        }});
-        </script>""",
-    )
-
-
-@needs_browser
-def test_what_a_rendered_page_asks_for_is_held_to_the_rules_of_the_crawl(tmp_path):
-    async def to_secret(request):
-        raise web.HTTPFound(f"http://localhost:{request.url.port}/secret/redirect")
-
-    async def away(request):
-        return html(SHELL.replace("app.js", f"away.js?{request.url.port}"))
-
-    async def script(request):
-        text = f"location.href = 'http://localhost:{request.url.port}/secret/page'"
-        return web.Response(text=text, content_type="text/javascript")
-
-    async def pry(request):
-        return html(prying(request.url.port))
-
-    routes = {"/pry": pry, "/to-secret": to_secret, "/away": away, "/app/away.js*": script}
-    with AppSite(routes={**routes, "/app/*": script}).in_thread() as site:
-        outcome = explore(tmp_path, f"{site.url('/pry')},{site.url('/away')}", depth=0)
-    assert outcome.exit_status == 0, outcome.log
-    assert "rejected rejected rejected fulfilled" in outcome.page("/pry")["text"]
-    assert outcome.page("/away")["error"]["kind"] in ("redirect_offsite", "private_address")
-    asked = [path for path in site.measures.hits if path.startswith(("/secret", "/private"))]
-    assert asked == []
-
-
 @needs_browser
 def test_a_rendered_page_of_a_private_start_reaches_no_other_port_of_its_host(tmp_path):
     tries = """<script>

@@ -140,10 +140,6 @@ def test_a_site_that_is_killed_and_comes_back_loses_no_page(tmp_path):
     assert not [line for line in lines_of(feed) if line.get("error")]
 
 
-def garbage(_good: bytes) -> bytes:
-    return b"no database at all" * 100
-
-
 def test_a_job_that_is_in_use_takes_no_second_crawl(tmp_path, pages, site):
     crawl, second = JobCrawl(tmp_path, site.url()), JobCrawl(tmp_path / "second", site.url())
     second.folder.mkdir()
