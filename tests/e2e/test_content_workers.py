@@ -6,49 +6,14 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.e2e import warm
-from tests.e2e.crawling import TIMEOUT_SECONDS, command, crawl, environment
+from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment
 from tests.e2e.killing import lines_of, paths_of, wait_until
 from tests.servers.many_pages import ManyPages
-from tests.servers.mock_pages import shop_pages
 from tests.servers.mock_site import MockSite
-
-# When templates are grouped anew is a matter of the moment, and so are their names.
-OF_READING = ("url", "status", "title", "lang", "robots", "duplicate_of", "error")
-
-
-def lines_with(workers: int, folder: Path, urls: list[str]) -> list[list[Any]]:
-    """The lines of listed pages: with links the order would be one of the moment.
-
-    Of a text only its prose: short facts and links are left out where pages that were read before have them too, and
-    in which order pages are read is of the moment.
-    """
-    folder.mkdir()
-    (folder / "urls").write_text("\n".join(urls), encoding="utf-8")
-    outcome = crawl("extract", folder, {"urls": folder / "urls"}, {"CONTENT_WORKERS": workers})
-    assert outcome.exit_status == 0, outcome.log
-    assert "Traceback" not in outcome.log
-    assert (f"'llmcrawler/content_workers/pages': {len(urls)}" in outcome.log) is (workers > 0), outcome.log
-    assert any(map(prose_of, outcome.pages))
-    return sorted([*map(line.get, OF_READING), prose_of(line)] for line in outcome.pages)
-
-
-def prose_of(line: dict[str, Any]) -> list[str]:
-    return [one for one in line["text"].split("\n\n") if len(one) > 60 and "](" not in one]
-
-
-@pytest.mark.nightly
-def test_lines_are_the_same_wherever_pages_are_read(tmp_path: Path) -> None:
-    many = ManyPages(40)
-    with MockSite().in_thread() as one, MockSite(many.routes()).in_thread() as other:
-        urls = [one.url(path) for path, _ in shop_pages()]
-        assert lines_with(1, tmp_path / "1", urls) == lines_with(0, tmp_path / "0", urls)
-        urls = [url for pair in zip(urls, map(other.url, sorted(many.paths)), strict=False) for url in pair]
-        assert lines_with(2, tmp_path / "of two", urls) == lines_with(0, tmp_path / "of none", urls)
 
 
 def children_of(process: int) -> list[int]:
@@ -90,11 +55,3 @@ def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
     assert [line["error"] for line in lines if line["error"]] == []
     assert all(line["text"] for line in lines)
     assert [one for one in killed if Path(f"/proc/{one}").exists()] == []
-
-
-def test_a_wrong_number_of_workers_is_told_before_the_first_request(tmp_path: Path) -> None:
-    with MockSite().in_thread() as site:
-        outcome = crawl("explore", tmp_path, {"url": site.url("/")}, {"CONTENT_WORKERS": "many"})
-        assert site.measures.hits.total() == 0
-    assert outcome.exit_status != 0
-    assert "CONTENT_WORKERS='many'" in outcome.log

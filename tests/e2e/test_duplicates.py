@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,10 @@ import pytest
 from aiohttp import web
 
 from tests.e2e.crawling import Outcome, crawl, explore, scrapy
-from tests.e2e.killing import JobCrawl, lines_of, wait_until
-from tests.e2e.test_fleet import Fleet
 from tests.nightly import rest_by_night
 from tests.servers.duplicate_site import KINDS, DuplicateSite
 from tests.servers.fake_llm import FakeLLM, label_by_url
-from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
-from tests.servers.redis_server import RedisServer
 
 LABELS = [("/lamp/", "product"), ("/story/", "article"), ("/lists/", "listing")]
 STORY = "It tells at some length what no other page tells, so that it is a text of its own, and nobody has told it."
@@ -145,48 +141,3 @@ def test_a_refresh_keeps_duplicates_and_brings_back_one_whose_first_page_is_gone
         back = third.page(duplicate)
         assert STORY in back["text"]
         assert back["change"] == "changed"
-
-
-def _asked(server: MockSite, count: int) -> Callable[[], bool]:
-    return lambda: sum(server.measures.hits.values()) >= count
-
-
-@pytest.mark.nightly
-def test_a_crawl_that_is_killed_goes_on_with_the_pages_it_has_seen(tmp_path: Path) -> None:
-    site = DuplicateSite(of_a_kind=5)
-    with MockSite(site.routes(), latency_seconds=0.02).in_thread() as server:
-        feed = tmp_path / "pages.jsonl"
-        job = JobCrawl(tmp_path, server.url("/"), FEW_RECORDS, {"max_pages": 300}, ("-O", feed))
-        for count in (30, 75, 125):
-            with job.running() as process:
-                wait_until(_asked(server, count), ManyPages(2), process)
-                process.kill()
-        assert job.run() == 0, job.logs[-1]
-    lines = [line for line in lines_of(feed) if line["kind"] == "page"]
-    assert len(lines) == len({line["url"] for line in lines}) == len(site.pages)
-    missed, wrong = site.faults(lines)
-    assert wrong == []
-    assert len(missed) <= 2
-
-
-@pytest.mark.nightly
-def test_workers_find_the_duplicates_of_each_others_pages(tmp_path: Path) -> None:
-    site = DuplicateSite(of_a_kind=5)
-    (tmp_path / "redis").mkdir()
-    with (
-        MockSite(site.routes(), latency_seconds=0.02).in_thread() as server,
-        RedisServer(tmp_path / "redis") as redis,
-    ):
-        settings = {"REDIS_URL": redis.url, "CRAWL_ID": "lamps", **FEW_RECORDS}
-        with Fleet(tmp_path, server.url("/"), settings) as fleet:
-            workers = [fleet.start(), fleet.start()]
-            for worker in workers:
-                assert worker.wait(300) == 0, fleet.log(0)
-            lines = [line for feed in tmp_path.glob("pages-*.jsonl") for line in lines_of(feed)]
-        pages = [line for line in lines if line["kind"] == "page"]
-        status = scrapy("status", redis.url, "lamps", "--json").stdout
-    assert len(pages) == len(site.pages)
-    missed, wrong = site.faults(pages)
-    assert wrong == []
-    assert len(missed) <= 2
-    assert f'"duplicates": {len(site.first) - len(missed)}' in status

@@ -1,17 +1,13 @@
 """`scrapy crawl extract`, as a user runs it."""
 
 import json
-import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from llmcrawler.core.storage.job_file import JOB_FILE, read_job_file
-from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, environment, scrapy
 from tests.e2e.killing import lines_of
 from tests.servers.echo import Echo, heard
@@ -147,31 +143,6 @@ def test_pages_that_no_batch_could_judge_are_judged_in_the_next_run_without_a_fe
     assert len(pages.requested) == asked == 30
     assert second.error_kinds() == {"http_404": 1}
     assert {page["page_type"] for page in second.pages if "/item/" in page["url"]} == {"product"}
-
-
-@pytest.mark.nightly
-def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
-    echo.latency_seconds = 0.05
-    feed, posts = tmp_path / "feed.jsonl", 40
-    with MockSite(echo.routes()).in_thread() as site:
-        tasks = tasks_file(tmp_path, **{f"t{n}": {"url": site.url("/echo"), "json": n} for n in range(posts)})
-        settings = [f"-s{name}={value}" for name, value in (FAST | {"JOBDIR": tmp_path / "job"}).items()]
-        command = [sys.executable, "-m", "scrapy", "crawl", "extract", "-a", f"tasks={tasks}", "-O", feed, *settings]
-        with warm.start(list(map(str, command)), environment()) as process:
-            with echo.changed:
-                assert echo.changed.wait_for(lambda: len(echo.asked) >= posts // 2, timeout=TIMEOUT_SECONDS)
-            process.kill()
-        assert process.returncode == -signal.SIGKILL
-        asked = len(echo.asked)
-        with closing(read_job_file(tmp_path / "job" / JOB_FILE)) as connection:
-            (stored,) = connection.execute("SELECT count(*) FROM bodies").fetchone()
-        done = warm.run(list(map(str, command[3:])), environment(), TIMEOUT_SECONDS)
-    assert done.returncode == 0, done.stderr
-    pages = [line for line in lines_of(feed) if line["kind"] == "page"]
-    assert sorted(page["key"] for page in pages) == sorted(f"t{n}" for n in range(posts))
-    assert all(heard(page)["body"] == page["key"][1:] for page in pages)
-    assert set(echo.bodies()) == {str(n) for n in range(posts)}
-    assert len(echo.asked) <= posts + asked - stored  # how many had come and were not stored is the machine's matter
 
 
 def test_a_country_chooses_the_proxy(tmp_path, echo, site):

@@ -128,9 +128,7 @@ def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize(
-    "feed", rest_by_night([(("-O", "/dev/full:csv"),), (("-o", "-:csv"),), (("-o", "-:jsonlines"),)])
-)
+@pytest.mark.parametrize("feed", rest_by_night([(("-O", "/dev/full:csv"),), (("-o", "-:csv"),)]))
 def test_a_full_disk_is_an_exit_status_also_when_only_the_end_of_the_crawl_writes(tmp_path, site, feed):
     parts = [*command({"url": site.url("/about/"), "depth": 0}, {"LOG_LEVEL": "CRITICAL"}, None), *feed]
     with Path("/dev/full").open("wb") as full, (tmp_path / "log").open("wb") as log:

@@ -12,6 +12,7 @@ import pytest
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, scrapy
 from tests.e2e.killing import lines_of, wait_until
+from tests.nightly import rest_by_night
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_hosts import ManyHosts
 from tests.servers.many_pages import ManyPages
@@ -82,7 +83,7 @@ def test_a_worker_may_die_and_another_may_leave_and_no_page_is_lost(tmp_path):
         assert "lost" in status.stdout
 
 
-@pytest.mark.parametrize("is_stopped", [False, True])
+@pytest.mark.parametrize("is_stopped", rest_by_night([True, False]))
 def test_no_page_is_asked_for_twice_as_a_worker_joins_or_is_stopped(tmp_path, redis, is_stopped):
     """Pages of its sites wait then for others of their template, to be learned from."""
     hosts = ManyHosts(4, ManyPages(30))
@@ -98,47 +99,14 @@ def test_no_page_is_asked_for_twice_as_a_worker_joins_or_is_stopped(tmp_path, re
     assert statuses == (3 if is_stopped else 0, 0), logs
     assert ("This worker gave up" in logs) == (not is_stopped)
     assert "Traceback" not in logs
-    asked = Counter(f"http://{host}:{hosts.port}{path}" for host, starts in hosts.starts.items() for _, path in starts)
+    asked = Counter(f"http://{host}:{hosts.port}{path}" for host, paths in hosts.asked.items() for path in paths)
     once = dict.fromkeys(hosts.all_pages, 1)
     assert (found, {url: asked[url] for url in once}) == (once, once)
-
-
-@pytest.mark.nightly
-def test_workers_whose_redis_comes_back_empty_end_and_write_no_errors_of_it(tmp_path):
-    """Pages wait for the other worker, and for a model that is slow, when it happens."""
-    pages = ManyPages(600, latency_seconds=0.05)
-    (tmp_path / "redis").mkdir()
-    with (
-        MockSite(pages.routes()).in_thread() as site,
-        FakeLLM(label_by_url(LABELS, "homepage"), latency_seconds=1).in_thread() as llm,
-        RedisServer(tmp_path / "redis", "--appendonly", "no") as redis,
-    ):
-        settings = {
-            "REDIS_URL": redis.url,
-            "CRAWL_ID": "shop",
-            "LLM_PROVIDER": "openai",
-            "LLM_BASE_URL": llm.base_url,
-        }
-        with Fleet(tmp_path, site.url(), settings) as fleet:
-            first, second = fleet.start(), fleet.start()
-            both = range(2)
-            wait_until(lambda: all("This is worker" in fleet.log(number) for number in both), pages, first)
-            asked = len(pages.requested)
-            wait_until(lambda: len(pages.requested) >= asked + 30, pages, first)
-            redis.stop()
-            redis.start()
-            assert (first.wait(TIMEOUT_SECONDS), second.wait(TIMEOUT_SECONDS)) == (1, 1), fleet.log(0) + fleet.log(1)
-            logs = fleet.log(0) + fleet.log(1)
-            assert "appendonly yes" in logs
-            assert "Traceback" not in logs
-            lines = [line for feed in tmp_path.glob("pages-*.jsonl") for line in lines_of(feed)]
-            assert not [line for line in lines if line["kind"] == "page" and line["error"]]
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"JOBDIR": "job"}, "REDIS_URL and JOBDIR"),
         ({"CRAWL_ID": ""}, "CRAWL_ID"),
         ({"REDIS_URL": "redis://127.0.0.1:1"}, "no Redis responds there"),
     ],

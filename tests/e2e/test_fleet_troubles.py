@@ -7,26 +7,21 @@ import signal
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
 
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS
-from tests.e2e.killing import lines_of, wait_until
-from tests.e2e.test_fleet import MOST_LEASES, Fleet
+from tests.e2e.killing import wait_until
+from tests.e2e.test_fleet import Fleet
 from tests.servers.many_hosts import ManyHosts
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 from tests.servers.redis_server import RedisServer
 
 pytestmark = [pytest.mark.server, pytest.mark.nightly]
-DELAY_SECONDS = 0.8
-# Clocks run on while a busy machine holds up a request, here or at the server.
-LEAST_GAP_SECONDS = DELAY_SECONDS / 2
 
 
 def settings_of(redis: RedisServer, **others: Any) -> dict[str, Any]:
@@ -41,25 +36,6 @@ def ended(workers: list[warm.Process]) -> list[int]:
 
 def done_in(client: Any) -> int:
     return int(client.hget("llmcrawler:shop:counts", "done") or 0)
-
-
-def test_each_url_has_one_line_and_no_host_is_hurried_as_a_worker_dies_and_another_one_joins(tmp_path, redis):
-    hosts = ManyHosts(8, ManyPages(10))
-    settings = settings_of(redis, DOWNLOAD_DELAY=DELAY_SECONDS, DOWNLOAD_DELAY_JITTER=0)
-    with hosts.in_thread(), Fleet(tmp_path, ",".join(hosts.urls), settings) as fleet:
-        workers = [fleet.start() for _ in range(4)]
-        wait_until(lambda: len(hosts.starts) == 8 and hosts.requested >= 30, hosts.pages, workers[0])
-        victim = max(range(4), key=lambda number: fleet.log(number).count("This worker took"))
-        workers[victim].kill()
-        workers[victim].wait()
-        workers[victim] = fleet.start()
-        assert ended(workers) == [0] * 4, fleet.log(4)
-        found, logs = fleet.pages(), "".join(fleet.log(number) for number in range(5) if number != victim)
-    assert found.keys() == hosts.all_pages
-    assert found.total() <= len(found) + MOST_LEASES  # what was between a feed and Redis at that moment
-    assert "This worker took over" in logs
-    assert "Traceback" not in logs
-    assert min(hosts.least_gaps().values()) >= LEAST_GAP_SECONDS
 
 
 def test_a_redis_that_stands_still_or_is_started_again_doubles_nothing_and_loses_nothing(tmp_path, redis):
@@ -113,29 +89,3 @@ def test_a_worker_that_comes_back_after_others_took_over_writes_no_line_of_what_
         assert fleet.pages() == Counter({site.url(path): 1 for path in pages.paths})
         assert "taken over this worker's sites" in fleet.log(0)
         assert "Traceback" not in fleet.log(0) + fleet.log(1)
-
-
-def test_what_was_learned_of_a_site_that_was_finished_before_its_worker_died_is_written(tmp_path, redis):
-    """The other host answers nothing meanwhile, so that the crawl goes on."""
-    hosts = ManyHosts(2, ManyPages(30))
-    with hosts.in_thread(), Fleet(tmp_path, ",".join(hosts.urls), settings_of(redis)) as fleet:
-        hosts.hold(hosts.hosts[1])
-        first = fleet.start()
-        with redis.client() as client:
-            wait_until(lambda: done_in(client) >= 30, hosts.pages, first)
-            known = client.hget("llmcrawler:shop:learned", hosts.site(0))
-            wait_until(lambda: client.hget("llmcrawler:shop:learned", hosts.site(0)) != known, hosts.pages, first)
-        first.kill()
-        first.wait()
-        second = fleet.start()
-        wait_until(lambda: "is gone" in fleet.log(1), hosts.pages, second)
-        hosts.let_go(hosts.hosts[1])
-        assert ended([second]) == [0], fleet.log(1)
-        assert fleet.pages().keys() == hosts.all_pages
-    assert sites_of_templates(tmp_path) == {hosts.site(0), hosts.site(1)}
-
-
-def sites_of_templates(folder: Path) -> set[str]:
-    """Return the sites whose templates have lines in all feeds together."""
-    lines = [line for feed in folder.glob("pages-*.jsonl") for line in lines_of(feed)]
-    return {urlsplit(url).netloc for line in lines if line["kind"] == "template" for url in line["examples"][:1]}

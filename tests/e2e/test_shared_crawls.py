@@ -14,9 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.e2e.crawling import TIMEOUT_SECONDS, scrapy
-from tests.e2e.killing import wait_until
 from tests.e2e.test_fleet import Fleet
-from tests.e2e.test_monitoring import samples
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 from tests.servers.redis_server import RedisServer
@@ -109,63 +107,6 @@ def test_a_paused_crawl_ends_what_is_under_way_and_waits_while_another_one_goes_
         ("blog", "finished", len(other.paths)),
         ("shop", "finished", len(held.pages.paths)),
     ]
-
-
-@pytest.mark.nightly
-def test_status_shows_who_died_and_who_has_its_site_now(tmp_path, held, redis):
-    settings = {"REDIS_LEASE_SECONDS": 5, "METRICS_TEXTFILE": tmp_path / "shop-%(worker)s.prom"}
-    with crawl(tmp_path, held.site.url(), redis, "shop", **settings) as shop:
-        first = shop.start()
-        wait_until(lambda: "This worker took" in shop.log(0), held.pages, first)
-        second = shop.start()
-        wait_until(lambda: "This is worker" in shop.log(1), held.pages, second)
-        site = held.site.url().split("/")[2]
-        owners = {one["report"]["pid"]: one["sites"] for one in status(redis, "shop")["workers"]}
-        assert owners == {first.pid: [site], second.pid: []}
-        first.kill()
-        first.wait()
-        until(lambda: f"This worker took over {site} from " in shop.log(1))
-        held.go.set()
-        shown = status(redis, "shop")
-        states = {one["report"]["pid"]: (one["state"], one["ended"] is None) for one in shown["workers"]}
-        assert states == {first.pid: ("lost", False), second.pid: ("here", True)}
-        assert second.wait(TIMEOUT_SECONDS) == 0, shop.log(1)
-        assert held.all_urls <= shop.pages().keys()
-    (worker,) = (one["report"]["worker"] for one in shown["workers"] if one["report"]["pid"] == second.pid)
-    figures = (tmp_path / f"shop-{worker}.prom").read_text(encoding="utf-8")
-    labels = {"crawl": "shop", "worker": worker}
-    assert samples(figures, "llmcrawler_sites_total", event="taken_over", **labels) == [1]
-    assert samples(figures, "llmcrawler_exit_status", **labels) == [0]
-    shown_text = scrapy("status", redis.url, "shop").stdout
-    assert "shop in redis://" in shown_text
-    assert "lost" in shown_text
-
-
-@pytest.mark.nightly
-def test_a_crawl_with_workers_is_deleted_by_force_alone_and_another_one_can_have_its_name(tmp_path, held, redis):
-    with crawl(tmp_path, held.site.url(), redis, "shop") as shop:
-        worker = shop.start()
-        until(held.asked.is_set)
-        refused = scrapy("workers", "delete", redis.url, "shop")
-        assert (refused.returncode, "add --force" in refused.stderr) == (2, True), refused.stderr
-        forced = scrapy("workers", "delete", redis.url, "shop", "--force")
-        assert (forced.returncode, "1 worker will end with exit status 1" in forced.stdout) == (0, True), forced.stderr
-        held.go.set()
-        assert worker.wait(TIMEOUT_SECONDS) == 1, shop.log(0)
-        assert "it was deleted" in shop.log(0)
-        assert "Traceback" not in shop.log(0)
-        with redis.client() as client:
-            assert client.keys("*") == []
-        gone = scrapy("status", redis.url, "shop")
-        assert (gone.returncode, "there is no crawl shop" in gone.stderr) == (2, True)
-        assert scrapy("status", redis.url).stdout == "there is no crawl\n"
-    with crawl(tmp_path / "shop", held.site.url(), redis, "shop") as again:
-        assert again.start().wait(TIMEOUT_SECONDS) == 0, again.log(0)
-        assert again.pages() == dict.fromkeys(held.all_urls, 1)
-    deleted = scrapy("workers", "delete", redis.url, "shop")
-    assert deleted.stdout.startswith(f"shop: deleted {len(held.pages.paths)} pages done, 0 urls queued"), deleted.stderr
-    with redis.client() as client:
-        assert client.keys("*") == []
 
 
 def test_a_crawl_of_an_older_version_is_refused_and_what_is_wrong_is_said(tmp_path, held, redis):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 from pathlib import Path
 
 from aiohttp import web
@@ -67,27 +66,6 @@ def test_pages_that_a_stopped_job_had_no_answer_for_are_for_its_next_run(tmp_pat
     assert paths_of(lines_of(feed)) == dict.fromkeys(pages.paths, 1)
     assert not [line for line in lines_of(feed) if line.get("error")]
     assert not crawl.repeats_of_stored()
-
-
-def test_pages_are_fetched_while_the_model_is_silent_and_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
-    pages, feed = ManyPages(60), tmp_path / "pages.jsonl"
-    with socket.create_server(("127.0.0.1", 0)) as model, MockSite(pages.routes()).in_thread() as site:
-        address = f"http://127.0.0.1:{model.getsockname()[1]}/v1"
-        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": address, "LLM_MODEL": "m", "LLM_TIMEOUT_SECONDS": 3_600}
-        parts = command({"url": site.url()}, settings, feed)
-        with (tmp_path / "log").open("w") as out, warm.start(parts, environment(), log=out) as crawl:
-            wait_until(lambda: len(pages.requested) >= 10, pages, crawl)
-            crawl.send_signal(signal.SIGINT)
-            crawl.wait(TIMEOUT_SECONDS)
-        log = (tmp_path / "log").read_text(encoding="utf-8")
-    assert crawl.returncode == ExitStatus.INTERRUPTED, log
-    assert "Traceback" not in log
-    lines = [line for line in lines_of(feed) if line["kind"] == "page"]
-    assert set(paths_of(lines).values()) == {1}
-    # A request that was under way at the stop may not have reached the site.
-    unsent = paths_of([line for line in lines if not line["error"]]).keys() - set(pages.requested)
-    assert set(pages.requested) <= paths_of(lines).keys()
-    assert not unsent
 
 
 def test_a_model_that_is_found_to_be_unusable_late_ends_the_crawl_and_nothing_is_lost(tmp_path: Path) -> None:

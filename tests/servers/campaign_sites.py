@@ -1,6 +1,5 @@
 """Many sites, each at a host of its own (127.1.x.y) and one port: some slow, some that refuse all, some that are gone.
 
-    prints "READY http://127.1.0.1:PORT/"; each site has PAGES pages at least
 with CampaignSites(manners(40)).in_thread() as sites: ... sites.urls, sites.requested
 """
 

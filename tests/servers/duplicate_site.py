@@ -1,6 +1,6 @@
 """A site of 300 pages, of which many are nearly the same, and 100 more urls that show one of them again, in ten ways.
+
     site = DuplicateSite(); with MockSite(site.routes()).in_thread() as server: ...; site.faults(lines)
-    DuplicateSite(of_a_kind=5) has half of them
 
 What is no duplicate: lamps that differ in a number, or in an article number that only machines are told; lists in
 several pages; translations; short pages; pages whose canonical link is a blunder (all name the front page, pages of a
@@ -52,17 +52,12 @@ class SitePage:
 class DuplicateSite:
     """`pages` by path with query. `first` names for each page that occurs twice the other one; `kind` how."""
 
-    def __init__(self, *, with_duplicates: bool = True, of_a_kind: int = _OF_A_KIND) -> None:
-        self._of_a_kind = of_a_kind
+    def __init__(self, *, with_duplicates: bool = True) -> None:
         self.pages: dict[str, SitePage] = {}
         self.first: dict[str, str] = {}
         self.kind: dict[str, str] = {}
-        lamps = _LAMPS * of_a_kind // _OF_A_KIND
         for part in (_lamps, _stories, _lists, _tiny, _translations):
-            all_of = part()
-            shown = [path for path in all_of if int(path.rpartition("/")[2]) % 10 * 10 < lamps]
-            kept = shown if part is _lists else [*all_of][: len(all_of) * of_a_kind // _OF_A_KIND]
-            self.pages |= {path: all_of[path] for path in kept}
+            self.pages |= part()
         names = list(self.pages)
         for number, (path, page) in enumerate(self.pages.items()):
             links = tuple(names[(number + step) % len(names)] for step in (1, 7, 31))
@@ -90,8 +85,8 @@ class DuplicateSite:
         stories = [path for path in self.pages if path.startswith("/story/")][::2]
         lists = [path for path in self.pages if path.startswith("/lists/")]
         for at, (kind, repeat) in enumerate(_REPEATS.items()):
-            of = lists if kind == "sort" else (lamps if at % 2 else stories)[at // 2 * self._of_a_kind :]
-            for path in of[: self._of_a_kind]:
+            of = lists if kind == "sort" else (lamps if at % 2 else stories)[at // 2 * _OF_A_KIND :]
+            for path in of[:_OF_A_KIND]:
                 other, page = repeat(path, self.pages[path])
                 self.pages[other] = page
                 self.first[other], self.kind[other] = path, kind

@@ -8,11 +8,9 @@ sets one, /down fails until `echo.is_up`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from html import escape, unescape
-from threading import Condition
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -24,11 +22,9 @@ from tests.servers.mock_site import Handler, html
 class Echo:
     """`asked` has what came, in its order; it may be read in another thread."""
 
-    def __init__(self, latency_seconds: float = 0.0) -> None:
-        self.latency_seconds = latency_seconds
+    def __init__(self) -> None:
         self.is_up = False
         self.asked: list[dict[str, Any]] = []
-        self.changed = Condition()
         self._tries: Counter[str] = Counter()
 
     def routes(self) -> dict[str, str | Handler]:
@@ -48,10 +44,7 @@ class Echo:
             "headers": {name.lower(): value for name, value in request.headers.items()},
             "cookies": dict(request.cookies),
         }
-        with self.changed:
-            self.asked.append(seen)
-            self.changed.notify_all()
-        await asyncio.sleep(self.latency_seconds)
+        self.asked.append(seen)
         self._tries[request.path + body] += 1
         is_first = self._tries[request.path + body] == 1
         if (request.path == "/flaky" and is_first) or (request.path == "/down" and not self.is_up):

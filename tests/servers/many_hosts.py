@@ -1,4 +1,4 @@
-"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ...; it notes when what was asked of each.
+"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ...; it notes what was asked of each.
 
 hosts = ManyHosts(16, ManyPages(60)); with hosts.in_thread(): ...
 """
@@ -6,10 +6,7 @@ hosts = ManyHosts(16, ManyPages(60)); with hosts.in_thread(): ...
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 from collections import defaultdict
-from itertools import pairwise
 
 from aiohttp import web
 
@@ -19,14 +16,13 @@ from tests.servers.serving import Startable
 
 
 class ManyHosts(Startable):
-    """`starts` has by host the moments (monotonic) and paths of requests."""
+    """`asked` has by host the paths of requests."""
 
     def __init__(self, count: int, pages: ManyPages) -> None:
         self.hosts = [f"127.0.0.{number + 1}" for number in range(count)]
         self.pages = pages
         self.port = 0
-        self.starts: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
-        self._held: dict[str, threading.Event] = {}
+        self.asked: defaultdict[str, list[str]] = defaultdict(list)
         self._runner: web.AppRunner | None = None
 
     @property
@@ -37,30 +33,12 @@ class ManyHosts(Startable):
     def all_pages(self) -> set[str]:
         return {url.rstrip("/") + path for url in self.urls for path in self.pages.paths}
 
-    def site(self, number: int) -> str:
-        return f"{self.hosts[number]}:{self.port}"
-
     def url(self, path: str = "/") -> str:
         return self.urls[0].rstrip("/") + path
 
     @property
     def requested(self) -> int:
-        return sum(len(starts) for starts in list(self.starts.values()))
-
-    def hold(self, host: str) -> None:
-        """Answer nothing at this host until it is let go."""
-        self._held[host] = threading.Event()
-
-    def let_go(self, host: str) -> None:
-        self._held.pop(host).set()
-
-    def least_gaps(self) -> dict[str, float]:
-        """Return the shortest time between two starts, by host."""
-        found = {}
-        for host, starts in self.starts.items():
-            moments = [moment for moment, _path in starts]
-            found[host] = min((later - earlier for earlier, later in pairwise(moments)), default=0.0)
-        return found
+        return sum(map(len, list(self.asked.values())))
 
     async def start(self, port: int = 0) -> None:
         self.port = port
@@ -79,10 +57,7 @@ class ManyHosts(Startable):
             await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
-        host = request.host.partition(":")[0]
-        self.starts[host].append((time.monotonic(), request.path_qs))
-        if (held := self._held.get(host)) is not None:
-            await asyncio.to_thread(held.wait)
+        self.asked[request.host.partition(":")[0]].append(request.path_qs)
         if request.path == "/robots.txt":
             return web.Response(text="User-agent: *\nDisallow:\n")
         if request.path not in self.pages.bodies:
