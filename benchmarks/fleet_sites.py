@@ -24,6 +24,7 @@ from collections import Counter
 from contextlib import suppress
 from hashlib import sha1
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -146,7 +147,8 @@ def main(options: argparse.Namespace) -> int:
     missing, doubled = wanted - lines.keys(), {url: count for url, count in lines.items() if count > 1}
     pages = len(wanted)
     own_cpu = cpu - start_cpu * len(statuses)
-    gaps = sorted(hosts.least_gaps().values())
+    moments = [[moment for moment, _path in starts] for starts in hosts.starts.values()]
+    gaps = sorted(min(after - before for before, after in pairwise(one)) for one in moments if len(one) > 1)
     moved = (
         sum(log.count("This worker took over") for log in logs),
         sum(log.count("worker gave up") for log in logs),

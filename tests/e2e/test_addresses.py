@@ -27,7 +27,7 @@ def to(host: str, path: str = "/secret"):
     return redirect
 
 
-@pytest.mark.parametrize("where", rest_by_night(["environment", "setting", "file"]))
+@pytest.mark.parametrize("where", rest_by_night(["environment", "setting"]))
 def test_a_proxy_is_no_way_around_the_check_of_names(tmp_path, names, monkeypatch, where):
     async def robots(request):
         return web.Response(text=f"Sitemap: http://map.inside.example:{request.url.port}/secret.xml")
@@ -40,12 +40,7 @@ def test_a_proxy_is_no_way_around_the_check_of_names(tmp_path, names, monkeypatc
     }
     with MockSite(routes).in_thread() as site, ProxyServer(forward_to="127.0.0.1").in_thread() as proxy:
         port = site.origin.rpartition(":")[2]
-        (tmp_path / "proxies.txt").write_text(proxy.url)
-        settings = {
-            "environment": {},
-            "setting": {"PROXIES": proxy.url},
-            "file": {"PROXIES_FILE": tmp_path / "proxies.txt"},
-        }[where]
+        settings = {"PROXIES": proxy.url} if where == "setting" else {}
         if where == "environment":
             monkeypatch.setenv("http_proxy", proxy.url)
         start = f"http://www.public.example:{port}/go,http://www.public.example:{port}/fine,{site.url('/start')}"
@@ -166,47 +161,6 @@ def test_a_private_start_is_not_redirected_to_another_port_or_name(tmp_path, hos
     assert f"{host}:{port}" in outcome.page("/go")["error"]["message"]
     assert {item["url"].split("/")[2] for item in mapped.items} == {site.origin.split("/")[2]}
     assert not other.measures.hits
-
-
-@pytest.mark.nightly
-def test_of_a_list_each_entry_is_a_start_of_its_own(tmp_path):
-    with MockSite({"/a": "<title>A</title><p>Words"}).in_thread() as other:
-
-        async def go(_request):
-            return web.Response(status=302, headers={"Location": other.url("/b")})
-
-        with MockSite({"/go": go}).in_thread() as site:
-            (tmp_path / "urls.txt").write_text(f"{site.url('/go')}\n{other.url('/a')}\n")
-            outcome = crawl("extract", tmp_path, {"urls": tmp_path / "urls.txt"}, {})
-    assert outcome.error_kinds() == {"private_address": 1}
-    assert outcome.page("/a")["error"] is None
-    assert "/b" not in other.measures.hits
-
-
-@pytest.mark.nightly
-def test_a_robots_txt_on_another_host_holds_for_the_host_that_leads_to_it(tmp_path, names, monkeypatch):
-    async def robots(request):
-        host = URL(f"http://{request.host}").host
-        if host == "rules.public.example":
-            return web.Response(text="User-agent: *\nDisallow: /shut\n")
-        target = "rules.public.example" if host == "www.public.example" else "map.inside.example"
-        return web.Response(status=301, headers={"Location": f"http://{target}:{request.url.port}/robots.txt"})
-
-    pages = {"/open": "<title>Open</title>", "/shut": "<title>Shut</title>"}
-    site_of_all = MockSite({"/robots.txt": robots, **pages})
-    with site_of_all.in_thread() as site, ProxyServer(forward_to="127.0.0.1").in_thread() as proxy:
-        port = site.origin.rpartition(":")[2]
-        monkeypatch.setenv("http_proxy", proxy.url)
-        hosts = (f"http://{name}.public.example:{port}" for name in ("www", "other"))
-        starts = ",".join(f"{host}{path}" for host in hosts for path in ("/open", "/shut"))
-        outcome = explore(tmp_path, starts, {"THROTTLE_BREAKER_REST_SECONDS": 0.2}, depth=0)
-    errors = {page["url"].replace(f":{port}", ""): page["error"] for page in outcome.pages}
-    assert errors["http://www.public.example/open"] is None
-    assert errors["http://www.public.example/shut"]["kind"] == "robots"
-    for path in ("open", "shut"):  # its robots.txt leads into this network
-        assert errors[f"http://other.public.example/{path}"]["kind"] == "robots_unreachable"
-    assert not [target for target in proxy.targets if "inside" in target]
-    assert site.measures.hits.keys() == {"/robots.txt", "/open"}
 
 
 def test_a_crawl_of_named_hosts_is_led_to_no_other(tmp_path):

@@ -87,15 +87,6 @@ def test_an_archive_has_the_records_of_its_crawl(tmp_path, shop):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["news", "jobs", "forum", "events"])
-def test_other_sites_have_theirs_too(tmp_path, name):
-    learned = learn(tmp_path, name)
-    done = apply(learned, tmp_path / "out", "--processes", 1)
-    assert done.returncode == 0, done.stderr
-    assert_as_crawled(lines_in(tmp_path / "out"), learned)
-
-
-@pytest.mark.nightly
 def test_a_job_has_the_lines_of_its_archive(tmp_path, monkeypatch):
     learned = learn(tmp_path, "events", {"JOBDIR": tmp_path / "job"})
     monkeypatch.setattr(archive_application, "_PART_ENTRIES", 7)
@@ -176,16 +167,12 @@ def test_an_index_gives_the_same_lines_and_what_is_damaged_has_a_line(tmp_path, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["TEMPLATES"], "name templates, archives and an output folder"),
         (["none.json", "ARCHIVE", "-o", "OUT"], "none.json: no such file"),
         (["ARCHIVE", "ARCHIVE", "-o", "OUT"], "is not a file of learned templates"),
         (["TEMPLATES", "none.warc", "-o", "OUT"], "none.warc: it cannot be read"),
-        (["TEMPLATES", ".", "-o", "OUT"], "no crawl with this JOBDIR has been started"),
         (["TEMPLATES", "TEMPLATES", "-o", "OUT"], "it is not a WARC file"),
         (["TEMPLATES", "ARCHIVE", "-o", "TEMPLATES"], "it is a file; name a folder"),
-        (["TEMPLATES", "ARCHIVE", "-o", "OUT", "--processes", "0"], "--processes 0: at least 1"),
         (["TEMPLATES", "ARCHIVE", "-o", "OUT", "--fields", "a:b"], "'b' is not a type"),
-        (["TEMPLATES", "ARCHIVE", "-o", "OUT", "--fields", "a", "--schema", "b"], "give one of them"),
     ],
 )
 def test_wrong_usage_is_told(tmp_path, shop, arguments, message):

@@ -210,13 +210,9 @@ def places_of(file: Path) -> list[tuple[str, RecordPlace]]:
     ("arguments", "message"),
     [
         ({"warc": "FOLDER/none.warc.gz"}, "it cannot be read: No such file"),
-        ({"warc": "FOLDER"}, "no crawl with this JOBDIR has been started"),
         ({"warc": "FOLDER/none.txt", "urls": "FOLDER/none.txt"}, "several lists: give one of them"),
         ({"warc": "FOLDER/page.html"}, "it is not a WARC file: it does not begin as a WARC record does"),
         ({"warc": "FOLDER/page.html", "render": "always"}, "nothing is fetched"),
-        ({"warc": "FOLDER/page.html", "refresh": 1}, "an archive does not change"),
-        ({"warc": "FOLDER/page.html", "warc_root": "x"}, "it is where the files of an index are"),
-        ({"warc_root": "FOLDER"}, "no list: give one"),
     ],
 )
 def test_wrong_usage_of_archives_is_told_before_the_first_page(tmp_path, arguments, message):

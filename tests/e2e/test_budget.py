@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e import warm
-from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, Outcome, command, environment, explore
-from tests.e2e.test_records import served
+from tests.e2e.crawling import Outcome, explore
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
 from tests.servers.record_sites import make_shop
@@ -56,29 +52,3 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
     assert all(page["page_type"] for page in second.pages if page["status"] == 200)
     assert f"of {budget:,} tokens, reached" in second.log
     assert 'their error has the kind "budget"' in second.log
-
-
-@pytest.mark.nightly
-def test_eight_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
-    sites = [make_shop(8, seed) for seed in range(1, 9)]
-    truth = {path: row for site in sites for path, row in site.truth().items()}
-    with ExitStack() as stack:
-        urls = [stack.enter_context(served(site).in_thread()).url("/") for site in sites]
-        llm = stack.enter_context(FakeLLM(answer_from_truth(truth), latency_seconds=0.05).in_thread())
-        budget = 40_000  # of some 150,000 that they would need
-        settings = FAST | settings_of(llm, LLM_MAX_TOKENS=budget, LLM_BUDGET_FILE=tmp_path / "budget.sqlite")
-        crawls = [
-            warm.start(command({"url": url, "max_pages": 20}, settings, tmp_path / f"{number}.jsonl"), environment())
-            for number, url in enumerate(urls)
-        ]
-        statuses = [crawl.wait(timeout=TIMEOUT_SECONDS) for crawl in crawls]
-        assert 0 < llm.tokens <= budget
-    assert set(statuses) <= {0, BUDGET_REACHED}
-    assert BUDGET_REACHED in statuses
-    spent = sum_of_spending(tmp_path / "budget.sqlite")
-    assert llm.tokens <= spent <= budget
-
-
-def sum_of_spending(path: Path) -> int:
-    with sqlite3.connect(path) as connection:
-        return int(connection.execute("SELECT tokens FROM spent").fetchone()[0])

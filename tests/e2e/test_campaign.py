@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -22,7 +21,6 @@ from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, environment
 from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, SMALL_KINDS, CampaignSites
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import SITES, make_site
-from tests.servers.redis_server import RedisServer
 from tests.servers.teacher import answer_from_truth
 
 # A site that refuses is given up soon.
@@ -181,37 +179,6 @@ def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_pat
 
 
 @pytest.mark.nightly
-def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
-    campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 2})
-    with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
-        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
-        with campaign.running() as process:
-            wait_for(lambda: len(sites.requested) >= 30, sites, process)
-            (forker,) = children_of(process.pid)
-            for crawl in children_of(forker):
-                os.kill(crawl, signal.SIGKILL)
-            assert process.wait(TIMEOUT_SECONDS) == 0, campaign.log()
-    assert "ended with exit status -9 (its process was ended by SIGKILL)" in campaign.log()
-    check_whole(campaign, sites)
-
-
-@pytest.mark.nightly
-def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
-    campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 1})
-    with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
-        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
-        with campaign.running() as process:
-            wait_for(lambda: len(sites.requested) >= 20, sites, process)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(TIMEOUT_SECONDS) == 3, campaign.log()
-        assert "run the same command again to continue" in campaign.log()
-        assert "exit status" not in campaign.log(), "a crawl that was stopped is no failure"
-        assert set(campaign.states().values()) == {"waiting"}
-        assert campaign.run().returncode == 0
-    check_whole(campaign, sites)
-
-
-@pytest.mark.nightly
 def test_what_is_new_in_the_list_is_added_and_what_is_over_is_refreshed_where_it_says_so(tmp_path):
     campaign = Campaign(tmp_path, options=("-a", "max_pages=6"))
     with CampaignSites([FINE] * 3).in_thread() as sites:
@@ -270,8 +237,7 @@ def test_lines_as_parquet_are_one_data_set_by_sites(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("is_in_redis", [False, True], ids=["file", "redis"])
-def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_redis):
+def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path):
     tokens = 20_000  # a call holds up to 5,000, and four sites would use 50,000
     kinds = [make_site(SITES[number % len(SITES)], number) for number in range(4)]
     truth = {path: row for site in kinds for path, row in site.truth().items()}
@@ -280,10 +246,6 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
         llm = servers.enter_context(FakeLLM(answer_from_truth(truth)).in_thread())
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_MAX_TOKENS": tokens}
         settings |= {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4}
-        if is_in_redis:
-            (tmp_path / "redis").mkdir()
-            redis = servers.enter_context(RedisServer(tmp_path / "redis"))
-            settings["LLM_BUDGET_URL"] = f"{redis.url}#shops"
         campaign = Campaign(tmp_path, ("-a", "max_pages=25"), settings)
         campaign.write("url", *sites.urls)
         done = campaign.run()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from llmcrawler.campaigns.campaign_status import campaign_status
 from llmcrawler.campaigns.campaign_storage import restore_job, storage_at
 from llmcrawler.core.storage import State
 from llmcrawler.core.storage.job_status import open_snapshot
-from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of, wait_for
+from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.nightly]
@@ -60,49 +59,9 @@ def processes_below(pid: int) -> list[int]:
     return [one for child in children for one in (child, *processes_below(child))]
 
 
-def is_crawl(pid: int) -> bool:
-    """Whether a process is one that forks crawls, or one of its forks."""
-    try:
-        return b"_serve_forks" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
 def raylet_of(node: Any) -> int:
     ((raylet),) = node.all_processes["raylet"]
     return int(raylet.process.pid)
-
-
-def wait_until_gone(pids: list[int]) -> None:
-    deadline = time.monotonic() + BUSY_SECONDS
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goes_on(tmp_path, cluster):
-    campaign = campaign_on(cluster, tmp_path)
-    with CampaignSites([FINE] * 4, latency_seconds=0.5, kinds=SMALL_KINDS).in_thread() as sites:
-        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
-        with campaign.running() as process:
-            wait_for(lambda: len(sites.requested) >= 40, sites, process)
-            crawls = [pid for pid in processes_below(raylet_of(cluster.head_node)) if is_crawl(pid)]
-            assert len(crawls) >= 5, "two, what waits for each, what forks them, and their helpers"
-            process.send_signal(signal.SIGINT)
-            process.wait(BUSY_SECONDS)
-        assert process.returncode == 3, campaign.log()
-        assert "run the same command again to continue" in campaign.log()
-        assert "exit status" not in campaign.log(), "a crawl that was stopped is no failure"
-        assert set(campaign.states().values()) <= {"waiting", "done"}
-        wait_until_gone(crawls)
-        before = len(sites.requested)
-        sites.latency_seconds = 0.0
-        with campaign.running() as process:
-            process.wait(BUSY_SECONDS)
-        assert process.returncode == 0, campaign.log()
-        asked_again = {*sites.requested[before:]} & {*sites.requested[:before]}
-    check_whole(campaign, sites)
-    assert len(asked_again) <= 20, "no more than what was under way: five requests of each site"
 
 
 def test_what_a_machine_that_dies_has_crawled_goes_on_elsewhere_without_loss(tmp_path, cluster):

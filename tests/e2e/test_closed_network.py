@@ -85,19 +85,7 @@ def test_a_crawl_ends_normally_where_there_is_no_network_but_loopback():
     own = [] if unshare is None else [unshare, "-n"] if os.geteuid() == 0 else [unshare, "-rn"]
     if not own or subprocess.run([*own, "ip", "link", "set", "lo", "up"], capture_output=True, check=False).returncode:
         pytest.skip("no network namespace can be made here")
-    inner = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        __file__,
-        "-k",
-        "asks_nobody_else",
-    ]
+    inner = [sys.executable, *"-m pytest -q -n 0 -p no:cacheprovider -k asks_nobody_else".split()]
     script = 'ip link set lo up && exec "$@"'
     done = subprocess.run(
         [*own, "sh", "-c", script, "sh", *inner, __file__],

@@ -2,58 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
-from random import Random
 from urllib.parse import urlsplit
 
 import pytest
 
-from llmcrawler.core.storage import State, read_job_file
-from llmcrawler.core.storage.job_file import JOB_FILE, holds_job
-from llmcrawler.core.storage.job_status import job_status
 from tests.e2e.strangers_project import StrangersProject
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 
 COUNT = 90
 EARLIER = '{"url": "http://earlier.example/"}\n'
-# It has what ordinary spiders have: rules, an item class with a serializer, a date, a pipeline and a start url that is
-# asked for with dont_filter, and so comes twice: once from the start, once as a link.
-SPIDERS = """
-from datetime import datetime
-from decimal import Decimal
-import scrapy
-from scrapy.linkextractors import LinkExtractor
-from scrapy.spiders import CrawlSpider, Rule
-
-
-class Thing(scrapy.Item):
-    url = scrapy.Field()
-    title = scrapy.Field(serializer=str.upper)
-    seen = scrapy.Field()
-    price = scrapy.Field()
-
-
-class Numbering:
-    def process_item(self, item):
-        item["price"] = Decimal("1.10")
-        return item
-
-
-class ShopSpider(CrawlSpider):
-    name = "shop"
-    custom_settings = {"ITEM_PIPELINES": {Numbering: 1}}
-    rules = [Rule(LinkExtractor(allow="/(item|list)/"), callback="parse_page", follow=True)]
-
-    def parse_page(self, response):
-        yield Thing(url=response.url, title=response.css("title::text").get(), seen=datetime(2026, 1, 2))
-
-    parse_start_url = parse_page
-"""
 
 
 @pytest.fixture
@@ -75,42 +36,6 @@ def crash_safe(folder: Path, spider: str) -> StrangersProject:
 
 def paths_of(items) -> Counter[str]:
     return Counter(urlsplit(item["url"]).path or "/" for item in items)
-
-
-def stored(job) -> set[str]:
-    """The paths that are done in the job's file, with all that came of them."""
-    if not holds_job(job / JOB_FILE):
-        return set()
-    with closing(read_job_file(job / JOB_FILE)) as connection:
-        rows = connection.execute("SELECT url FROM urls WHERE state = ?", (State.DONE,)).fetchall()
-    return {urlsplit(url).path or "/" for (url,) in rows}
-
-
-def test_kill_9_again_and_again_loses_no_item_and_repeats_nothing_that_was_done(tmp_path, pages, site):
-    shop = crash_safe(tmp_path, SPIDERS)
-    command = ("crawl", "shop", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-O", "things.jsonl")
-    random, repeats = Random(3), Counter[str]()
-    shop.write_spider(SPIDERS + START)
-    for _kill in range(3):
-        done, before = stored(tmp_path / "job"), len(pages.requested)
-        assert shop.run_until(pages, before + random.randint(10, 30), *command) == -signal.SIGKILL
-        repeats += Counter(path for path in pages.requested[before:] if path in done)
-    assert len(stored(tmp_path / "job")) > 1
-    assert shop.run(*command) == 0, shop.log
-    things = shop.items("things.jsonl")
-    assert paths_of(things) == Counter(pages.paths)
-    assert not repeats
-    assert {thing["seen"] for thing in things} == {"2026-01-02T00:00:00"}
-    assert {thing["price"] for thing in things} == {"1.10"}
-    assert {thing["title"] for thing in things} >= {"EVERYTHING", "ITEM 0"}
-    status = job_status(tmp_path / "job", 0.0)
-    assert (status.state, status.urls["done"], status.urls["queued"]) == ("finished", COUNT, 0)
-
-
-START = """
-    async def start(self):
-        yield scrapy.Request(self.at)
-"""
 
 
 QUEUE = '''
@@ -166,24 +91,6 @@ def test_asked_to_stop_it_says_how_to_go_on_and_appends_each_item_once(tmp_path,
     assert shop.run(*command) == 0, shop.log  # it is finished, and nothing is asked for again but robots.txt
     assert "'llmcrawler/replayed'" in shop.log
     assert shop.items("things.jsonl") == [earlier, *things]
-
-
-@pytest.mark.nightly
-def test_what_cannot_be_kept_is_refused_at_once_and_lost_to_nobody(tmp_path, pages, site):
-    broken = QUEUE.replace("CALLBACK = None", "CALLBACK = staticmethod(lambda response: None)")
-    shop = crash_safe(tmp_path, broken)
-    command = ("crawl", "queue", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-O", "things.jsonl")
-    assert shop.run(*command) == 1
-    assert re.search(
-        r"ERROR: JOBDIR: <GET http://.*/item/\d+/> cannot be kept .* its callback is the function", shop.log
-    )
-    assert "Traceback" not in shop.log
-    assert not any("/item/" in path for path in pages.requested)
-    shop.write_spider(QUEUE)
-    assert shop.run(*command) == 0, shop.log
-    assert sum("/item/" in thing["url"] for thing in shop.items("things.jsonl")) == sum(
-        "/item/" in path for path in pages.paths
-    )
 
 
 def test_without_a_jobdir_it_leaves_scrapys_scheduler_in_its_place(tmp_path, pages, site):

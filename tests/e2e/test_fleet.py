@@ -99,7 +99,7 @@ def test_no_page_is_asked_for_twice_as_a_worker_joins_or_is_stopped(tmp_path, re
     assert statuses == (3 if is_stopped else 0, 0), logs
     assert ("This worker gave up" in logs) == (not is_stopped)
     assert "Traceback" not in logs
-    asked = Counter(f"http://{host}:{hosts.port}{path}" for host, paths in hosts.asked.items() for path in paths)
+    asked = Counter(f"http://{host}:{hosts.port}{path}" for host, starts in hosts.starts.items() for _, path in starts)
     once = dict.fromkeys(hosts.all_pages, 1)
     assert (found, {url: asked[url] for url in once}) == (once, once)
 

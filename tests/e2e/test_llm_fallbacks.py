@@ -48,13 +48,3 @@ def test_a_model_without_credit_is_replaced_by_the_next_one(tmp_path: Path, monk
     assert f"The LLM is now other at 127.0.0.1:{second.port}" in crawled.log
     written = [crawled.log, *(file.read_text("utf-8", "replace") for file in tmp_path.rglob("*") if file.is_file())]
     assert not [text for text in written if KEY in text]
-
-
-def test_a_wrong_list_ends_the_crawl_before_its_first_request(tmp_path: Path) -> None:
-    with MockSite({}).in_thread() as server, FakeLLM().in_thread() as llm:
-        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_FALLBACKS": '[{"modle": "m"}]'}
-        crawled = explore(tmp_path, server.url("/"), settings)
-        requests = server.measures.hits.total()
-    assert crawled.exit_status == 2, crawled.log
-    assert "LLM_FALLBACKS, entry 1: modle" in crawled.log
-    assert requests == 0

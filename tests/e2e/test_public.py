@@ -83,11 +83,6 @@ def test_a_page_is_read_from_bytes_by_the_header_or_by_what_it_says():
     assert page.url == "https://a.example"
 
 
-def test_structured_data_stands_on_the_page():
-    html = '<script type="application/ld+json">{"@type": "Product", "name": "Tea"}</script><p>Tea'
-    assert llmcrawler.read_page(html, "https://a.example").structured_data == ({"@type": "Product", "name": "Tea"},)
-
-
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
     """The folder of a crawl of a shop, the html of a product, its url, and its line in the feed."""

@@ -1,4 +1,4 @@
-"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ...; it notes what was asked of each.
+"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ...; it notes when what was asked of each.
 
 hosts = ManyHosts(16, ManyPages(60)); with hosts.in_thread(): ...
 """
@@ -6,6 +6,7 @@ hosts = ManyHosts(16, ManyPages(60)); with hosts.in_thread(): ...
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 
 from aiohttp import web
@@ -16,13 +17,13 @@ from tests.servers.serving import Startable
 
 
 class ManyHosts(Startable):
-    """`asked` has by host the paths of requests."""
+    """`starts` has by host the moments (monotonic) and paths of requests."""
 
     def __init__(self, count: int, pages: ManyPages) -> None:
         self.hosts = [f"127.0.0.{number + 1}" for number in range(count)]
         self.pages = pages
         self.port = 0
-        self.asked: defaultdict[str, list[str]] = defaultdict(list)
+        self.starts: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
         self._runner: web.AppRunner | None = None
 
     @property
@@ -38,7 +39,7 @@ class ManyHosts(Startable):
 
     @property
     def requested(self) -> int:
-        return sum(map(len, list(self.asked.values())))
+        return sum(map(len, list(self.starts.values())))
 
     async def start(self, port: int = 0) -> None:
         self.port = port
@@ -57,7 +58,7 @@ class ManyHosts(Startable):
             await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
-        self.asked[request.host.partition(":")[0]].append(request.path_qs)
+        self.starts[request.host.partition(":")[0]].append((time.monotonic(), request.path_qs))
         if request.path == "/robots.txt":
             return web.Response(text="User-agent: *\nDisallow:\n")
         if request.path not in self.pages.bodies:
