@@ -31,7 +31,7 @@ def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
     killed: list[int] = []
 
     def kill_a_worker(crawl: int) -> bool:
-        """At the 40th page, and at the 80th: what forks workers is forked by a child of the crawl."""
+        """At the 40th page, and at the 80th: what starts a worker is forked by a child of the crawl."""
         if len(pages.answered) < 40 * (len(killed) + 1):
             return False
         forked = [one for forker in children_of(crawl) for one in children_of(forker)]

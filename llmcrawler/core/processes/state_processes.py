@@ -13,8 +13,6 @@ import mmap
 import os
 import pickle
 import signal
-import socket
-import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -35,11 +33,11 @@ from llmcrawler.core.processes.bounded_processes import (
     limit_time,
     resident_bytes,
 )
-from llmcrawler.core.processes.forking import fork_python
+from llmcrawler.core.processes.forking import ForkedProcess, fork_python
 from llmcrawler.errors import ContentError, ReadingStopped
 
-# The number of the message in which a worker says that a fresh one is to go on.
-WORN: Final = 0
+# Numbers of the last message of a worker: a fresh one is to go on, or it has died.
+WORN, ENDED = 0, -1
 # Results are sent when the first of them is so old, or nothing else is left to do: a message for each would cost the
 # crawl a turn of its loop each.
 _HELD_SECONDS: Final = 0.005
@@ -87,31 +85,18 @@ class _Kept:
         return packed
 
 
-def fork_workers(descriptor: int, memory_bytes: int, result_bytes: int) -> None:
-    """Fork a worker for each socket that comes, and tell on demand how one has ended: its exit status as the system
-    has it, and the number of the call that it was at (0: none). Ends when the crawl has closed the socket.
+def keep_worker(descriptor: int, memory_bytes: int, result_bytes: int) -> None:
+    """Fork a worker for the socket, and say in a last message how it has ended: its exit status as the system has it,
+    and the number of the call that it was at (0: none).
     """
-    at_call: dict[int, mmap.mmap] = {}  # by the worker's process id
-    # OSError: the crawl has ended meanwhile.
-    with socket.socket(fileno=descriptor) as control, contextlib.suppress(OSError):
-        while True:
-            request, descriptors, _, _ = socket.recv_fds(control, 64, 1)
-            if not request:
-                return
-            if not descriptors:
-                process = int(request)
-                _, status = os.waitpid(process, 0)
-                with at_call.pop(process) as number:
-                    control.sendall(b"%d %d" % (status, int.from_bytes(number[:_NUMBER_BYTES])))
-                continue
-            number = mmap.mmap(-1, _NUMBER_BYTES)  # shared with the worker, and still here when that is gone
-            process = os.fork()
-            if process == 0:
-                control.close()
-                end_now(_work(Connection(descriptors[0]), number, memory_bytes, result_bytes))
-            os.close(descriptors[0])
-            at_call[process] = number
-            control.sendall(b"%d" % process)
+    number = mmap.mmap(-1, _NUMBER_BYTES)  # shared with the worker, and still here when that is gone
+    # OSError: the crawl has closed the socket.
+    with Connection(descriptor) as connection, contextlib.suppress(OSError):
+        process = os.fork()
+        if process == 0:
+            end_now(_work(connection, number, memory_bytes, result_bytes))
+        _, status = os.waitpid(process, 0)
+        _send_last(connection, WorkerAnswer(ENDED, b"%d %d" % (status, int.from_bytes(number[:_NUMBER_BYTES]))))
 
 
 def _work(connection: Connection, number: mmap.mmap, memory_bytes: int, result_bytes: int) -> int:
@@ -124,11 +109,7 @@ def _work(connection: Connection, number: mmap.mmap, memory_bytes: int, result_b
             _answer_all(pickle.loads(connection.recv_bytes()), connection, kept, number, result_bytes)  # noqa: S301 - from the crawl
             if is_worn(fresh_bytes):
                 states = {name: one.copy() for name, one in kept.items() if not one.is_copied}
-                _send(connection, [WorkerAnswer(WORN, b"", states)])
-                # Were the connection closed here, a call that is just being sent would fail, and the last answers
-                # would not be read.
-                while os.read(connection.fileno(), _READ_BYTES):
-                    pass
+                _send_last(connection, WorkerAnswer(WORN, b"", states))
                 break
     return 0
 
@@ -152,6 +133,15 @@ def _answer_all(
 
 def _send(connection: Connection, answers: Sequence[WorkerAnswer]) -> None:
     connection.send_bytes(pickle.dumps(answers, pickle.HIGHEST_PROTOCOL))
+
+
+def _send_last(connection: Connection, answer: WorkerAnswer) -> None:
+    """Send an answer and wait until the crawl has closed the connection. Were it closed here, a call that is just being
+    sent would fail, and the last answers would not be read.
+    """
+    _send(connection, [answer])
+    while os.read(connection.fileno(), _READ_BYTES):
+        pass
 
 
 def _answer(call: WorkerCall, kept: dict[str, _Kept], result_bytes: int) -> WorkerAnswer:
@@ -216,14 +206,15 @@ class StateWorker(asyncio.Protocol):
     """A worker as it is seen from here: its socket, what waits for it, and the names that are bound to it."""
 
     def __init__(self, on_lost: Callable[[StateWorker], None], memory_bytes: int) -> None:
-        self.process = 0
+        self.process: ForkedProcess | None = None
         self.bound: OrderedDict[str, BoundState] = OrderedDict()
         self.deaths = 0
         self._on_lost = on_lost
         self._memory_bytes = memory_bytes
         self._waiting: deque[StateCall] = deque()
         self._sent: dict[int, StateCall] = {}
-        self._last = WORN
+        self._last = 0
+        self._end = (0, 0)  # as `keep_worker` tells it
         self._received = bytearray()
         self._transport: asyncio.WriteTransport | None = None
         self._is_due = False
@@ -265,6 +256,7 @@ class StateWorker(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is of no class of asyncio's
+        self._send()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -277,13 +269,17 @@ class StateWorker(asyncio.Protocol):
         self._send()
 
     def _take(self, answer: WorkerAnswer) -> None:
+        if answer.number == ENDED:
+            status, number = answer.result.split()
+            self._end = int(status), int(number)
+            self.close()
+            return
         self.deaths = 0
         if answer.number == WORN:
             assert isinstance(answer.state, dict)
             for name, state in answer.state.items():
                 self.bound[name].copy = state
             self.close()
-            self._transport = None
             return
         call = self._sent.pop(answer.number)
         call.bound.calls -= 1
@@ -309,9 +305,10 @@ class StateWorker(asyncio.Protocol):
         self._received.clear()
         self._on_lost(self)
 
-    def lose(self, status: int, number: int) -> None:
-        """Take back what a worker that has ended was at; the call of that `number` is its fault."""
+    def lose(self) -> None:
+        """Take back what a worker that has ended was at; the call at which it died is its fault."""
         self.deaths += 1
+        (status, number), self._end = self._end, (0, 0)
         guilty = self._sent.pop(number, None)
         if guilty is not None:
             guilty.bound.calls -= 1
@@ -322,11 +319,6 @@ class StateWorker(asyncio.Protocol):
         self._sent.clear()
         for bound in self.bound.values():
             bound.is_there = False
-
-    def go_on(self, process: int) -> None:
-        """Send what waits to the worker that has taken the place of another."""
-        self.process = process
-        self._send()
 
     def give_up(self, error: Exception) -> None:
         """Give the states back, and `error` to all calls."""
@@ -342,6 +334,14 @@ class StateWorker(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+            self._transport = None
+
+    def end(self) -> None:
+        """End the process at once, whatever it does."""
+        self.close()
+        if self.process is not None:
+            self.process.end()
+            self.process = None
 
 
 def _end_of_message(received: bytearray) -> tuple[int, int] | None:
@@ -367,34 +367,6 @@ class WorkersGone(Exception):
     """No worker could be started any more: their owners have their states again, and the call is to be made here."""
 
 
-class _WorkerForker:
-    """The process that forks workers. Its methods block, so they are called in threads."""
-
-    def __init__(self, modules: Sequence[str], memory_bytes: int) -> None:
-        self._turn = threading.Lock()
-        self._process, self._control = fork_python(
-            fork_workers, modules, memory_bytes=memory_bytes, result_bytes=_RESULT_BYTES
-        )
-
-    def fork(self) -> tuple[int, socket.socket]:
-        """Return the id of a new worker and the socket to it. Raises OSError, or ValueError, where there is none."""
-        ours, theirs = socket.socketpair()
-        with theirs, self._turn:
-            socket.send_fds(self._control, [b"fork"], [theirs.fileno()])
-            return int(self._control.recv(64)), ours
-
-    def end_of(self, process: int) -> tuple[int, int]:
-        """Wait for a worker's end. Return its exit status as the system has it, and the number of its call, or 0."""
-        with self._turn:
-            self._control.sendall(b"%d" % process)
-            status, number = self._control.recv(64).split()
-        return int(status), int(number)
-
-    def end(self) -> None:
-        self._process.end()
-        self._control.close()
-
-
 class StateProcesses:
     """Keeps up to `count` workers, of which the later ones start when the others have much to do.
 
@@ -406,7 +378,6 @@ class StateProcesses:
         self._count = count
         self._memory_bytes = memory_bytes
         self._modules = modules
-        self._forker: _WorkerForker | None = None
         self._workers: list[StateWorker] = []
         self._homes: dict[str, StateWorker] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -420,16 +391,14 @@ class StateProcesses:
         return len(self._workers)
 
     async def start(self, count: int = 1) -> None:
-        """Start workers; the first takes half a second. Where none can be had, `is_broken` is set."""
+        """Start workers. Where none can be had, `is_broken` is set."""
         self._growing = True
         try:
-            if self._forker is None:
-                self._forker = _WorkerForker(self._modules, self._memory_bytes)
             for _ in range(min(count, self._count) - len(self._workers)):
                 worker = StateWorker(self._lost, self._memory_bytes)
                 await self._fork_for(worker)
                 self._workers.append(worker)
-        except (OSError, ValueError):
+        except OSError:
             if not self._workers and not self._closed:
                 self._break()
         finally:
@@ -458,11 +427,8 @@ class StateProcesses:
         self._closed = True
         for worker in self._workers:
             worker.give_up(ReadingStopped(ENDING))
-            worker.close()
+            worker.end()
         self._homes.clear()
-        if self._forker is not None:
-            self._forker.end()
-            self._forker = None
 
     def _bound(self, owner: StateOwner) -> BoundState:
         if self._closed:
@@ -505,11 +471,12 @@ class StateProcesses:
             bound.left.set_result(None)
 
     async def _fork_for(self, worker: StateWorker) -> None:
-        if self._forker is None:
-            raise OSError(ENDING)
-        process, ours = await asyncio.to_thread(self._forker.fork)
+        worker.process, ours = fork_python(
+            keep_worker, self._modules, memory_bytes=self._memory_bytes, result_bytes=_RESULT_BYTES
+        )
         await asyncio.get_running_loop().create_unix_connection(lambda: worker, sock=ours)
-        worker.go_on(process)
+        if self._closed:
+            worker.end()
 
     def _lost(self, worker: StateWorker) -> None:
         if not self._closed:
@@ -519,18 +486,16 @@ class StateProcesses:
         """Start a worker in the place of one that has ended. It goes on with what was not done, and with the states as
         they were when they were last copied.
         """
-        try:
-            if self._forker is None:
-                return
-            worker.lose(*await asyncio.to_thread(self._forker.end_of, worker.process))
-            self.restarts += 1
-            if worker.deaths < _MAX_DEATHS and not self._closed:
+        if self._closed:
+            return
+        worker.end()
+        worker.lose()
+        self.restarts += 1
+        if worker.deaths < _MAX_DEATHS:
+            with contextlib.suppress(OSError):  # no process is to be had
                 await self._fork_for(worker)
                 return
-        except (OSError, ValueError):  # the process that forks them is gone too
-            pass
-        if not self._closed:
-            self._break()
+        self._break()
 
     def _break(self) -> None:
         self.is_broken = True
@@ -539,7 +504,7 @@ class StateProcesses:
         self._homes.clear()
         for worker in workers:
             worker.give_up(WorkersGone())
-            worker.close()
+            worker.end()
 
     def _later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
