@@ -9,28 +9,9 @@ import pytest
 
 from benchmarks.model_arrays import token_key
 from llmcrawler.core.content import forget_kinds, page, read_page
-from llmcrawler.core.content.block_trees import BlockTrees
 from llmcrawler.core.content.page_kind_numbers import KindEvidence
 from llmcrawler.core.content.page_kinds import TokenModel, blend, kind_probabilities, softmax, weigh_tokens
 from llmcrawler.items import PageContent
-
-
-def test_trees_give_what_lightgbm_gives() -> None:
-    lightgbm = pytest.importorskip("lightgbm")
-    from benchmarks.page_kind_fit import tree_arrays  # needs lightgbm
-
-    random = np.random.default_rng(1)
-    table = random.normal(size=(600, 20)).astype(np.float32)
-    kinds = (table[:, 0] > 0).astype(int) + (table[:, 1] * table[:, 2] > 0.3)
-    parameters = {"objective": "multiclass", "num_class": 3, "num_leaves": 12, "verbose": -1, "num_threads": 1}
-    models = [
-        lightgbm.train({**parameters, "seed": seed, "extra_trees": True}, lightgbm.Dataset(table, kinds), 30)
-        for seed in (1, 2)
-    ]
-    trees = BlockTrees(tree_arrays(models))
-    wanted = np.mean([model.predict(table, raw_score=True) for model in models], 0)
-    found = np.array([trees.values(row.reshape(-1, 1)).reshape(-1, 3).sum(0) for row in table])
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
 
 
 def test_words_weigh_by_count_and_rarity_and_each_group_by_itself() -> None:
