@@ -1,11 +1,8 @@
 import codecs
 import subprocess
 import sys
-from encodings.aliases import aliases
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from llmcrawler.core.content import decode_page, read_page
 from llmcrawler.core.content.decoding import MAX_BYTES, encoding_of
@@ -166,10 +163,3 @@ for body in (b"a" * 1_200_000, b"-\xff" * 600_000, b"\x1b$" * 600_000, b"\xc3\xb
 def test_no_codec_of_pythons_takes_more_than_linear_time() -> None:
     """All of them take some seconds together; punycode alone took an hour."""
     subprocess.run([sys.executable, "-c", _EVERY_CODEC], check=True, timeout=300)
-
-
-@pytest.mark.slow
-@given(st.binary(max_size=300), st.text(max_size=30), st.sampled_from(["", *sorted(set(aliases.values()))]))
-def test_any_bytes_under_any_header_are_text(body: bytes, header: str, name: str) -> None:
-    assert isinstance(decode_page(body, header), str)
-    assert isinstance(decode_page(f"<meta charset={name}>".encode() + body, f"text/html; charset={name}"), str)

@@ -356,16 +356,6 @@ def test_page_content_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(page)) == page
 
 
-PARTS = "<p> </p> <a href=x> </a> <b> </b> <table> <tr> <td> <li> <ul> <pre> <!-- ]]> <svg> <div hidden> &amp;".split()
-PIECES = st.lists(st.one_of(st.sampled_from([*PARTS, "&#", "<h1>"]), st.text(max_size=20)), max_size=40)
-
-
-@given(PIECES)
-@settings(max_examples=100)
-def test_no_input_raises(pieces: list[str]) -> None:
-    main_text(read_page(" ".join(pieces), URL).blocks, Boilerplate())
-
-
 @given(st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), max_size=30), st.randoms())
 @settings(max_examples=50)
 def test_every_word_of_the_text_is_on_the_page(words: list[str], random: object) -> None:

@@ -154,13 +154,6 @@ def test_normalising_twice_changes_nothing_and_scrapy_requests_the_form_as_it_is
         assert dedup_key(dedup_key(once)) == dedup_key(once)
 
 
-@pytest.mark.slow
-@given(st.text(), st.sampled_from(["http://h.example/a/b", "https://h.example", "x"]))
-def test_no_link_text_raises(reference, base):
-    result = normalise(reference, base)
-    assert result is None or result.isascii()
-
-
 @pytest.mark.parametrize(
     ("url", "spelled"),
     [

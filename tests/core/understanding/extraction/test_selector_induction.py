@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,6 @@ from llmcrawler.core.understanding.extraction.selector_induction import (
     learn_group,
 )
 from llmcrawler.core.understanding.extraction.selectors import Selector
-from llmcrawler.core.understanding.extraction.training_run import spread, unseen
 
 
 def texts(html: str) -> list[str]:
@@ -51,19 +49,6 @@ def texts(html: str) -> list[str]:
 )
 def test_what_is_a_block(html, expected):
     assert texts(html) == expected
-
-
-def test_what_a_selector_gives_on_a_page_is_known_to_all_fields():
-    page = PageBlocks("<h1>A lamp</h1>")
-    pages = TrainingSet([AnnotatedPage.of(page, [Pointed("title", (1,))])], [])
-    heading = Selector("h1", "css")
-    found = pages.of_field(Field("title")).texts(page, heading)
-    assert pages.of_field(Field("name")).texts(page, heading) is found
-
-
-def test_a_page_always_gives_the_same_numbers():
-    html = "<h1>a</h1><p>b <i>c</i> d</p>" * 20
-    assert PageBlocks(html).blocks == PageBlocks(html).blocks
 
 
 def test_the_frame_comes_last_and_is_left_out_first():
@@ -178,15 +163,6 @@ def test_patterns_never_fail_and_what_they_take_is_in_the_text(parts):
     for text, _ in pairs if pattern is not None else ():
         value = take(pattern, text)
         assert value is None or value in text
-
-
-def test_patterns_stay_quick_on_hostile_texts():
-    pairs = [("a, b, c 1", "b"), ("d, e, f 1", "e")]
-    pattern = learn_pattern(pairs)
-    start = time.process_time()
-    for text in ("a, " * 200_000, "1" * 500_000, "(" * 500_000, "a" * 3_999):
-        take(pattern, text)
-    assert time.process_time() - start < 5
 
 
 def learned(htmls: list[str], values: list[str | list[str] | None], many: bool = False, shown: int = 3) -> LearnedField:
@@ -408,23 +384,6 @@ def test_rows_with_missing_parts_stay_together():
     assert record["reviews"] == [{"who": "Ann", "text": "hi"}, {"who": "Bo", "text": None}, {"who": "Cy", "text": "yo"}]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "html", ["", "<", "<frameset>", "\ud800<h1>a", "<h1>" * 3000, "\x00", "<svg><h1>x", "<!-- ", "<?xml ?><h1>x</h1>"]
-)
-def test_an_extractor_takes_any_html(html):
-    rule = FieldRule(Field("f"), (Selector("h1", "css"), Selector("Product.name", "json-ld")))
-    assert set(compile_extractor(TemplateExtractor("p", (rule,))).extract(html, "http://h/").record) == {"f"}
-
-
-@given(st.text(max_size=300))
-def test_blocks_of_any_text_are_on_the_page(html):
-    page = PageBlocks(html)
-    for block in page.blocks:
-        spot = page.spots[block.n]
-        assert spot.element is not None or spot.json_path
-
-
 def test_a_wrong_selector_is_refused():
     for selector in (Selector("p[", "css"), Selector("//p[", "xpath")):
         with pytest.raises(ValueError, match="selector"):
@@ -449,16 +408,6 @@ def test_an_extractor_is_the_same_after_its_json():
     for value in foreign:
         with pytest.raises(ValueError, match=r"not an extractor|not a selector|not a field"):
             TemplateExtractor.from_json(value)
-
-
-def test_samples_are_as_different_as_they_come():
-    common, rare = frozenset("abc"), frozenset("abd")
-    pages = [common, common, common, rare, common, rare]
-    assert set(spread(pages, 2)) == {0, 3}
-    assert len(spread(pages, 10)) == 6
-    assert unseen([common, common, rare, rare], [0], 2) == [2]
-    assert unseen([common, common, rare], [0], 2) == [2]
-    assert unseen([common] * 19 + [rare], [0], 2) == []
 
 
 @pytest.mark.parametrize(
