@@ -8,27 +8,17 @@ import ast
 import importlib
 import inspect
 import pkgutil
-import re
 from pathlib import Path
 
 import pytest
-from playwright._impl.transport import PipeTransport
-from scrapy.commands.crawl import Command as CrawlCommand
-from scrapy.commands.parse import Command as ParseCommand
 from scrapy.core.downloader import Downloader
-from scrapy.core.downloader.handlers import DownloadHandlers, http11
-from scrapy.core.scraper import Scraper
-from scrapy.crawler import CrawlerProcessBase
+from scrapy.core.downloader.handlers import http11
 from scrapy.downloadermiddlewares import cookies
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
-from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware
 from scrapy.extensions.feedexport import FeedExporter
-from scrapy.http import TextResponse
-from scrapy.http.cookies import CookieJar
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 from twisted.web import _newclient
-from twisted.web.client import HTTPConnectionPool
 from twisted.web.http import _ChunkedTransferDecoder
 
 import llmcrawler
@@ -73,56 +63,6 @@ def test_what_is_overridden_is_there_with_the_same_parameters(ours, theirs, name
         mine = inspect.signature(inspect.unwrap(getattr(ours, name))).parameters
         original = inspect.signature(inspect.unwrap(getattr(theirs, name))).parameters
         assert list(mine) == list(original) or list(original) == ["self", "args", "kwargs"], name
-
-
-@pytest.mark.parametrize(
-    ("owner", "names"),
-    [
-        (CrawlCommand, "_create_crawler"),
-        (Downloader, "_process_queue"),
-        (FeedExporter, "_get_file"),
-        (Scraper, "_check_if_closing"),
-        (cookies, "_split_domain"),
-        (http11, "_LenientHTTP11ClientFactory _LenientHTTP11ClientProtocol _LenientHTTPClientParser"),
-        (http11._TunnelingTCP4ClientEndpoint, "connect requestTunnel processProxyResponse"),
-        (http11._TunnelingAgent, "_getEndpoint"),
-        (_newclient.HTTPClientParser, "_transferDecoders"),
-        (ScrapyPlaywrightDownloadHandler, "_get_response_and_download _download_request _launch _maybe_launch_browser"),
-    ],
-)
-def test_what_is_called_is_there(owner, names):
-    assert [name for name in names.split() if not hasattr(owner, name)] == []
-
-
-@pytest.mark.parametrize(
-    ("owner", "names"),
-    [
-        (CrawlerProcessBase, "_signal_shutdown _signal_kill"),
-        (DownloadHandlers, "_handlers _crawler"),
-        (TextResponse, "_cached_ubody"),
-        (HttpProxyMiddleware, "_scheme_proxy _auth_proxy"),
-        (ParseCommand, "_depth"),
-        (
-            http11.HTTP11DownloadHandler,
-            "_pool _contextFactory _bind_address _default_maxsize _default_warnsize _fail_on_dataloss _crawler",
-        ),
-        (http11._ScrapyAgent, "_timeout_cl"),
-        (http11._TunnelingAgent, "_proxyConf _contextFactory _endpointFactory _reactor"),
-        (http11._TunnelingTCP4ClientEndpoint, "_connectBuffer _tunnelReadyDeferred _protocol _host _port"),
-        (HTTPConnectionPool, "_factory"),
-        (_newclient.HTTP11ClientProtocol, "_parser"),
-        (http11._LenientHTTP11ClientFactory, "_quiescentCallback"),
-        (_ChunkedTransferDecoder, "_buffer _start _maxTrailerHeadersSize"),
-        (PipeTransport, "asyncio.create_subprocess_exec"),
-    ],
-)
-def test_what_is_read_of_objects_is_in_their_code(owner, names):
-    code = "".join(inspect.getsource(cls) for cls in owner.__mro__ if cls.__module__ != "builtins")
-    assert [name for name in names.split() if not re.search(rf"\b{name}\b", code)] == []
-
-
-def test_a_jar_has_its_cookies_by_domain():
-    assert isinstance(CookieJar()._cookies, dict)
 
 
 # Private names of others that are no part of their machinery: the type of lxml's elements, Python's own.
