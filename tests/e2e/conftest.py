@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.extensions import DrawnGap
 from tests.servers.mock_site import MockSite
 from tests.servers.redis_server import RedisServer
 
@@ -31,16 +30,3 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
     (tmp_path / "redis").mkdir()
     with RedisServer(tmp_path / "redis") as server:
         yield server
-
-
-@pytest.fixture
-def drawn_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[DrawnGap]]:
-    """Return a function that reads what a crawl with the settings WITH_DRAWN_GAPS decided at each start."""
-    file = tmp_path / "drawn-gaps"
-    monkeypatch.setenv("DRAWN_GAPS", str(file))
-
-    def read() -> list[DrawnGap]:
-        rows = (line.split() for line in file.read_text(encoding="utf-8").splitlines())
-        return [DrawnGap(float(seconds), float(rest), int(concurrency)) for seconds, rest, concurrency in rows]
-
-    return read

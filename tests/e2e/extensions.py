@@ -6,14 +6,13 @@ import os
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier.sqlite import SqliteFrontier
-from llmcrawler.engine.downloader import PoliteSlot
 
 logger = logging.getLogger(__name__)
 
@@ -67,32 +66,3 @@ class LineTimes:
 
     def _scraped(self, item: Any) -> None:
         self._file.write(f"{time.monotonic()} {getattr(item, 'url', '')}\n")
-
-
-class DrawnGap(NamedTuple):
-    """What was decided when a request started: the next one starts so many seconds later, or after the rest."""
-
-    seconds: float
-    rest_seconds: float  # that was still left of the host's rest
-    concurrency: int
-
-
-class DrawnGaps:
-    """Writes into the file DRAWN_GAPS what each start of a request draws for the next one (see DrawnGap)."""
-
-    def __init__(self) -> None:
-        file = Path(os.environ["DRAWN_GAPS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - for good
-        start = PoliteSlot.start
-
-        def noted(slot: PoliteSlot, request: Request) -> None:
-            rest = slot.rests_until - time.monotonic()
-            start(slot, request)
-            file.write(f"{slot.gap} {rest} {slot.concurrency}\n")
-
-        setattr(PoliteSlot, "start", noted)  # noqa: B010 (a method)
-
-
-# The setting replaces the project's own, of which the throttle is the one that decides.
-WITH_DRAWN_GAPS = {
-    "EXTENSIONS": '{"tests.e2e.extensions.DrawnGaps": -1, "llmcrawler.extensions.throttle.AdaptiveThrottle": 0}'
-}

@@ -9,23 +9,11 @@ import pytest
 from aiohttp import web
 
 from tests.e2e.crawling import explore
-from tests.e2e.extensions import WITH_DRAWN_GAPS
-from tests.nightly import rest_by_night
 from tests.servers.limited_site import limited_site
 from tests.servers.mock_site import MockSite
 
 ADAPTIVE = {"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_DELAY": 0}
 WIDE = ADAPTIVE | {"CONCURRENT_REQUESTS_PER_DOMAIN": 32}
-
-
-def test_a_crawl_starts_slowly_and_stays_within_its_concurrency(tmp_path, drawn_gaps):
-    with limited_site(pages=40).in_thread() as site:
-        explore(tmp_path, site.url(), WIDE | WITH_DRAWN_GAPS)
-        assert len(drawn_gaps()) == sum(site.measures.hits.values()) > 40
-        assert max(site.levels) <= 32
-    assert drawn_gaps()[0].seconds >= 0.15
-    assert drawn_gaps()[0].concurrency == 1
-    assert max(drawn.concurrency for drawn in drawn_gaps()) <= 32
 
 
 @pytest.mark.nightly
@@ -39,17 +27,6 @@ def test_a_limit_of_the_host_is_found_and_no_page_is_lost(tmp_path):
     assert re.search(r"throttle\] INFO: \S+: 429, Retry-After 1 s with \d+ in flight: concurrency", outcome.log)
     assert re.search(r"throttle/host/\S+/latency_p95'", outcome.log)
     assert "'llmcrawler/throttle/decisions/refused'" in outcome.log
-
-
-@pytest.mark.parametrize("line", rest_by_night(["Crawl-delay: 0.7", "Request-rate: 10/7"]))
-@pytest.mark.parametrize("adaptive", [True, False])
-def test_robots_txts_gap_is_never_shortened(tmp_path, drawn_gaps, line, adaptive):
-    with limited_site(pages=5, robots=f"User-agent: *\n{line}\n").in_thread() as site:
-        explore(tmp_path, site.url(), ADAPTIVE | WITH_DRAWN_GAPS | {"AUTOTHROTTLE_ENABLED": adaptive}, max_pages=6)
-        assert len(drawn_gaps()) == sum(site.measures.hits.values())
-    # The first one is robots.txt itself.
-    assert len(drawn_gaps()[1:]) >= 6
-    assert min(drawn.seconds for drawn in drawn_gaps()[1:]) >= 0.7
 
 
 @pytest.mark.nightly

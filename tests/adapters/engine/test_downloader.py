@@ -9,7 +9,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -390,12 +389,3 @@ async def test_a_missing_package_is_named_with_the_command_that_installs_it(monk
     with pytest.raises(NotSupported):  # there is no other handler either
         await handlers.download_request_async(Request("http://a.test/", meta={RENDER: True}))
     assert re.search(r'playwright.*: pip install "llmcrawler\[browser\]"$', handlers.no_browser or "")
-
-
-def test_in_a_checkout_the_packages_of_an_extra_are_named(monkeypatch):
-    def missing(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(errors, "version", missing)
-    assert errors.install_command("browser") == "pip install scrapy-playwright"
-    assert errors.install_command("redis") == "pip install redis"
