@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import functools
 import io
 import json
@@ -11,9 +10,7 @@ import marshal
 import pickle
 import subprocess
 import sys
-import zipfile
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree
 
@@ -102,12 +99,15 @@ def test_documents_load_into_langchain():
     assert all(type(value) in (str, int, float, bool) for one in documents for value in one.metadata.values())
 
 
-def test_markdown_files_have_a_front_matter_that_yaml_reads():
-    with zipfile.ZipFile(exported(MarkdownExporter)) as archive:
-        index = [json.loads(line) for line in archive.read("index.jsonl").splitlines()]
-        notes = {line["url"]: archive.read(line["file"]).decode() for line in index if line["file"]}
-        assert archive.read("index.md").decode().count("\n- ") == len(PAGES)
-        assert len(archive.namelist()) == len(WITH_TEXT) + 2
+def test_markdown_files_have_a_front_matter_that_yaml_reads(tmp_path):
+    folder = MarkdownFolder(tmp_path / "site", overwrite=True)
+    exported(MarkdownExporter, file=folder)
+    folder.close()
+    files = {file.name: file.read_text("utf-8") for file in folder.index_path.parent.glob("[!.]*")}
+    index = [json.loads(line) for line in files["index.jsonl"].splitlines()]
+    notes = {line["url"]: files[line["file"]] for line in index if line["file"]}
+    assert files["index.md"].count("\n- ") == len(PAGES)
+    assert len(files) == len(WITH_TEXT) + 2
     assert [line["url"] for line in index] == [page.url for page in PAGES]
     assert list(notes) == WITH_TEXT
     for page in PAGES:
@@ -117,15 +117,6 @@ def test_markdown_files_have_a_front_matter_that_yaml_reads():
             assert facts["url"] == page.url
             assert text.strip() == page.text.replace("\udc00", "\ufffd").strip()
     assert yaml.safe_load(notes[f"{SITE}/lamp?a=1"].split("---\n")[1])["title"] == '"quoted"\n---\n: #'
-
-
-def test_a_folder_has_what_an_archive_has(tmp_path):
-    folder = MarkdownFolder(tmp_path / "site", overwrite=True)
-    exported(MarkdownExporter, file=folder)
-    folder.close()
-    with zipfile.ZipFile(exported(MarkdownExporter)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    assert {file.name: file.read_bytes() for file in folder.index_path.parent.glob("[!.]*")} == files
 
 
 def test_parquet_has_the_same_types_whatever_the_pages_were(caplog):
@@ -275,7 +266,7 @@ DEEP: Any = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), cast
 
 @pytest.mark.parametrize(
     "name",
-    ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "records", "rights", "xml"],
+    ["csv", "documents", "json", "jsonlines", "marshal", "parquet", "pickle", "records", "rights", "xml"],
 )
 def test_no_form_minds_how_deep_a_page_nests_its_values(name):
     """As it stands in a page's JSON-LD, or in what a stage of the user's found."""
@@ -298,8 +289,6 @@ def test_feeds_without_a_page_can_be_read(items):
     assert pq.read_table(exported(ParquetExporter, items)).num_rows == pages
     assert len(rows_of(exported(PagesCsvExporter, items).getvalue())) == pages
     assert exported(PagesCsvExporter, items).getvalue().startswith(b"url,kind,")
-    with zipfile.ZipFile(exported(MarkdownExporter, items)) as archive:
-        assert archive.namelist() == ["index.jsonl", "index.md"]
 
 
 @pytest.mark.parametrize("item", [Found(SITE, "sitemap", 0.5), {"url": SITE, "source": "sitemap", "priority": 0.5}])
@@ -379,20 +368,6 @@ def test_records_that_are_added_to_a_csv_file_fit_its_header(tmp_path, caplog):
     prices = [(row["url"].removeprefix(SITE), row["price"]) for row in rows]
     assert prices == [("/1", "10.0"), ("/1", "10.0"), ("/2", "9.0")]
     assert "no column for offers" in caplog.text
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("exporter_class", [DocumentsExporter, MarkdownExporter, ParquetExporter, PagesCsvExporter])
-def test_a_full_disk_is_an_error_of_the_system(exporter_class):
-    with Path("/dev/full").open("wb", buffering=0) as full:
-        exporter, failures = exporter_class(full, encoding="utf-8"), set()
-        for act, items in ((exporter.export_item, PAGES[:1]), (exporter.finish_exporting, ())):
-            try:
-                act(*items)
-            except OSError as error:
-                failures.add(error.errno)
-        del exporter, act
-    assert failures == {errno.ENOSPC}
 
 
 def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch):

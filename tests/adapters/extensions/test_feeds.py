@@ -111,7 +111,7 @@ def limited_files(size: int):
 
 @pytest.mark.slow
 @needs_full
-@pytest.mark.parametrize("count", [0, 1, len(PAGES)])
+@pytest.mark.parametrize("count", [0, len(PAGES)])
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_path, caplog):
     feed = tmp_path / "feed.zip"
@@ -128,7 +128,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [100, 5_000, 20_000])
+@pytest.mark.parametrize("size", [100, 20_000])
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name not in ("csv", "parquet")])
 def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog):
     with limited_files(size):
@@ -139,19 +139,17 @@ def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog
 @pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("plugin", PLUGINS)
-@pytest.mark.parametrize("format_", ["jsonlines", "csv", "xml", "parquet"])
-def test_a_compressor_that_writes_at_the_end_has_its_failure_told(plugin, format_, tmp_path, caplog):
+def test_a_compressor_that_writes_at_the_end_has_its_failure_told(plugin, tmp_path, caplog):
     feed = tmp_path / "feed.packed"
     feed.symlink_to("/dev/full")
     plugins = [f"scrapy.extensions.postprocessing.{plugin}Plugin"]
     options = {"lzma_format": lzma.FORMAT_XZ} if plugin == "LZMA" else {}
-    crawled = Crawled({str(feed): {"format": format_, "postprocessing": plugins, **options}})
+    crawled = Crawled({str(feed): {"format": "csv", "postprocessing": plugins, **options}})
     assert "No space left on device" in failure_of(crawled, caplog)
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-def test_a_storage_that_fails_in_its_thread_is_told_in_one_line(format_, caplog):
-    crawled = Crawled({"failing://user:secret@host/feed": {"format": format_}})
+def test_a_storage_that_fails_in_its_thread_is_told_in_one_line(caplog):
+    crawled = Crawled({"failing://user:secret@host/feed": {"format": "csv"}})
     assert "(failing://***@host/feed): RuntimeError: access denied." in failure_of(crawled, caplog)
     assert "secret" not in caplog.text
 

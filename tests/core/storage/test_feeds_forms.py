@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import make_dataclass
 from datetime import date
 from typing import Any
 
@@ -12,8 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.core.storage.feeds.langchain import document_of
-from llmcrawler.core.storage.feeds.markdown_files import file_name, front_matter, markdown_file_of
+from llmcrawler.core.storage.feeds.markdown_files import file_name, front_matter
 from llmcrawler.core.storage.feeds.tables import MAX_DEPTH, Column, FlatTable, clean, columns_of, fitted, flatten
 from llmcrawler.items import Page
 
@@ -105,41 +103,6 @@ def test_file_names_say_the_url_and_suit_every_file_system(url, slug):
 def test_urls_that_differ_only_in_case_or_query_have_names_that_differ_without_case():
     urls = ["https://a.test/Lamp", "https://a.test/lamp", "https://a.test/lamp?a=1", "https://a.test/lamp?a-1"]
     assert len({file_name(url).lower() for url in urls}) == len(urls)
-
-
-def test_a_document_has_one_level_of_known_scalars_and_an_id_that_stays():
-    record = {"price": {"amount": 1.5}, "tags": ["a"], "no": None}
-    line = Page(url="https://a.test/1", text="# Lamp", title="Lamp", record=record).as_line()
-    document = document_of(line)
-    assert document == document_of({**line, "text": "# Lamp"})
-    assert document["page_content"] == "# Lamp"
-    assert document["metadata"] == {
-        "source": "https://a.test/1",
-        "depth": 0,
-        "title": "Lamp",
-        "record.price.amount": 1.5,
-        "record.tags": '["a"]',
-    }
-    assert document["id"] != document_of({**line, "url": "https://a.test/2"})["id"]
-    assert document_of(line, ["title"])["metadata"] == {"source": "https://a.test/1", "title": "Lamp"}
-
-
-@pytest.mark.parametrize("text", [None, "", " \n"])
-def test_a_page_without_text_is_no_document_and_no_note(text):
-    line = Page(url="https://a.test/", text=text).as_line()
-    assert document_of(line) is None
-    assert markdown_file_of(line)[1] is None
-
-
-def test_columns_come_from_a_class_and_are_the_same_for_all_pages():
-    kinds = {column.name: column.kind for column in columns_of(Page)}
-    some = ("url", "fetched_at", "status", "confidence", "record", "error")
-    assert [kinds[name] for name in some] == ["text", "text", "integer", "number", "json", "struct"]
-
-
-def test_what_has_no_one_type_is_json():
-    odd = make_dataclass("Odd", [("either", int | str), ("some", list[str])])
-    assert [column.kind for column in columns_of(odd)] == ["json", "json"]
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,6 @@ def test_a_row_has_each_use_and_each_signal_where_it_stands_and_as_it_stands():
     }
 
 
-def test_a_page_of_which_nothing_is_said_has_a_row_too():
-    assert {name: cell for name, cell in rights_row(BARE, "ai-train").items() if cell} == {
-        "host": "a.example",
-        "url": "https://a.example/bare",
-        "status": "404",
-    }
-
-
 @pytest.mark.parametrize(("neutralises", "shown"), [(True, "'=1+1"), (False, "=1+1")])
 def test_what_a_spreadsheet_would_work_out_is_text(neutralises, shown):
     line = {**BARE, "error": {"kind": "rights", "message": "=1+1"}, "rights": {"conflicts": ["=1+1"]}}
