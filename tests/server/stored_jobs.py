@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from llmcrawler.core.storage import Outcome, State, open_job_file, url_key, write_outcome, write_value
 from llmcrawler.core.storage.job_file import Run, write_run
@@ -14,29 +16,37 @@ from llmcrawler.server.jobs import DEFAULT_BUDGET, ServerJob, _store
 PRICES = ["£10.00", "9,50", 12, None]
 
 
+def write_pages(connection: Any, pages: Iterable[Page]) -> None:
+    """Write the pages of the host shop.test into the job file of a crawl."""
+    connection.execute("INSERT INTO hosts VALUES (1, 'shop.test')")
+    for number, page in enumerate(pages, start=1):
+        is_dead = page.error is not None and page.error.kind == "dns"
+        connection.execute(
+            "INSERT INTO urls (id, url, host, depth, crc, state) VALUES (?, ?, 1, 0, 0, ?)",
+            (number, page.url, State.DEAD if is_dead else State.DONE),
+        )
+        connection.keys.add({url_key(page.url): number})
+        stage = StageRun("success" if page.record else "skipped", None, 1, 1.0, 0.0)
+        write_outcome(connection, number, Outcome(page.as_line(), {"record": stage}))
+
+
 def stored_job(folder: Path) -> ServerJob:
     """Write a job that has ended: 4 products with a record, 40 articles, and one page that could not be fetched."""
     (folder / "crawl").mkdir(parents=True)
+    records = [{"price": price, "tags": ["red", "Blue"]} for price in PRICES] + [None] * 41
+    pages = [
+        Page(
+            url=f"https://shop.test/{number}",
+            page_type="product" if record else "article",
+            text="text",
+            title=f"Thing {number}",
+            record=record,
+            error=PageError("fetch", "dns", "no such host") if number == 45 else None,
+        )
+        for number, record in enumerate(records, 1)
+    ]
     with closing(open_job_file(folder / "crawl" / "crawl.sqlite")) as connection:
-        connection.execute("INSERT INTO hosts VALUES (1, 'shop.test')")
-        for number in range(1, 46):
-            url = f"https://shop.test/{number}"
-            is_product = number <= 4
-            page = Page(
-                url=url,
-                page_type="product" if is_product else "article",
-                text="text",
-                title=f"Thing {number}",
-                record={"price": PRICES[number - 1], "tags": ["red", "Blue"]} if is_product else None,
-                error=PageError("fetch", "dns", "no such host") if number == 45 else None,
-            )
-            connection.execute(
-                "INSERT INTO urls (id, url, host, depth, crc, state) VALUES (?, ?, 1, 0, 0, ?)",
-                (number, url, State.DEAD if page.error else State.DONE),
-            )
-            connection.keys.add({url_key(url): number})
-            stages = {"record": StageRun("success" if is_product else "skipped", None, 1, 1.0, 0.0)}
-            write_outcome(connection, number, Outcome(page.as_line(), stages))
+        write_pages(connection, pages)
         stats = {"llmcrawler/page_records/product": 4}
         write_run(connection, Run(1, 1.0, 2.0, "finished", {"stats": stats}, {}))
         write_value(connection, SPENT, {"tokens": 700, "cost_usd": 0.01})

@@ -169,20 +169,8 @@ def new(arguments, **more):
 
 SHOP = {"url": "https://shop.test/"}
 BEARER = f"Bearer {TOKEN}"
-PRIVATE = [
-    *("http://127.0.0.1/", "http://127.1/", "http://0/", "http://0.0.0.0:22", "http://[::1]:8787/v1/jobs"),
-    *("http://localhost/", "http://localhost.:80/", "http://LOCALHOST/", "http://a.localhost/", "http://10.0.0.1/"),
-    *("http://172.16.0.1/", "http://192.168.1.1/", "http://169.254.169.254/latest/meta-data/", "http://100.64.0.1/"),
-    *("http://2130706433/", "http://0x7f000001/", "http://017700000001/", "http://[::ffff:127.0.0.1]/"),
-    *("http://[::ffff:a9fe:a9fe]/", "http://[fe80::1]/", "http://[fc00::1]/", "http://[64:ff9b::a00:1]/"),
-    *("http://metadata.google.internal/", "http://wiki.corp/", "http://router/", "http://inside.test/"),
-    *("https://inside.test:8443/a", "http://user:pass@127.0.0.1/", "http://127.0.0.1%2f@shop.test@10.0.0.1/"),
-    *("http://①②⑦.0.0.1/", "http://127。0。0。1/"),
-]
-NO_URLS = [
-    *("file:///etc/passwd", "ftp://shop.test/", "gopher://shop.test/", "javascript:alert(1)", "data:text/html,a"),
-    *("unix:///var/run/docker.sock", "//", "http://", "http:///a", "https://shop.test:99999/", "-", "\x00", "a\r\nb"),
-]
+# Which addresses are private, and what is no url: test_jobs.py.
+WRONG_URLS = ("http://127.0.0.1/", "http://inside.test/", "http://[::ffff:127.0.0.1]/", "file:///etc/passwd", "a\r\nb")
 NOT_THEIRS: list[Any] = [
     *({"settings": {"ROBOTSTXT_OBEY": False}}, {"spider": "shell"}, {"spider": None}, {"spider": ["explore"]}),
     *({"origin": "mcp"}, {"id": ID}, {"folder": "/"}, {"state": "finished"}, {"budget": {"max_pages": 10**9}}),
@@ -194,10 +182,7 @@ HOSTILE = [
     *(
         bad("GET", path, 401, "UNAUTHORIZED", headers={"Authorization": token})
         for path in ("/v1/jobs", "/openapi.json", f"/v1/jobs/{ID}/pages", "/mcp")
-        for token in (
-            *("", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"{BEARER}x", BEARER[:-1]),
-            *(f"Bearer  {TOKEN}", f"{BEARER} {TOKEN}", BEARER.upper(), "Bearer \xff\xfe", "Bearer " + "a" * 10_000),
-        )
+        for token in ("", "Bearer ", f"Basic {TOKEN}", TOKEN, f"{BEARER}x", BEARER[:-1], BEARER.upper(), "Bearer \xff")
     ),
     bad("GET", f"/v1/jobs?token={TOKEN}", 401, "UNAUTHORIZED", headers={"Authorization": ""}),
     bad("GET", "/v1/jobs", 401, "UNAUTHORIZED", headers={"Authorization": "", "Cookie": f"token={TOKEN}"}),
@@ -210,17 +195,8 @@ HOSTILE = [
     *(
         bad("GET", "/v1/jobs", 421, "WRONG_HOST", headers={"Host": host})
         for host in (
-            *("evil.test", "evil.test:8787", "127.0.0.1.evil.test", "localhost.evil.test:8787", "", "127.0.0.2"),
-            *(
-                "user@127.0.0.1",
-                "127.0.0.1, evil.test",
-                "127.0.0.1/evil",
-                "[::1",
-                "127.0.0.1:port",
-                "0x7f.1",
-                "shop.test",
-            ),
-            *("127.0.0.1:8787:8787", "\xe9vil", "a" * 10_000),
+            *("evil.test:8787", "127.0.0.1.evil.test", "", "127.0.0.2", "user@127.0.0.1", "127.0.0.1, evil.test"),
+            *("127.0.0.1/evil", "[::1", "127.0.0.1:port", "0x7f.1", "127.0.0.1:8787:8787", "\xe9vil", "a" * 10_000),
         )
     ),
     # Other origins.
@@ -228,20 +204,8 @@ HOSTILE = [
         bad(method, "/v1/jobs", 403, "WRONG_ORIGIN", headers={"Origin": origin})
         for method in ("GET", "POST")
         for origin in (
-            *(
-                "https://evil.test",
-                "null",
-                "http://127.0.0.1:9999",
-                "http://localhost:8787",
-                "http://127.0.0.1",
-                "file://",
-            ),
-            *(
-                "http://127.0.0.1:8787.evil.test",
-                "http://evil.test/http://127.0.0.1:8787",
-                "chrome-extension://abc",
-                "",
-            ),
+            *("https://evil.test", "null", "http://127.0.0.1:9999", "http://localhost:8787", "file://", ""),
+            *("http://127.0.0.1:8787.evil.test", "http://evil.test/http://127.0.0.1:8787"),
         )
     ),
     bad("GET", "/", 403, "WRONG_ORIGIN", headers={"Origin": "https://evil.test", "Authorization": ""}),
@@ -249,18 +213,7 @@ HOSTILE = [
     # Other jobs, and paths out of the folder.
     *(
         bad(method, f"/v1/jobs/{job}{path}", 404, "NOT_FOUND")
-        for job in (
-            OTHER,
-            "token",
-            ".lock",
-            "%2e%2e",
-            "..%2f..",
-            "a%00",
-            "A" * 24,
-            "a" * 25,
-            "a" * 23,
-            "%2e%2e%2ftoken",
-        )
+        for job in (OTHER, "token", ".lock", "%2e%2e", "..%2f..", "a%00", "A" * 24, "a" * 25, "%2e%2e%2ftoken")
         for method, path in (("GET", ""), ("GET", "/pages"), ("DELETE", ""))
     ),
     bad("GET", "/v1/jobs/..%2f..%2f..%2fetc%2fpasswd/pages", 404, "NOT_FOUND"),
@@ -286,20 +239,7 @@ HOSTILE = [
     # Settings and arguments that are the operator's.
     *(
         bad("POST", "/v1/jobs", 400, "BAD_REQUEST", **new({**SHOP, name: "/etc/passwd"}))
-        for name in (
-            *(
-                "JOBDIR",
-                "TEMPLATES_FILE",
-                "ADDONS",
-                "PAGE_STAGES",
-                "headers",
-                "cookies",
-                "page_types",
-                "force",
-                "refresh",
-            ),
-            *("settings", "-s", "url ", "URL", "max_pages", "keys", "schema_file", "__class__", "", "\x00", "a" * 1000),
-        )
+        for name in ("JOBDIR", "page_types", "force", "settings", "-s", "URL", "max_pages", "__class__", "", "a" * 1000)
     ),
     *(bad("POST", "/v1/jobs", 400, "BAD_REQUEST", **new(SHOP, **more)) for more in NOT_THEIRS),
     bad("POST", "/v1/jobs", 400, "BAD_REQUEST", **new({**SHOP, "allow": "(" * 400})),
@@ -309,14 +249,14 @@ HOSTILE = [
     # Private hosts, by each argument that is a url; and what is no url.
     *(
         bad("POST", "/v1/jobs", 400, "BAD_REQUEST", **new({name: url}, spider=spider))
-        for url in (*PRIVATE, *NO_URLS)
+        for url in WRONG_URLS
         for spider, name in (("explore", "url"), ("extract", "urls"), ("map", "url"))
     ),
     bad("POST", "/v1/jobs", 400, "BAD_REQUEST", **new({"urls": ["https://shop.test/", "http://127.0.0.1/"]})),
     *(
         bad("POST", "/v1/jobs", 400, "BAD_REQUEST", **new(SHOP, webhook=hook))
         for hook in (
-            *({"url": url} for url in (*PRIVATE[:8], *NO_URLS)),
+            *({"url": url} for url in WRONG_URLS if "inside" not in url),
             *("https://shop.test/", [], {"url": 1}, {}, {"url": "https://shop.test/", "headers": {"Host": "a"}}),
             *({"url": "https://shop.test/", "secret": secret} for secret in ("short", 1, "a" * 10_000)),
             {"url": "https://shop.test/a b"},

@@ -14,12 +14,13 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client
 
 from llmcrawler.api import python_crawl
-from llmcrawler.core.storage import Outcome, State, open_job_file, url_key, write_outcome
+from llmcrawler.core.storage import open_job_file
 from llmcrawler.core.urls.private_addresses import NameLookup
-from llmcrawler.items import Page, PageError, StageRun
+from llmcrawler.items import Page, PageError
 from llmcrawler.server.jobs import JobLimits, Jobs
 from llmcrawler.server.mcp_tools import _size, build_server
 from tests.server.conftest import resolve
+from tests.server.stored_jobs import write_pages
 
 pytestmark = pytest.mark.server
 TOOLS = (
@@ -77,12 +78,7 @@ def shop(tools):
             page_type="product",
             title=f"Thing {number}",
             text=f"# Thing {number}\n\n" + "word “quoted” " * 4_000 * (number == 1),
-            record={
-                "title": f"Thing {number}",
-                "price": number,
-                "note": None,
-                "text": "long " * 1_000 * (number > 10),
-            },
+            record={"title": f"Thing {number}", "price": number, "note": None, "text": "long " * 1_000 * (number > 10)},
             status=200,
         )
         for number in range(1, 31)
@@ -93,15 +89,7 @@ def shop(tools):
     pages.append(Page("https://shop.test/huge", page_type="table", title="t" * 5_000, record=huge))
     job.jobdir.mkdir()
     with closing(open_job_file(job.jobdir / "crawl.sqlite")) as connection:
-        connection.execute("INSERT INTO hosts VALUES (1, 'shop.test')")
-        for number, page in enumerate(pages, start=1):
-            connection.execute(
-                "INSERT INTO urls (id, url, host, depth, crc, state) VALUES (?, ?, 1, 0, 0, ?)",
-                (number, page.url, State.DONE),
-            )
-            connection.keys.add({url_key(page.url): number})
-            stage = StageRun("success" if page.record else "skipped", None, 1, 1.0, 0.0)
-            write_outcome(connection, number, Outcome(page.as_line(), {"record": stage}))
+        write_pages(connection, pages)
     selectors = [
         {"field": "price", "css": ".price"},
         {"field": "price", "xpath": "//b"},
@@ -216,35 +204,17 @@ def test_templates_are_those_of_the_crawl_with_their_selectors(tools, shop):
     assert found[0]["site"] == "shop.test"
 
 
-PRIVATE = (
-    *("http://127.0.0.1/", "http://localhost:8000/", "http://10.1.2.3/", "http://[::1]/", "http://2130706433/"),
-    *("http://169.254.169.254/latest/meta-data/", "http://[::ffff:10.0.0.1]/", "http://0x7f.1/", "http://router/"),
-    *("http://wiki.corp/", "http://inside.test/", "https://me@127.0.0.1/", "http://127.0.0.1.:80/"),
-)
-OTHERS = (
-    "../../etc",
-    "..",
-    ".",
-    "/etc/passwd",
-    "0" * 24,
-    "%2e%2e%2f",
-    "0" * 10_000,
-    "a\u0000b",
-    ".lock",
-    "templates.json",
-)
+# Which addresses are private, which arguments and budgets too large: test_jobs.py.
+PRIVATE = ("http://127.0.0.1/", "http://inside.test/")
+OTHERS = ("../../etc", "..", "0" * 24, "0" * 10_000, "a\u0000b", "templates.json")
 OF_JOBS = ("stop_crawl", "query_records", "query_pages", "templates")
 HOSTILE = [
-    *(("start_crawl", {"url": url}, "private") for url in PRIVATE),
     *(
         (name, {"url": url}, "private")
-        for name in ("plan", "read_page", "extract_url", "map_site")
-        for url in PRIVATE[:6]
+        for name in ("start_crawl", "plan", "read_page", "extract_url", "map_site")
+        for url in PRIVATE
     ),
-    *(
-        ("start_crawl", {"url": url}, "url=|no start URL|too long|characters")
-        for url in ("", "file:///etc/passwd", "ftp://a.test/")
-    ),
+    ("start_crawl", {"url": ""}, "url=|no start URL"),
     *((name, {"url": "file:///etc/passwd"}, "url=") for name in ("plan", "read_page", "extract_url", "map_site")),
     *(
         ("start_crawl", {"url": url}, "url")
@@ -260,18 +230,7 @@ HOSTILE = [
     ("map_site", {"job": "../.."}, "there is no job"),
     *(
         ("start_crawl", {"url": SHOP, name: "1"}, f"start_crawl has no argument '{name}'")
-        for name in (
-            "settings",
-            "JOBDIR",
-            "headers",
-            "cookies",
-            "page_types",
-            "urls",
-            "render",
-            "webhook",
-            "-s",
-            "spider",
-        )
+        for name in ("settings", "JOBDIR", "urls", "spider")
     ),
     ("query_pages", {"job": "a", "after": 1}, "query_pages has no argument 'after'"),
     ("shell", {"command": "id"}, "Unknown tool: shell"),
@@ -279,22 +238,10 @@ HOSTILE = [
     ("start_crawl", {"url": 5}, "url: Input should be a valid string"),
     ("start_crawl", {"url": [SHOP]}, "url: Input should be a valid string"),
     ("start_crawl", {"url": SHOP, "budget": {"max_pages": 1_001}}, "max_pages=1001 is more than a job may have here"),
-    ("start_crawl", {"url": SHOP, "budget": {"max_cost_usd": 1e9}}, "max_cost_usd=1000000000.0 is more than"),
-    ("start_crawl", {"url": SHOP, "budget": {"max_tokens": 10**7}}, "max_tokens=10000000 is more than"),
-    ("start_crawl", {"url": SHOP, "budget": {"max_seconds": 10**6}}, "max_seconds=1000000 is more than"),
-    (
-        "start_crawl",
-        {"url": SHOP, "budget": {"max_pages": -1}},
-        "max_pages=-1: Input should be greater",
-    ),
-    ("start_crawl", {"url": SHOP, "budget": {"max_pages": "9"}}, "max_pages='9': Input should be a valid integer"),
-    ("start_crawl", {"url": SHOP, "budget": {"LLM_MODEL": 1}}, "budget: no 'LLM_MODEL'"),
     ("plan", {"url": SHOP, "budget": {"max_pages": 10**9}}, "max_pages=1000000000 is more than"),
     ("start_crawl", {"url": SHOP, "wait_seconds": 10**9}, "wait_seconds: Input should be less than or equal to 45"),
     ("start_crawl", {"url": SHOP, "allow": "("}, "is not a regular expression"),
-    ("start_crawl", {"url": SHOP, "deny": "a" * 501}, "deny: a text of it has more than 500 characters"),
     ("start_crawl", {"url": SHOP, "depth": "x"}, "depth: Input should be a valid integer"),
-    ("start_crawl", {"url": SHOP, "goal": ["a\nb"]}, "goal: it has characters that cannot be shown"),
     ("start_crawl", {"url": SHOP, "goal": ["a"] * 60_000}, "the arguments have more than 100,000 bytes"),
     ("start_crawl", {"url": SHOP, "schema": "/etc/passwd"}, "schema: Input should be a valid"),
     ("start_crawl", {"url": SHOP, "schema": {"$ref": "file:///etc/passwd"}}, "ref"),
