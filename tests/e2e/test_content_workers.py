@@ -31,12 +31,15 @@ def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
     killed: list[int] = []
 
     def kill_a_worker(crawl: int) -> bool:
-        """At the 40th page, and at the 80th: what starts a worker is forked by a child of the crawl."""
+        """At the 40th page, and at the 80th: what starts a worker is forked by a child of the crawl. Processes that
+        learn a template have less priority.
+        """
         if len(pages.answered) < 40 * (len(killed) + 1):
             return False
         forked = [one for forker in children_of(crawl) for one in children_of(forker)]
         workers = [one for process in forked for one in children_of(process) if one not in killed]
-        for worker in workers[:1]:
+        own = os.getpriority(os.PRIO_PROCESS, crawl)
+        for worker in [one for one in workers if os.getpriority(os.PRIO_PROCESS, one) == own][:1]:
             os.kill(worker, signal.SIGKILL)
             killed.append(worker)
         return len(killed) == 2
