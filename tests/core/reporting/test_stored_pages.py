@@ -9,7 +9,6 @@ from base64 import b64decode
 
 import pytest
 
-from llmcrawler.core.content import read_page
 from llmcrawler.core.reporting.html.digest import RecordRows
 from llmcrawler.core.reporting.html.render import render
 from llmcrawler.core.reporting.html.sources import LearnedSites, ReportSource, open_source
@@ -17,7 +16,6 @@ from llmcrawler.core.reporting.html.stored_pages import StoredPages, look_at
 from llmcrawler.core.reporting.html.view import build
 from llmcrawler.core.reporting.text import shown_value
 from llmcrawler.core.storage import SiteState
-from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
 from tests.core.reporting.stored_jobs import (
     PRODUCT,
     SITE,
@@ -193,7 +191,6 @@ def test_pages_have_the_template_that_theirs_was_merged_into(tmp_path):
     job = make_stored_job(tmp_path, [(product(1), None), (product(2, template="t7"), None)], SiteState(entries, {}))
     view = view_of(job)
     assert [one["group"].template for one in view["templates"]] == ["t1"]
-    assert view["findings"][1].startswith("1 page has another template or page type")
 
 
 def test_pages_of_a_feed_follow_the_aliases_of_its_templates(tmp_path):
@@ -204,58 +201,9 @@ def test_pages_of_a_feed_follow_the_aliases_of_its_templates(tmp_path):
     assert [(one["group"].template, one["group"].pages) for one in view["templates"]] == [("t1", 2)]
 
 
-def shop_page(label):
-    frame = "".join(f"<div class=frame{one}{two}>part</div>" for one in "abcdefgh" for two in "abcdefgh")
-    own = "<form class=review><p>Write one" if label == "form" else "<h1>Lamp</h1>"
-    return f"<html><body>{frame}<main>{own}</main></body></html>"
-
-
-def parted_shop():
-    """A grouper that has parted products from review forms, which it first took for one template."""
-    grouper = TemplateGrouper()
-    labels = {f"https://{SITE}/p/{number}/": "form" if number % 3 == 0 else "product" for number in range(30)}
-    features = {label: read_page(shop_page(label), f"https://{SITE}/").features for label in ("form", "product")}
-    for url, label in labels.items():  # not clustered yet, so near-twins are one group
-        template = grouper.assign(url, features[label]).template
-    changes = grouper.split_by(template, labels)
-    assert changes.splits
-    return TemplateGrouper.from_json(grouper.to_json(), f"https://{SITE}"), template, labels
-
-
-@pytest.mark.parametrize("is_side_known", [True, False])
-def test_pages_of_a_template_that_was_parted_are_judged_again(tmp_path, is_side_known):
-    grouper, template, labels = parted_shop()
-    (form,) = {grouper.template_now(url, template) for url, label in labels.items() if label == "form"}
-    (shop,) = {grouper.template_now(url, template) for url, label in labels.items() if label == "product"}
-    assert form != shop
-    entries = [template_entry(shop, "product"), template_entry(form, "form")]
-    grouping = grouper.to_json()
-    if not is_side_known:  # as of pages that were no samples
-        grouping["known"]["templates"] = ["" for _name in grouping["known"]["templates"]]
-    state = {"grouping": grouping, **learned_state({shop: PRODUCT})}
-    record = {"name": "Lamp", "price": None, "stock": None}
-    lines = [(product(0, template=template, url=url, record=record), shop_page(label)) for url, label in labels.items()]
-    view = view_of(make_stored_job(tmp_path, lines, SiteState(entries, state)))
-    shown = {one["group"].template: one["group"] for one in view["templates"]}
-    assert {name: dict(one.types) for name, one in shown.items()} == {shop: {"product": 20}, form: {"form": 10}}
-    assert (shown[shop].records, shown[form].records) == (20, 0)
-    assert fields_of(view, shop)["name"]["filled"] == 20
-    assert fields_of(view, form) == {}
-
-
-def test_a_page_that_is_judged_again_keeps_the_record_of_what_it_says(tmp_path):
-    grouper, template, labels = parted_shop()
-    sides = {label: grouper.template_now(url, template) for url, label in labels.items()}
-    state = SiteState([template_entry(name, label) for label, name in sides.items()], {"grouping": grouper.to_json()})
-    said = {"template": template, "page_type": "article", "record": {"name": "Lamp"}, "record_by": "structured-data"}
-    lines = [(product(0, url=url, **said), shop_page(label)) for url, label in labels.items()]
-    groups = [one["group"] for one in view_of(make_stored_job(tmp_path, lines, state))["templates"]]
-    assert {group.template: group.records for group in groups} == {sides["product"]: 20, sides["form"]: 0}
-
-
 def test_what_is_damaged_of_a_site_is_said_and_its_pages_are_shown_as_they_were(tmp_path):
     state = {"records": {"templates": "none"}, "grouping": {}}
-    job = make_stored_job(tmp_path, [(product(1), None)], SiteState([template_entry("t1", "product")], state))
+    job = make_stored_job(tmp_path, [(product(1), "<p>1")], SiteState([template_entry("t1", "product")], state))
     with open_source(job, 0.0) as source:
         view = build(source, 100)
         assert f"What was learned of {SITE} is damaged" in "".join(source.gaps)

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,18 +25,14 @@ from llmcrawler.core.understanding.extraction.corrections import (
     described_templates,
     read_corrections,
 )
-from llmcrawler.core.understanding.extraction.learner import Learner, Variant, extract_best, read_learners
-from llmcrawler.core.understanding.extraction.record_schema import RecordTypes
-from llmcrawler.core.understanding.extraction.records import BY_STRUCTURED_DATA
-from llmcrawler.core.understanding.templates.grouping import TemplateGrouper
-from llmcrawler.core.urls import origin_of, site_name
-from llmcrawler.errors import ConfigError, TooCostly
+from llmcrawler.core.understanding.extraction.learner import Learner, Variant, read_learners
+from llmcrawler.core.urls import site_name
+from llmcrawler.errors import ConfigError
 
 FeedItem = Mapping[str, Any]
 
 MAX_STEPS = 100_000  # of work on one page: a tenth of a second
-_MAX_CHARS = 400_000  # of HTML that is read anew
-_MAX_READ = 1_000  # pages of parted templates that are read anew, 10 ms each
+_MAX_CHARS = 400_000  # of HTML
 _ITEMS_AT_ONCE = 200
 _TEMPLATE = re.compile(r'"kind": ?"template"')
 
@@ -57,23 +52,19 @@ class _LearnedSite:
     stored: StoredSite | None = None
     entries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    grouper: TemplateGrouper | None = None
     learners: Sequence[Learner] = ()
     corrections: Mapping[str, Correction] = field(default_factory=dict)
 
     def now(self, template: str) -> str:
-        return self.aliases.get(template, template) if self.grouper is None else self.grouper.resolve(template)
+        return self.aliases.get(template, template)
 
 
 class LearnedSites:
-    """Learned templates, by site. `judged_again` counts pages unlike their lines; `html_of` gives a stored page."""
+    """Learned templates, by site."""
 
     def __init__(self) -> None:
-        self.html_of: Callable[[str], str | None] = lambda _url: None
         self._sites: dict[str, _LearnedSite] = {}
-        self.judged_again = 0
         self.problems: list[str] = []
-        self._left = _MAX_READ
 
     def add(self, site: str, entries: Sequence[Mapping[str, Any]], stored: StoredSite | None = None) -> None:
         """Add what a feed, or the people's part of a file, says of templates. `stored` has the rest of the file."""
@@ -89,19 +80,11 @@ class LearnedSites:
         return [{**one, "site": name} for name, site in self._sites.items() for one in site.entries.values()]
 
     def now(self, item: FeedItem) -> FeedItem:
-        """Return a page's line with its template of now; a page type and record that came from the template follow."""
-        template, page_type, record, url = item.get("template"), item.get("page_type"), item.get("record"), _url(item)
-        site = self._site(url)
+        """Return a page's line with the template that its own was merged into."""
+        template, site = item.get("template"), self._sites.get(site_of(str(item.get("url"))))
         if site is None or not isinstance(template, str):
             return item
-        now = self._template_now(site, url, template)
-        judged = site.entries.get(now, {}).get("page_type")
-        if judged is not None and judged != page_type and item.get("decided_by") == "template":
-            page_type, record = judged, self._record(item, now, str(judged))
-        if (now, page_type) == (template, item.get("page_type")):
-            return item
-        self.judged_again += 1
-        return {**item, "template": now, "page_type": page_type, "record": record}
+        return {**item, "template": site.now(template)}
 
     def variants(self, url: str, template: str, page_type: str, *, of_others: bool = False) -> list[Variant]:
         """Return the extractors of a template; where it has none, and `of_others`, those of the site's other templates
@@ -124,38 +107,10 @@ class LearnedSites:
                 state = stored.state()
                 if "records" in state:
                     site.learners = read_learners(name, state["records"])
-                if "grouping" in state:
-                    site.grouper = TemplateGrouper.from_json(state["grouping"], origin_of(url))
             except (ValueError, KeyError) as error:
                 problem = f"What was learned of {name} is damaged ({error}): pages are shown as their lines say."
                 self.problems.append(problem)
         return site
-
-    def _template_now(self, site: _LearnedSite, url: str, template: str) -> str:
-        if site.grouper is None:
-            return site.aliases.get(template, template)
-        now = site.grouper.template_now(url, template)
-        if now is None and self._left > 0:
-            self._left -= 1
-            text = self.html_of(url)
-            if text is not None and is_readable(text):
-                page = content.read_page(text, url)
-                now = site.grouper.match(url, page.features, title=page.title)
-        return now or site.now(template)
-
-    def _record(self, item: FeedItem, template: str, page_type: str) -> Any:
-        variants, text = self.variants(_url(item), template, page_type), self.html_of(_url(item))
-        if not variants and item.get("record_by") == BY_STRUCTURED_DATA and page_type in RecordTypes():
-            return item.get("record")
-        if variants and text is not None and is_readable(text):
-            with suppress(TooCostly):
-                url, lang = str(item.get("final_url") or _url(item)), str(item.get("lang") or "")
-                return extract_best(variants, text, url, lang, MAX_STEPS)
-        return None
-
-
-def _url(item: FeedItem) -> str:
-    return str(item.get("url"))
 
 
 def is_readable(html: str) -> bool:
@@ -173,9 +128,9 @@ def site_of(url: str) -> str:
 
 @dataclass(slots=True)
 class ReportSource:
-    """A job or a feed. `items` are its pages with the templates of now, to be iterated once. `html_of` a url gives the
-    stored page, None where it is not kept. `status` and `runs` are a job's. `gaps` tells what is missing, `cure` what
-    helps.
+    """A job or a feed. `items` are its pages with the templates that theirs were merged into, to be iterated once.
+    `html_of` a url gives the stored page, None where it is not kept. `status` and `runs` are a job's. `gaps` tells what
+    is missing, `cure` what helps.
     """
 
     name: str
@@ -218,14 +173,12 @@ def _open_job(folder: Path, now: float) -> Iterator[ReportSource]:
         if not runs:
             learned.problems.append("The crawl has not written its history yet; it does so every 5 seconds.")
 
-        @lru_cache(maxsize=1)  # a page is looked at twice in a row
         def html_of(url: str) -> str | None:
             body = read_page(connection, url).body
             if body is None or not body.body:
                 return None
             return content.decode_page(body.body, body.header("content-type"))
 
-        learned.html_of = html_of
         items = map(learned.now, _job_items(connection))
         yield ReportSource(str(folder), items, learned, html_of, status, runs, learned.problems)
 

@@ -330,9 +330,6 @@ def _findings(
         found.append(f"Of the use of their pages sites say: {said}.")
     if source.status is not None and (queued := source.status.urls.get("queued")):
         found.append(f"{queued:,} more urls are known and wait in the queue.")
-    if again := source.learned.judged_again:
-        who = "1 page has" if again == 1 else f"{again:,} pages have"
-        found.append(f"{who} another template or page type than in the feed: templates were merged or parted later.")
     if digest.changes:
         found.append(f"Since the last time: {counts(digest.changes, 4)}.")
     return found

@@ -18,7 +18,6 @@ from llmcrawler.core.understanding.extraction.extractor import (
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, schema_of
-from llmcrawler.core.understanding.extraction.tree import PAGE_STEPS
 from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
@@ -105,11 +104,9 @@ def best_record(variants: Iterable[Variant], found: Iterable[Extraction]) -> dic
     return match.extraction.record if match is not None and match.extraction.present else None
 
 
-def extract_best(
-    variants: Sequence[Variant], html: str, url: str, lang: str = "", limit: int = PAGE_STEPS
-) -> dict[str, Any] | None:
-    """Return a page's record, as `best_record`. Raises TooCostly where this takes more than `limit` steps."""
-    return best_record(variants, extractions([one.extractor for one in variants], html, url, lang, limit))
+def extract_best(variants: Sequence[Variant], html: str, url: str, lang: str = "") -> dict[str, Any] | None:
+    """Return a page's record, as `best_record`. Raises TooCostly."""
+    return best_record(variants, extractions([one.extractor for one in variants], html, url, lang))
 
 
 @dataclass(frozen=True, slots=True)

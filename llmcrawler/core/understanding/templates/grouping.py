@@ -180,12 +180,6 @@ class TemplateGrouper:
             if url in self._reservoir.group_of:
                 self._reservoir.group_of[url] = now
 
-    def template_now(self, url: str, template: str) -> str | None:
-        """Return what became of the `template` of a page of an earlier crawl; None where only its features tell."""
-        earlier = self._known.earlier(url)
-        name = template if earlier is None else earlier.template
-        return self.resolve(name) if name else None
-
     def snapshot(self) -> Snapshot:
         """Return the reservoir as it is now, for `recluster`; immutable and picklable."""
         samples = tuple(self._reservoir.pages[url] for url in sorted(self._reservoir.pages))
