@@ -43,6 +43,7 @@ def test_arguments_of_others_are_ignored():
         (ExploreOptions, {"page_types": "/no/such/file"}, "page_types=/no/such/file"),
         (ExploreOptions, {"urls": "/no/such/file"}, "urls=/no/such/file"),
         (ExploreOptions, {"max_page": "5"}, "no argument 'max_page': did you mean max_pages?"),
+        (ExploreOptions, {"max_records": "5"}, "-a goal="),
         (ExploreOptions, {"colour": "red"}, "no argument 'colour': there are url, urls, max_pages,"),
         (MapOptions, {"max_url": "5"}, "did you mean max_urls?"),
         (MapOptions, {"render": "always"}, "render='always': a map needs no browser"),
@@ -63,6 +64,13 @@ def test_a_wrong_or_unknown_argument_is_named_with_its_value_or_the_near_one(opt
     with pytest.raises(ConfigError) as raised:
         options.of({"url": "https://example.com", **arguments})
     assert named in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["http://u:hunter2@exa mple/", "u:hunter2@a..b"])
+def test_a_password_in_a_wrong_url_is_not_shown(url):
+    with pytest.raises(ConfigError) as raised:
+        ExploreOptions.of({"url": url})
+    assert "hunter2" not in str(raised.value)
 
 
 def test_a_list_is_the_same_by_its_name_and_content_and_not_by_the_keys_of_a_run(tmp_path: Path):

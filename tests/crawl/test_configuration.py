@@ -111,6 +111,9 @@ def test_each_worker_has_a_textfile_of_its_own(tmp_path):
         ({"TEMPLATES_FILE": "s3://a/b"}, "TEMPLATES_FILE='s3://a/b': it is a file on this machine, not a url"),
         ({"LLM_BUDGET_FILE": "b", "REDIS_URL": "redis://a"}, "LLM_BUDGET_FILE and REDIS_URL: workers of one crawl"),
         ({"LLM_BUDGET_URL": "redis://a", "LLM_BUDGET_FILE": "b"}, "LLM_BUDGET_URL and LLM_BUDGET_FILE: both say"),
+        ({"RIGHTS_POLICY": "repsect"}, "RIGHTS_POLICY='repsect': did you mean respect? it is one of record, respect"),
+        ({"CRAWL_PURPOSE": "ai-trian"}, "CRAWL_PURPOSE='ai-trian': did you mean ai-train?"),
+        ({"RIGHTS_POLICY": "respect"}, "RIGHTS_POLICY=respect: for which use? Set CRAWL_PURPOSE to one of search"),
     ],
 )
 def test_a_value_out_of_bounds_is_told_with_its_setting(settings, complaint):

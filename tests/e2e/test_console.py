@@ -190,7 +190,6 @@ def test_help_shows_what_there_is(tmp_path, arguments, said):
         (["explor", "https://a.example"], "no command 'explor': did you mean explore?"),
         (["lamps"], "no command 'lamps': there are explore, extract"),
         (["a.example", "--max-page", "5"], "no option '--max-page': did you mean --max-pages?"),
-        (["explore", "https://a.example", "-a", "max_page=5"], "did you mean max_pages?"),
         (["explore", "https://a.example", "-s", "DOWNLOAD_DELY=1"], "did you mean DOWNLOAD_DELAY?"),
         (["status", "--jsn", "job"], "no option --jsn: did you mean --json?"),
         (["extract"], "no list: give one"),

@@ -5,14 +5,12 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.e2e.documents import DOCS, NOT_RUN, anchors_of, block, blocks_of, relative_links_of
 from tests.e2e.test_records import served
@@ -27,31 +25,8 @@ from tests.servers.teacher import answer_from_truth
 INDEX = DOCS / "README.md"
 PAGES = sorted(set(DOCS.glob("*.md")) - {INDEX})
 README = ROOT / "README.md"
-# Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = {"explore.md", "firecrawl.md", "jobs.md", "main-text.md", "mcp.md", "models.md", "page-kinds.md"}
-NOTHING_RUN |= {
-    "politeness.md",
-    "proxies.md",
-    "records.md",
-    "rendering.md",
-    "rights.md",
-    "security.md",
-    "settings.md",
-    "site-owners.md",
-    "tutorial.md",
-}
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
-PROGRAMS = {
-    "scrapy": warm.SCRAPY,
-    "llmcrawler": (sys.executable, "-c", "import sys; from llmcrawler.commands.console import main; sys.exit(main())"),
-    "python": (sys.executable,),
-}
-ONE_COMMAND = re.compile(r"""(?:'[^']*'|"[^"]*"|[^'"\n])+""")
-QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*"|\s#.*""")
-FOR_A_SHELL = re.compile(r"""[|&;<>$`*?~()#'"\\]""")
-# What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
-ARCHITECTURE = DOCS / "architecture.md"
 
 
 @pytest.fixture(scope="module")
@@ -109,28 +84,9 @@ class Reader:
         self._environment |= {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / "cache")}
 
     def run(self, text: str) -> "subprocess.CompletedProcess[str]":
-        """The commands of a block, in their order, to the first that fails. Python starts from nothing where a shell
-        is needed, or a program of the reader's is run.
-        """
-        here = self.as_here(text)
-        commands = plain_commands(here)
-        if not commands:
-            return self._run_by_shell(here)
-        known = {**self._environment, "PYTHONPATH": str(ROOT)}
-        folder, printed, logged, status = self.folder, "", "", 0
-        for name, *arguments in commands:
-            if name == "cd":
-                folder /= arguments[0]
-                continue
-            done = warm.run(arguments, known, TIMEOUT_SECONDS, folder, PROGRAMS[name])
-            printed, logged, status = printed + done.stdout, logged + done.stderr, done.returncode
-            if status:
-                break
-        return subprocess.CompletedProcess(here, status, printed, logged)
-
-    def _run_by_shell(self, text: str) -> "subprocess.CompletedProcess[str]":
+        """The commands of a block, in their order, to the first that fails."""
         return subprocess.run(
-            ["sh", "-e", "-c", text],
+            ["sh", "-e", "-c", self.as_here(text)],
             cwd=self.folder,
             env=self._environment,
             capture_output=True,
@@ -157,18 +113,6 @@ class Reader:
         return [line for line in self.items(feed) if line["kind"] == "page"]
 
 
-def plain_commands(text: str) -> list[list[str]]:
-    """The words of each command, where none needs a shell and all are known; else nothing."""
-    lines = ONE_COMMAND.findall(text.replace("\\\n", " "))
-    commands = [shlex.split(line, comments=True) for line in lines]
-    is_plain = not any(FOR_A_SHELL.search(QUOTED.sub("", line)) for line in lines)
-    is_known = all(
-        words and (words[0] == "cd" or (words[0] in PROGRAMS and (words[0] != "python" or words[1] == "-c")))
-        for words in commands
-    )
-    return commands if is_plain and is_known else []
-
-
 def test_own_schema(reader):
     _crawl, shown = reader.read("own-schema.md")
     records = [page["record"] for page in reader.pages("products.jsonl") if page["record"]]
@@ -186,6 +130,7 @@ def test_own_page_types(reader):
     assert "'review_form'" in counted.stdout
 
 
+@pytest.mark.nightly
 def test_own_stage(reader_without_a_model):
     reader = reader_without_a_model
     *_, status = reader.read("own-stage.md")
@@ -214,18 +159,6 @@ def test_a_nightly_schedule_by_script_by_cron_and_by_systemd(reader_without_a_mo
     reader.write("nightly.sh", block("schedules.md", "nightly.sh").replace(SITE, "http://127.0.0.1:9"))
     down = reader.run(command.replace("shop.log", "down.log").replace("nightly.sh", "nightly.sh --"))
     assert "ended with 2" in down.stdout  # other arguments than before
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here to read its units")
-def test_systemd_understands_the_units(reader_without_a_model):
-    reader = reader_without_a_model
-    for name in ("llmcrawler-shop.service", "llmcrawler-shop.timer"):
-        reader.write(name, block("schedules.md", name))
-    reader.write("nightly.sh", "#!/bin/sh\n")
-    reader.run("chmod +x nightly.sh")
-    read = reader.run("systemd-analyze verify --man=no ./llmcrawler-shop.service ./llmcrawler-shop.timer")
-    assert "llmcrawler-shop" not in read.stderr
 
 
 @pytest.mark.nightly
@@ -296,12 +229,14 @@ def test_archives(reader_without_a_model):
     assert [json.loads(line)["error"] for line in lines] == [None] * 15
 
 
+@pytest.mark.nightly
 def test_extract(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("extract.md")
     assert [page["error"] for page in reader.pages("pages.jsonl")] == [None, None]
 
 
+@pytest.mark.nightly
 def test_map(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("map.md")
@@ -357,10 +292,8 @@ def test_commands_that_cannot_run_here_are_at_least_commands():
 
 def test_every_page_has_its_test():
     tests = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("test_docs.py", "scrapyd_server.py"))
-    for page in PAGES:
-        assert f'"{page.name}"' in tests, page
-    assert not [name for name in NOTHING_RUN if any(one.is_run for one in blocks_of(DOCS / name))]
-    assert not any(one.is_run for one in blocks_of(ARCHITECTURE))
+    run = {page for page in PAGES if any(one.is_run for one in blocks_of(page))}
+    assert not [page.name for page in run if f'"{page.name}"' not in tests]
 
 
 def test_every_link_leads_to_a_page_and_a_heading_that_are_there():

@@ -129,10 +129,3 @@ def test_a_map_and_a_list_of_hostile_urls_have_a_line_for_each(hostile, tmp_path
     for outcome in (mapped, listed):
         assert SECRET not in outcome.log + str(outcome.items)
         assert "Traceback" not in outcome.log
-
-
-@pytest.mark.parametrize("arguments", [{"url": f"http://u:{SECRET}@exa mple/"}, {"url": f"u:{SECRET}@a..b"}])
-def test_a_password_in_a_wrong_argument_is_not_shown(tmp_path, arguments):
-    outcome = crawl("explore", tmp_path, arguments, {})
-    assert outcome.exit_status == 2
-    assert SECRET not in outcome.log

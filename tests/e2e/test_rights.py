@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 from aiohttp import web
 
-from llmcrawler.core.reporting.exit_status import ExitStatus
 from tests.e2e.crawling import crawl, explore, scrapy
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
@@ -178,13 +177,6 @@ def test_listed_urls_are_respected_too(tmp_path):
     assert respected.page("/terms/")["text"]
 
 
-def test_off_asks_nothing_and_writes_nothing(tmp_path):
-    with MockSite({"/robots.txt": "User-agent: *\nContent-Usage: train-ai=n\n"}).in_thread() as site:
-        outcome = explore(tmp_path, site.url("/about/"), {"RIGHTS_POLICY": "off"})
-        assert not FILES & site.measures.hits.keys()
-    assert {line["rights"] for line in outcome.pages} == {None}
-
-
 def test_a_host_of_which_no_more_than_a_page_is_wanted_is_asked_for_robots_txt_only(tmp_path):
     with MockSite({"/robots.txt": "", "/": page("Home", ["/"])}).in_thread() as site:
         explore(tmp_path, site.url(), RECORD)
@@ -248,22 +240,3 @@ def test_a_job_keeps_rights_when_its_stages_run_again_and_no_body_of_what_is_for
     assert (respected.page("/no/")["text"], respected.page("/no/")["title"]) == (None, None)
     assert respected.page("/yes/")["rights"]["verdict"] == "allowed"
     assert forgotten.page("/no/")["text"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        (
-            {"RIGHTS_POLICY": "repsect"},
-            "RIGHTS_POLICY='repsect': did you mean respect? it is one of record, respect, off",
-        ),
-        ({"CRAWL_PURPOSE": "ai-trian"}, "CRAWL_PURPOSE='ai-trian': did you mean ai-train?"),
-        ({"RIGHTS_POLICY": "respect"}, "RIGHTS_POLICY=respect: for which use? Set CRAWL_PURPOSE to one of search"),
-    ],
-)
-def test_a_wrong_policy_is_a_usage_error_before_the_first_request(tmp_path, settings, named):
-    with MockSite().in_thread() as site:
-        outcome = explore(tmp_path, site.url(), settings)
-        assert not site.measures.hits
-    assert outcome.exit_status == ExitStatus.USAGE
-    assert named in outcome.log

@@ -78,6 +78,7 @@ def test_what_failed_is_brought_back_and_the_next_run_works_on_it_alone(tmp_path
     assert counts(llmcrawler.status_summary(job)) == {"queued": 0, "done": 6, "dead": 1}
 
 
+@pytest.mark.nightly
 def test_dead_letters_are_fetched_again_when_the_crawl_has_had_all_its_pages(tmp_path):
     job = tmp_path / "job"
     settings = {"JOBDIR": job, "RETRY_TIMES": 0, "ROBOTSTXT_OBEY": False}

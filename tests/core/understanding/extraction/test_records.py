@@ -448,12 +448,6 @@ async def test_a_page_alone_has_the_record_of_what_it_says_and_no_call_is_paid(a
     assert records.outcomes()[0].unserved == 0
 
 
-async def test_a_page_that_says_nothing_has_no_record() -> None:
-    records = make(None)
-    assert await ask(records, [question(1)]) == [RecordAnswer()]
-    assert records.outcomes()[0].unserved == 1
-
-
 async def test_a_page_alone_has_the_fields_that_were_asked_for_if_it_has_any() -> None:
     wanted = requested_fields("title,price:number,in_stock:boolean,weight")
     records = make(None, requested=wanted)

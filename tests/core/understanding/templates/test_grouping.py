@@ -61,10 +61,6 @@ def test_pages_of_one_template_share_a_group() -> None:
     assert len({(kind_of(url), i) for (url, _), i in zip(stream, ids, strict=True)}) == len(KINDS)
 
 
-def test_the_same_stream_gives_the_same_groups() -> None:
-    assert feed(TemplateGrouper(), pages(200)) == feed(TemplateGrouper(), pages(200))
-
-
 @pytest.mark.server
 @pytest.mark.slow
 def test_another_process_gives_the_same_groups() -> None:
@@ -76,12 +72,6 @@ def test_another_process_gives_the_same_groups() -> None:
         env = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent)}
         traces.add(subprocess.run(command, env=env, capture_output=True, check=True, text=True).stdout)
     assert len(traces) == 1
-
-
-def test_nothing_is_settled_before_the_first_clustering() -> None:
-    grouper = TemplateGrouper()
-    assert not any(grouper.assign(url, features).settled for url, features in pages(5))
-    assert not grouper.due
 
 
 def test_reclustering_is_due_at_page_six_and_then_ever_more_seldom() -> None:
@@ -122,13 +112,6 @@ def test_every_page_is_counted_once_and_groups_show_pattern_and_examples() -> No
     assert all(group.template.startswith("shop-") and 0 < len(group.examples) <= 5 for group in groups)
 
 
-def test_merged_ids_resolve_to_a_live_group() -> None:
-    grouper = TemplateGrouper()
-    ids = feed(grouper, pages(300, seed=3))
-    live = {group.template for group in grouper.groups()}
-    assert {grouper.resolve(i) for i in ids} <= live
-
-
 def test_pages_that_come_while_clustering_runs_are_kept() -> None:
     grouper = TemplateGrouper()
     stream = pages(40)
@@ -158,10 +141,6 @@ def test_few_or_identical_or_empty_pages_make_one_group_at_most(count: int, feat
         grouper.assign(f"http://site.test/p/{number}", features)
     grouper.adopt(recluster(grouper.snapshot()))
     assert len(grouper.groups()) == min(count, 1)
-
-
-def test_an_empty_snapshot_can_be_clustered() -> None:
-    assert recluster(Snapshot((), ())).clusters == ()
 
 
 def mixed(number: int) -> Page:
@@ -220,13 +199,6 @@ def test_a_page_that_is_moved_counts_for_its_new_group_in_this_crawl_and_the_nex
     restored = again(in_one)
     assert {group.template: group.page_count for group in restored.learned_groups()} == {"t1": 21, new: 9}
     assert [restored.count_earlier(place, "t1") for place in (url, mixed(6)[0])] == ["t1", new]
-
-
-def test_a_close_call_names_its_rivals() -> None:
-    grouper = learned(90)
-    item = grouper.match("http://site.test/item/1/", CHROME | KINDS["item"])
-    both = grouper.assign("http://site.test/item/9999/", CHROME | KINDS["item"] | KINDS["list"])
-    assert both.template != item or both.rivals or both.is_sample or not both.settled
 
 
 def test_a_page_unlike_the_rest_of_its_group_is_not_settled_but_its_like_is() -> None:
