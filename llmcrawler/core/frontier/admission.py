@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from array import array
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,42 +29,25 @@ from llmcrawler.core.urls import (
 )
 from llmcrawler.items import CDX, UrlSource
 
-_BITS = 2**63 - 1
-
 
 class RecentStrings:
-    """Holds at least the last `most` strings, at most twice as many, as hashes: 32 bytes each, a third of a set."""
+    """Holds at least the last `most` strings, at most twice as many, as hashes: 70 bytes each."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._slots = 1 << (2 * most - 1).bit_length()  # two for each hash
-        self._recent = self._before = array("q", bytes(8))  # an empty one; the first page makes a real one
-        self._count = most
+        self._recent, self._before = set[int](), set[int]()
 
     def __contains__(self, text: str) -> bool:
-        key = hash(text) & _BITS or 1
-        return any(table[_slot(table, key)] for table in (self._recent, self._before))
+        key = hash(text)
+        return key in self._recent or key in self._before
 
     def add(self, text: str) -> None:
-        if self._count >= self._most:
-            self._before, self._recent = self._recent, array("q", bytes(8 * self._slots))
-            self._count = 0
-        key = hash(text) & _BITS or 1
-        at = _slot(self._recent, key)
-        self._count += not self._recent[at]
-        self._recent[at] = key
+        if len(self._recent) >= self._most:
+            self._before, self._recent = self._recent, set()
+        self._recent.add(hash(text))
 
 
-def _slot(table: array[int], key: int) -> int:
-    """Return where the key is, or else the free slot where it belongs."""
-    mask = len(table) - 1
-    at = key & mask
-    while table[at] and table[at] != key:
-        at = (at + 1) & mask
-    return at
-
-
-_MAX_RECENT_LINKS = 200_000
+_MAX_RECENT_LINKS = 100_000
 _MAX_PATTERNS = 50_000
 GroupOf = Callable[[str, str], str]
 # A shorter way to the same url may be found later, or one that is not from outside.
