@@ -72,7 +72,7 @@ def row(name, **arguments):
 def run(folder, place, rows=None, *, storage=None, told=print, is_over=True, **options):
     """Run a campaign in the folder of a bundle a row; return its status."""
     addresses, most_sites = options.pop("addresses", {}), options.pop("most_sites", 1)
-    rules = CampaignRules(**{"retries": 3, "retry_seconds": 0.001, **options})
+    rules = CampaignRules(**{"retries": 3, "retry_seconds": 0.0001, **options})
     folder.mkdir(exist_ok=True)
     with CampaignFile(folder) as file:
         if not file.known_sites():

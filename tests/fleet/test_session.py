@@ -55,26 +55,6 @@ async def test_a_worker_asks_the_host_of_another_one_once_that_knows_and_both_ke
     assert time.monotonic() - asked >= GAP_SECONDS - 0.001  # Redis counts milliseconds
 
 
-async def test_a_site_is_settled_when_what_was_acknowledged_is_so_in_redis(both):
-    owner, other = both
-    acking = asyncio.ensure_future(owner.frontier.ack(f"http://{HOST}/"))
-    await asyncio.sleep(0)
-    assert owner.frontier.has_of(HOST)
-    assert await acking
-    assert not owner.frontier.has_of(HOST)
-    await owner.give_up(HOST)
-    assert await other.frontier.lease(1, {}, 1) == []
-
-
-async def test_a_start_url_that_is_redirected_widens_the_scope_of_all(both, server):
-    widened: list[str] = []
-    await both[0].widen("http://b.example/")
-    third = session_at(server.url, "crawl", widen_here=widened.append)
-    await third.open()
-    assert widened == ["http://b.example/"]
-    await third.close("shutdown")
-
-
 async def test_who_waits_to_know_whether_it_was_taken_for_gone_hears_that_redis_is_lost(server):
     lone = session_at(server.url, "crawl", lease_seconds=0.2)
     await lone.open()

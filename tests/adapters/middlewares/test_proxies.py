@@ -7,10 +7,8 @@ from scrapy import Request
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, IgnoreRequest, NotConfigured
 from scrapy.http import HtmlResponse, Response
 
-from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.failures import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext, context_of
-from llmcrawler.middlewares.addresses import GuardedResolver
 from llmcrawler.middlewares.proxies import ProxyMiddleware, ValidationMiddleware
 from tests.adapters.crawlers import PUBLIC as URL
 from tests.adapters.crawlers import crawler_of
@@ -124,16 +122,6 @@ async def test_a_country_without_proxies_refuses_its_request_only():
     assert refused.value.kind == "no_proxy"
     with pytest.raises(RequestRefused, match="'Italy' is not a country"):
         await sent(proxy_of(), {"proxy_country": "Italy"})
-
-
-async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not():
-    crawler = crawler_of(**PROXIES)
-    middleware = ProxyMiddleware.from_crawler(crawler)
-    await middleware.process_request(Request(URL))
-    resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
-    assert resolver._check("10.0.0.1", "gate.example") == "10.0.0.1"
-    with pytest.raises(Exception, match=r"10\.0\.0\.1"):
-        resolver._check("10.0.0.1", "other.example")
 
 
 async def test_a_redirect_keeps_the_proxy_of_a_sticky_host():

@@ -71,11 +71,6 @@ def test_links_are_absolute_unique_and_in_order(html: str, expected: list[str]) 
     assert found == wanted
 
 
-def test_link_around_blocks_keeps_its_text() -> None:
-    page = read_page("<a href='/c'><div><h3>A card</h3><p>of text</p></div></a>", URL)
-    assert page.links[0].text == "A card of text"
-
-
 @pytest.mark.parametrize(
     "script",
     [

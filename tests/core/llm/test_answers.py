@@ -85,28 +85,6 @@ def test_an_entry_whose_own_list_was_cut_is_not_taken_for_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "schema", "fits"),
-    [
-        (1, {"type": "integer"}, True),
-        (1.0, {"type": "integer"}, True),
-        (1.5, {"type": "integer"}, False),
-        (True, {"type": "integer"}, False),
-        (True, {"type": "boolean"}, True),
-        (None, {"type": ["string", "null"]}, True),
-        ("x", {"anyOf": [{"type": "null"}, {"type": "string"}]}, True),
-        (2, {"anyOf": [{"type": "null"}, {"type": "string"}]}, False),
-        (1.2, {"type": "number", "minimum": 0, "maximum": 1}, False),
-        ("abc", {"type": "string", "maxLength": 2}, False),
-        ("abc", {"type": "string", "pattern": "^b"}, False),
-        ([1, 2], {"type": "array", "maxItems": 1}, False),
-        ("y", {"const": "x"}, False),
-    ],
-)
-def test_values_fit_or_not(value: Any, schema: dict[str, Any], fits: bool) -> None:
-    assert (misfit(value, schema) == "") is fits
-
-
-@pytest.mark.parametrize(
     ("answer", "told"),
     [
         ({"pages": [{"id": "1", "label": "a"}, {"id": 2, "label": "a"}]}, r"answer\.pages\[1\]\.id: .*string"),
@@ -120,18 +98,6 @@ def test_what_does_not_fit_is_told_with_its_place_and_never_in_the_answers_words
     assert re.match(told, found)
     assert "Ignore" not in found
     assert len(misfit({"pages": "x" * 1_000_000}, SCHEMA)) < 100
-
-
-def test_a_field_may_have_the_name_of_a_keyword() -> None:
-    names = ("properties", "additionalProperties", "required", "type")
-    schema = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(names),
-        "properties": {name: {"type": "string"} for name in names},
-    }
-    assert misfit(dict.fromkeys(names, "x"), schema) == ""
-    assert "additionalProperties" in misfit({**dict.fromkeys(names, "x"), "additionalProperties": 1}, schema)
 
 
 def test_what_may_be_null_may_be_missing() -> None:

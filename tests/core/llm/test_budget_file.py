@@ -160,19 +160,6 @@ async def test_money_is_shared_as_tokens_are(tmp_path: Path) -> None:
     file.close()
 
 
-async def test_a_budget_that_is_spent_says_what_all_have_spent(tmp_path: Path) -> None:
-    file = open_budget_file(tmp_path / "budget.sqlite")
-    other = FileBudget(file, BudgetLimits())
-    await other.take(90, 0.0)
-    await other.give_back(0, 0.0)
-    budget = Budget(BudgetLimits(max_tokens=100))
-    budget.share(FileBudget(file, BudgetLimits(max_tokens=100)))
-    with pytest.raises(BudgetSpent, match="90 of LLM_MAX_TOKENS=100"):
-        async with budget.call(20, 20):
-            pass
-    file.close()
-
-
 @pytest.mark.parametrize("limits", [CallLimits(requests_per_minute=3), CallLimits(tokens_per_minute=30)])
 async def test_calls_a_minute_hold_over_all_crawls(tmp_path: Path, limits: CallLimits) -> None:
     time = FakeTime()

@@ -1,7 +1,6 @@
 """The status of a job as values, and as a DataFrame of the real pandas."""
 
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 
@@ -211,13 +210,6 @@ def test_there_is_one_row_for_each_url(job):
     assert queued[["page_type", "error_kind", "finished", "fetch_status", "fetch_attempts"]].isna().all()
 
 
-def test_it_can_be_grouped_and_counted(job):
-    frame = llmcrawler.read_status(job)
-    assert dict(frame.groupby("host").size()) == {"a.example": 4, "b.example": 3, "c.example": 1}
-    assert dict(frame.record_status.value_counts()) == {"failed": 2, "success": 1, "skipped": 1}
-    assert frame.fetch_seconds.sum() == 3.5
-
-
 def test_a_job_that_has_just_begun_has_the_same_columns_and_no_rows(job, tmp_path):
     open_job_file(tmp_path / JOB_FILE).close()
     frame = llmcrawler.read_status(str(tmp_path))
@@ -251,19 +243,3 @@ def test_without_pandas_it_is_said_what_to_install(job, monkeypatch):
     with pytest.raises(ImportError, match="pip install pandas"):
         llmcrawler.read_status(job)
     assert llmcrawler.status_summary(job)["runs"] == 1
-
-
-@pytest.mark.server
-def test_the_package_itself_loads_nothing():
-    code = (
-        "import sys, llmcrawler; before = {name for name in sys.modules if name.startswith('llmcrawler.')};"
-        "llmcrawler.status_summary;"
-        "print(sorted(before), [name for name in ('scrapy', 'twisted', 'pandas') if name in sys.modules])"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[] []"
-
-
-def test_what_it_does_not_have_is_no_attribute():
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = llmcrawler.nothing
