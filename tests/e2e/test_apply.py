@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+from scrapy.exceptions import UsageError
 
 import llmcrawler
 from llmcrawler.api import archive_application
 from llmcrawler.api.archive_application import Application, apply_archives
 from llmcrawler.api.public_api import learned_file
+from llmcrawler.commands.apply import Command
 from llmcrawler.core.storage.archives.archived_pages import pages_of_warc
 from llmcrawler.core.understanding.page_extractor import LineRules
+from tests.adapters.commands.run_here import run_here
 from tests.e2e.crawling import Outcome, scrapy
 from tests.e2e.test_records import crawled, served
 from tests.servers.fake_llm import FakeLLM
@@ -177,10 +180,8 @@ def test_an_index_gives_the_same_lines_and_what_is_damaged_has_a_line(tmp_path, 
 )
 def test_wrong_usage_is_told(tmp_path, shop, arguments, message):
     names = {"TEMPLATES": shop.templates, "ARCHIVE": shop.archive, "OUT": tmp_path / "out"}
-    done = scrapy("apply", *(names.get(one, one) for one in arguments))
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(UsageError, match=message):
+        run_here(Command(), *(names.get(one, one) for one in arguments))
 
 
 def pages_of(learned: Learned) -> list[dict[str, Any]]:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.e2e.crawling import Outcome, crawl, explore, scrapy
+from llmcrawler.commands import status
+from tests.adapters.commands.run_here import printed
+from tests.e2e.crawling import Outcome, crawl, explore
 from tests.nightly import rest_by_night
 from tests.servers.duplicate_site import KINDS, DuplicateSite
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -99,8 +101,8 @@ def test_duplicates_are_dropped_from_the_feed_or_kept_as_they_are(tmp_path: Path
         job = {"JOBDIR": tmp_path / "job"}
         dropped = explore(tmp_path, site.url("/"), job, duplicates="drop")
         assert (len(dropped.pages), duplicates(dropped)) == (6, {})
-        assert '"duplicates": 5' in scrapy("status", tmp_path / "job", "--json").stdout
-        assert "duplicates among those done" in scrapy("status", tmp_path / "job").stdout
+        assert '"duplicates": 5' in printed(status.Command(), tmp_path / "job", "--json")
+        assert "duplicates among those done" in printed(status.Command(), tmp_path / "job")
         marked = explore(tmp_path, site.url("/"), job)  # the ledger has them all
         assert (len(marked.pages), pairs(duplicates(marked))) == (11, pairs(PRINTS))
         kept = explore(tmp_path, site.url("/"), duplicates="keep")

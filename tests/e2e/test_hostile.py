@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
+from llmcrawler.commands import report, status
+from tests.adapters.commands.run_here import printed
 from tests.core.content.test_hostile_pages import COSTLY, LINEAR
-from tests.e2e.crawling import Outcome, crawl, explore, scrapy
+from tests.e2e.crawling import Outcome, crawl, explore
 from tests.servers.hostile_responses import SECRET, TARGETS, HostileSite
 
 QUICK = {"RETRY_TIMES": 1, "DOWNLOAD_TIMEOUT": 20, "THROTTLE_BREAKER_FAILURES": 100_000}
@@ -103,15 +105,15 @@ def test_where_a_redirect_has_a_password_the_page_comes_without_it(hostile, name
 
 
 def test_the_passwords_of_urls_stand_nowhere(hostile):
-    report = hostile.folder / "report.html"
+    made = hostile.folder / "report.html"
     shown = [
         hostile.outcome.log,
         (hostile.folder / "feed.jsonl").read_text(),
         (hostile.folder / "metrics.prom").read_text(),
-        scrapy("status", hostile.folder / "job", "--json").stdout,
-        scrapy("status", hostile.folder / "job").stdout,
-        scrapy("report", hostile.folder / "job", "-o", report).stderr,
-        report.read_text(),
+        printed(status.Command(), hostile.folder / "job", "--json"),
+        printed(status.Command(), hostile.folder / "job"),
+        printed(report.Command(), hostile.folder / "job", "-o", made),
+        made.read_text(),
     ]
     assert [text[max(0, text.find(SECRET) - 100) :][:300] for text in shown if SECRET in text] == []
 

@@ -12,7 +12,6 @@ import pytest
 
 import llmcrawler
 from llmcrawler.api import public_api
-from llmcrawler.api import public_api as batch_extractor
 from llmcrawler.core.reporting.exit_status import ExitStatus
 from llmcrawler.errors import ConfigError
 from tests.e2e.crawling import FAST, ROOT, command, environment, explore
@@ -128,17 +127,12 @@ def test_a_crawl_that_is_left_ends_as_one_that_is_told_to():
     assert len({page["url"] for page in crawl}) == len(list(crawl)) > 0
 
 
-def test_a_wrong_setting_of_a_crawl_is_raised():
-    with pytest.raises(ConfigError, match=r"^LLM_BATCH_PAGES='x' is not a whole number"):
-        list(llmcrawler.explore("http://127.0.0.1:9/", progress=False, settings={**FAST, "LLM_BATCH_PAGES": "x"}))
-
-
 def test_a_wrong_file_of_templates_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"templates\.json: no such file"):
         llmcrawler.Extractor.load(tmp_path)
 
 
-@pytest.mark.parametrize("module", [llmcrawler, public_api, batch_extractor], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [llmcrawler, public_api], ids=lambda one: one.__name__)
 def test_the_examples_of_the_documentation_run(module, shop, monkeypatch):
     folder, html, url, _line = shop
     monkeypatch.chdir(folder)

@@ -3,8 +3,11 @@
 from html import escape
 
 import pytest
+from scrapy.exceptions import UsageError
 
+from llmcrawler.commands.report import Command
 from llmcrawler.core.reporting.html import make_report
+from tests.adapters.commands.run_here import printed, run_here
 from tests.core.reporting.stored_jobs import make_stored_job, product, product_html
 from tests.e2e.browsing import looking_at, needs_browser
 from tests.e2e.crawling import explore, scrapy
@@ -97,12 +100,10 @@ def test_records_are_searched_and_sorted_and_show_where_on_the_page_a_value_stan
 
 def test_two_crawls_are_compared(job, tmp_path):
     feed = job / "feed.jsonl"
-    done = scrapy("report", feed, feed, "-o", tmp_path / "compared.html")
-    assert done.returncode == 0, done.stderr
-    assert "9 pages before, 9 after: 0 changed, 0 new, 0 gone, 0 failed, 8 unchanged, 1 failed in both" in done.stdout
+    shown = printed(Command(), feed, feed, "-o", tmp_path / "compared.html")
+    assert "9 pages before, 9 after: 0 changed, 0 new, 0 gone, 0 failed, 8 unchanged, 1 failed in both" in shown
 
 
 def test_what_cannot_be_shown_is_a_usage_error(tmp_path):
-    nowhere = scrapy("report", tmp_path)
-    assert (nowhere.returncode, nowhere.stdout) == (2, "")
-    assert "no such file: no crawl with this JOBDIR has been started" in nowhere.stderr
+    with pytest.raises(UsageError, match="no such file: no crawl with this JOBDIR has been started"):
+        run_here(Command(), tmp_path)

@@ -6,6 +6,8 @@ import json
 import pytest
 from aiohttp import web
 
+from llmcrawler.commands import report, status
+from tests.adapters.commands.run_here import printed
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, scrapy
 from tests.servers.mock_site import MockSite
@@ -67,18 +69,18 @@ def test_the_table_has_a_row_for_each_page_with_what_was_said_where(job, site):
 
 
 def test_status_summary_and_report_sum_it_up(job, site):
-    status = json.loads(scrapy("status", job / "job", "--json").stdout)["rights"]
-    assert status["verdicts"] == {"forbidden": 5}
-    assert status["signals"] == {"content-signal": 5, "tdmrep": 1}
-    assert (status["uses"]["ai-train: no"], status["conflicts"], status["noindex"]) == (5, 1, 0)
-    shown = [" ".join(line.split()) for line in scrapy("status", job / "job").stdout.splitlines()]
+    rights = json.loads(printed(status.Command(), job / "job", "--json"))["rights"]
+    assert rights["verdicts"] == {"forbidden": 5}
+    assert rights["signals"] == {"content-signal": 5, "tdmrep": 1}
+    assert (rights["uses"]["ai-train: no"], rights["conflicts"], rights["noindex"]) == (5, 1, 0)
+    shown = [" ".join(line.split()) for line in printed(status.Command(), job / "job").splitlines()]
     assert {"forbidden for the declared purpose 5", "said by content-signal 5", "signals in conflict 1"} <= {*shown}
     log = (job / "log").read_text()
     assert "Use of the pages: " in log
     assert "said by content-signal 5, tdmrep 1" in log
-    report = job / "report.html"
-    assert scrapy("report", job / "job", "-o", report).returncode == 0
-    section = report.read_text().partition('<section id="rights"')[2].partition("</section>")[0]
+    made = job / "report.html"
+    printed(report.Command(), job / "job", "-o", made)
+    section = made.read_text().partition('<section id="rights"')[2].partition("</section>")[0]
     assert "signals in conflict" in section
 
 
@@ -87,9 +89,9 @@ def test_workers_who_share_a_crawl_sum_it_up_too(site, tmp_path):
     (tmp_path / "redis").mkdir()
     with RedisServer(tmp_path / "redis") as redis:
         crawl(tmp_path, site, PURPOSE | {"REDIS_URL": redis.url, "CRAWL_ID": "rights"}, "-%(worker)s")
-        status = json.loads(scrapy("status", redis.url, "rights", "--json").stdout)["rights"]
+        rights = json.loads(scrapy("status", redis.url, "rights", "--json").stdout)["rights"]
         shown = " ".join(scrapy("status", redis.url, "rights").stdout.split())
-    assert (status["verdicts"], status["conflicts"]) == ({"forbidden": 5}, 1)
+    assert (rights["verdicts"], rights["conflicts"]) == ({"forbidden": 5}, 1)
     assert "forbidden for the declared purpose 5" in shown
     (table,) = tmp_path.glob("rights-*.csv")
     assert len(rows_of(table, site)) == 5

@@ -7,6 +7,8 @@ import pytest
 from aiohttp import web
 
 import llmcrawler
+from llmcrawler.commands import status
+from tests.adapters.commands.run_here import printed
 from tests.crawl.jobs import FINE, GONE, make_job
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.mock_site import MockSite
@@ -42,8 +44,8 @@ class FragileSite(MockSite):
         return web.Response(text=TEXT.format(request.path, link), content_type="text/html")
 
 
-def counts(status):
-    return {name: status["urls"][name] for name in ("queued", "done", "dead")}
+def counts(found):
+    return {name: found["urls"][name] for name in ("queued", "done", "dead")}
 
 
 def test_what_failed_is_brought_back_and_the_next_run_works_on_it_alone(tmp_path, monkeypatch):
@@ -53,11 +55,11 @@ def test_what_failed_is_brought_back_and_the_next_run_works_on_it_alone(tmp_path
         monkeypatch.setenv("BREAK_ON", "/b/")
         first = explore(tmp_path, site.url(), settings, max_pages=20)
         assert first.error_kinds() == {"http_500": 2, "http_404": 1, "internal": 1}
-        status = json.loads(scrapy("status", job, "--json").stdout)
-        assert status == llmcrawler.status_summary(job) | {"files": status["files"]}
-        assert counts(status) == {"queued": 0, "done": 3, "dead": 3}
-        assert status["stages"]["breaks_when_told"]["statuses"] == {"success": 2, "failed": 1}
-        assert (status["state"], status["rate"]["pages"]) == ("finished", 6)
+        found = json.loads(scrapy("status", job, "--json").stdout)
+        assert found == llmcrawler.status_summary(job) | {"files": found["files"]}
+        assert counts(found) == {"queued": 0, "done": 3, "dead": 3}
+        assert found["stages"]["breaks_when_told"]["statuses"] == {"success": 2, "failed": 1}
+        assert (found["state"], found["rate"]["pages"]) == ("finished", 6)
 
         fetched = scrapy("requeue", job, "--dead", "--kind", "http_5*")
         assert "2 back in the queue: 2 to fetch, 0 from their stored bodies" in fetched.stdout
@@ -91,10 +93,9 @@ def test_dead_letters_are_fetched_again_when_the_crawl_has_had_all_its_pages(tmp
 
 
 def test_status_is_a_table_for_people(job):
-    shown = scrapy("status", job)
-    assert shown.returncode == 0
-    assert "\x1b" not in shown.stdout
-    lines = [" ".join(line.split()) for line in shown.stdout.splitlines()]
+    shown = printed(status.Command(), job)
+    assert "\x1b" not in shown
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert lines[0] == f"{job}: finished"
     assert "spider explore url=https://a.example/, max_pages=500" in lines
     assert "dead letters 2" in lines

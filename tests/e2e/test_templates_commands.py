@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler import Extractor, extract_batch
+from llmcrawler.commands import templates
 from llmcrawler.core.storage import TemplatesFile
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
 from llmcrawler.core.understanding.extraction.corrections import (
@@ -19,6 +20,7 @@ from llmcrawler.core.understanding.extraction.corrections import (
 from llmcrawler.core.understanding.extraction.extractor import FieldRule
 from llmcrawler.core.understanding.extraction.record_schema import Field
 from llmcrawler.core.understanding.extraction.selectors import Selector
+from tests.adapters.commands.run_here import printed
 from tests.e2e.crawling import explore, scrapy
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.e2e.test_templates_file import answering
@@ -59,22 +61,22 @@ def test_templates_shows_types_patterns_and_selectors(learned, site):
 def test_what_is_piped_is_not_cut(learned, tmp_path):
     wide = json.loads(learned.read_text())
     selector = "//div" + "[normalize-space()='[bold]x']/following-sibling::div" * 20
-    (templates,) = wide["sites"].values()
-    templates[0]["selectors"] = [{"field": "x\x1b[31m", "xpath": selector, "coverage": 1.0, "agreement": None}]
+    (entries,) = wide["sites"].values()
+    entries[0]["selectors"] = [{"field": "x\x1b[31m", "xpath": selector, "coverage": 1.0, "agreement": None}]
     (tmp_path / "wide.json").write_text(json.dumps(wide))
-    shown = scrapy("templates", tmp_path / "wide.json").stdout
+    shown = printed(templates.Command(), tmp_path / "wide.json")
     assert selector in shown
     assert "\x1b" not in shown
 
 
 def test_templates_as_json_are_those_of_the_file(learned, site):
-    shown = scrapy("templates", learned, "--json", "--site", "127.0.0.1")
-    assert json.loads(shown.stdout) == json.loads(learned.read_text())["sites"]
+    shown = printed(templates.Command(), learned, "--json", "--site", "127.0.0.1")
+    assert json.loads(shown) == json.loads(learned.read_text())["sites"]
 
 
 def test_templates_of_a_jobdir(learned, tmp_path):
     shutil.copy(learned, tmp_path / "templates.json")
-    assert scrapy("templates", tmp_path).stdout == scrapy("templates", learned).stdout
+    assert printed(templates.Command(), tmp_path) == printed(templates.Command(), learned)
 
 
 def test_the_shell_has_the_record_of_a_page(learned, site):
@@ -170,11 +172,11 @@ def test_what_a_person_has_corrected_stays_whatever_later_crawls_learn(tmp_path,
     assert read.record == line["record"]
     assert read.record["number"] == read.record["name"] == mock_pages.product_name(2)
     assert read.record["amount"] == 6.5
-    shown = json.loads(scrapy("templates", "--json", str(file.path)).stdout)[name]
+    shown = json.loads(printed(templates.Command(), "--json", file.path))[name]
     (entry,) = [one for one in shown if one["template"] == template]
     assert (entry["page_type"], entry["by"]) == ("article", "person")
     by_person = {one["field"] for one in entry["selectors"] if one.get("by") == "person"}
     assert by_person == {"number", "amount"}
-    table = scrapy("templates", str(file.path)).stdout
+    table = printed(templates.Command(), file.path)
     assert "article (by a person)" in table
     assert "amount (by a person)" in table

@@ -9,7 +9,6 @@ from benchmarks import theme_sites
 from benchmarks.null_discipline import crawled
 from benchmarks.records_quality import ScriptedModel
 from benchmarks.theme_builders import Bench
-from benchmarks.theme_data import KINDS, WORDS, make_records
 from benchmarks.theme_scoring import LEARN_PAGES, learned, lines_of_report, requested_of, scored
 from benchmarks.theme_sites import Template, build, fields_of, stored
 from llmcrawler.core.understanding.extraction.annotators import LLMAnnotator
@@ -105,11 +104,3 @@ def test_the_fields_of_the_truth_can_be_asked_for(tmp_path, monkeypatch):
     build(tmp_path, "blog", Bench(tmp_path / "work"))
     fields = {one.key: (one.type, one.many) for one in requested_of(stored(tmp_path / "blog")).fields}
     assert fields == {"title": (None, False), "date_published": ("date", False), "tags": (None, True)}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_records_are_made_again(kind):
-    for language in WORDS:
-        records = make_records(kind, language, 30, "seed")
-        assert records == make_records(kind, language, 30, "seed")
-        assert len({str(record.get("title") or record["name"]) for record in records}) == 30

@@ -46,7 +46,7 @@ def refusing(status: int, message: str, *calls: int) -> FakeLLM:
 async def test_flex_costs_its_share_where_it_was_given_and_the_check_does_not_wait_for_it(
     server: FakeLLM, calls: int, tiers: list[str | None], price: float | None, connect: Connect
 ) -> None:
-    usage, limits = Usage(PRICE), CallLimits(timeout_seconds=3.0)
+    usage, limits = Usage(PRICE), CallLimits(timeout_seconds=1.5)
     async with connect(server, usage=usage, limits=limits, service_tier="flex") as (_, client):
         await client.check(check_question(DEFAULT_PAGE_TYPES, "http://shop.test/"))
         for _ in range(calls):

@@ -1,5 +1,6 @@
 """The status of a job as values, and as a DataFrame of the real pandas."""
 
+import asyncio
 import sqlite3
 import sys
 from contextlib import closing
@@ -9,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 import llmcrawler
-from llmcrawler.core.storage import open_job_file
+from llmcrawler.core.storage import open_job_file, write_value
 from llmcrawler.core.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.core.storage.job_spec import JobSpec
 from llmcrawler.core.storage.job_status import _ROWS_AT_ONCE, job_status
@@ -112,6 +113,12 @@ async def test_a_page_that_is_gone_through_again_is_on_its_way_in_a_running_craw
     assert (await with_frontier(job, look)).urls["leased"] == 1
 
 
+@pytest.fixture(scope="module")
+def long_job(tmp_path_factory):
+    many = tuple(Made(f"https://a.example/{n}") for n in range(600))
+    return asyncio.run(make_job(tmp_path_factory.mktemp("long") / "job", many))
+
+
 @pytest.mark.parametrize(
     ("run_started", "now", "is_running", "pages", "a_minute", "lately"),
     [
@@ -123,15 +130,15 @@ async def test_a_page_that_is_gone_through_again_is_on_its_way_in_a_running_craw
         (STARTED + 700, STARTED + 710, False, 0, None, None),  # a run that came to nothing
     ],
 )
-async def test_rates_are_of_the_latest_run_and_of_its_last_minute(
-    tmp_path, *, run_started, now, is_running, pages, a_minute, lately
+def test_rates_are_of_the_latest_run_and_of_its_last_minute(
+    long_job, *, run_started, now, is_running, pages, a_minute, lately
 ):
-    many = tuple(Made(f"https://a.example/{n}") for n in range(600))
-    job = await make_job(tmp_path / "job", many, run_started=run_started)
-    lock = FileLock(job / LOCK_FILE)
+    with closing(open_job_file(long_job / JOB_FILE)) as connection:
+        write_value(connection, "run_started", run_started)
+    lock = FileLock(long_job / LOCK_FILE)
     if is_running:
         lock.acquire()
-    rate = job_status(job, now).rate
+    rate = job_status(long_job, now).rate
     lock.release()
     assert (rate.pages, rate.pages_per_minute, rate.pages_per_minute_lately) == (pages, a_minute, lately)
 

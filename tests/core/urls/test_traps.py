@@ -81,7 +81,7 @@ ORDINARY = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ORDINARY)
+@pytest.mark.parametrize("name", rest_by_night(ORDINARY, 12))
 def test_an_ordinary_site_is_never_cut(name):
     paths = ORDINARY[name]()
     assert admitted(paths) == len(paths)

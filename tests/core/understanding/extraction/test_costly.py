@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.core.content.markup import is_cheap
 from llmcrawler.core.understanding.extraction.blocks import Induced, PageBlocks, Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.extractor import (
     ExtractionRunner,
@@ -223,23 +222,6 @@ def test_the_blocks_of_any_page_are_bounded(html):
 def test_a_long_page_is_learned_from_its_start():
     page = TrainingPage("http://s/", "", "", "<p>x</p>" * 500_000, frozenset())
     assert len(page.html) == page.chars == 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("html", "huge"),
-    [
-        ("<a " + " ".join(f"a{n}" for n in range(200)) + ">", True),
-        ("<a " + " ".join(f"a{n}='>'" for n in range(200)) + ">", True),
-        ("<p>'</p>" + "<a " + "/".join(f'a{n}="<b>"' for n in range(200)) + ">", True),
-        ("<" + "a" * 50_000, True),
-        ('<p class="a b">text text</p>' * 900, False),
-        ("<p>" + "word " * 50_000, False),
-        ('<img src="data:' + "x" * 100_000 + '">', False),
-        ("< a " * 900, False),
-    ],
-)
-def test_huge_tags_are_told(html, huge):
-    assert is_cheap(html) is not huge
 
 
 def test_a_time_zone_of_thirty_digits_is_no_date():
