@@ -58,6 +58,10 @@ def test_arguments_of_others_are_ignored():
         (MapOptions, {"cdx": "https://index.example/", "depth": "2"}, "depth=2: no page is looked through"),
         (MapOptions, {"cdx": "https://index.example/", "max_pages": "2"}, "max_pages=2: no page is"),
         (ExtractOptions, {"url": "", "max_pages": "5"}, "max_pages='5': give the list to fetch with"),
+        (ExtractOptions, {"url": "", "warc": "/no/such.warc.gz"}, "it cannot be read: No such file"),
+        (ExtractOptions, {"url": "", "warc": "a", "urls": "b"}, "several lists: give one of them"),
+        (ExtractOptions, {"url": "", "warc": __file__}, "it is not a WARC file: it does not begin as a WARC"),
+        (ExtractOptions, {"url": "", "warc": __file__, "render": "always"}, "nothing is fetched"),
     ],
 )
 def test_a_wrong_or_unknown_argument_is_named_with_its_value_or_the_near_one(options, arguments, named):

@@ -11,6 +11,7 @@ from scrapy.settings import Settings
 from llmcrawler import settings as own_settings
 from llmcrawler.commands.crawl import keep_lines
 from llmcrawler.core.storage.feeds.feed_checks import with_archive_format
+from llmcrawler.crawl import start_checks
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.start_checks import check_feed_settings, default_feed, needs_feed
 from llmcrawler.errors import ConfigError
@@ -18,11 +19,37 @@ from llmcrawler.errors import ConfigError
 OPTIONS = ExploreOptions.of({"url": "a.example"})
 
 
-def check(uri: str, format_: str = "jsonl", options: ExploreOptions = OPTIONS, **values: object) -> None:
+def given(**values: object) -> Settings:
     settings = Settings()
     settings.setmodule(own_settings)
-    settings.update({"FEEDS": {uri: {"format": format_}}, **values}, priority="cmdline")
-    check_feed_settings(settings, options)
+    settings.update(values, priority="cmdline")
+    return settings
+
+
+def check(uri: str, format_: str = "jsonl", options: ExploreOptions = OPTIONS, **values: object) -> None:
+    check_feed_settings(given(FEEDS={uri: {"format": format_}}, **values), options)
+
+
+SHARED: dict[str, object] = {"REDIS_URL": "redis://127.0.0.1:1", "CRAWL_ID": "shop", "LLM_PROVIDER": "none"}
+
+
+def test_what_workers_cannot_share_is_refused(tmp_path):
+    (tasks := tmp_path / "tasks.json").write_text('{"a": {"url": "http://a.example", "method": "POST"}}')
+    for values, options, named in (
+        ({"CRAWL_ID": ""}, OPTIONS, "CRAWL_ID"),
+        ({}, OPTIONS, "no Redis responds there"),
+        ({"FEEDS": {str(tmp_path / "pages.jsonl"): {"format": "jsonl"}}}, OPTIONS, r"%\(worker\)s"),
+        ({}, MapOptions.of({"url": "http://a.example"}), "one worker"),
+        ({}, ExtractOptions.of({"tasks": str(tasks)}), "one worker"),
+    ):
+        with pytest.raises(ConfigError, match=named):
+            start_checks.check(given(**{**SHARED, **values}), options, "explore")
+
+
+def test_a_goal_that_no_page_type_is_called_is_refused():
+    options = ExploreOptions.of({"url": "a.example", "goal": "produkt"})
+    with pytest.raises(ConfigError, match="no page type 'produkt'; there are: homepage,"):
+        start_checks.check(given(LLM_PROVIDER="none"), options, "explore")
 
 
 def test_a_feed_needs_a_place_that_can_be_written(tmp_path):

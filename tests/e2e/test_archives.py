@@ -206,24 +206,6 @@ def places_of(file: Path) -> list[tuple[str, RecordPlace]]:
     return [(one.url, one.place) for one in pages_of_warc(str(file)) if one.place]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"warc": "FOLDER/none.warc.gz"}, "it cannot be read: No such file"),
-        ({"warc": "FOLDER/none.txt", "urls": "FOLDER/none.txt"}, "several lists: give one of them"),
-        ({"warc": "FOLDER/page.html"}, "it is not a WARC file: it does not begin as a WARC record does"),
-        ({"warc": "FOLDER/page.html", "render": "always"}, "nothing is fetched"),
-    ],
-)
-def test_wrong_usage_of_archives_is_told_before_the_first_page(tmp_path, arguments, message):
-    (tmp_path / "page.html").write_text("<html>")
-    given: dict[str, Any] = {name: str(one).replace("FOLDER", str(tmp_path)) for name, one in arguments.items()}
-    done = extract(tmp_path, **given)
-    assert done.exit_status == 2
-    assert message in done.log
-    assert "Traceback" not in done.log
-
-
 @needs_browser
 def test_a_rendered_page_is_a_resource_that_says_so(tmp_path):
     with AppSite().in_thread() as site:

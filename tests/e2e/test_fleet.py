@@ -102,33 +102,3 @@ def test_no_page_is_asked_for_twice_as_a_worker_joins_or_is_stopped(tmp_path, re
     asked = Counter(f"http://{host}:{hosts.port}{path}" for host, starts in hosts.starts.items() for _, path in starts)
     once = dict.fromkeys(hosts.all_pages, 1)
     assert (found, {url: asked[url] for url in once}) == (once, once)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"CRAWL_ID": ""}, "CRAWL_ID"),
-        ({"REDIS_URL": "redis://127.0.0.1:1"}, "no Redis responds there"),
-    ],
-)
-def test_what_a_worker_cannot_work_with_is_a_usage_error(tmp_path, settings, words):
-    given = {"REDIS_URL": "redis://127.0.0.1:1", "CRAWL_ID": "shop", **settings}
-    parts = command({"url": "http://a.example"}, given, tmp_path / "pages-%(worker)s.jsonl")
-    done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
-    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
-
-
-def test_workers_must_not_overwrite_each_others_feed(tmp_path):
-    parts = command({"url": "http://a.example"}, {"REDIS_URL": "redis://127.0.0.1:1"}, tmp_path / "pages.jsonl")
-    done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
-    assert (done.returncode, "%(worker)s" in done.stderr) == (2, True), done.stderr
-
-
-def test_a_map_and_a_list_of_tasks_are_for_one_worker(tmp_path):
-    (tmp_path / "tasks.json").write_text('{"a": {"url": "http://a.example", "method": "POST"}}')
-    given = {"REDIS_URL": "redis://127.0.0.1:1", "CRAWL_ID": "shop"}
-    for spider, arguments in (("map", {"url": "http://a.example"}), ("extract", {"tasks": tmp_path / "tasks.json"})):
-        parts = command(arguments, given, tmp_path / "pages-%(worker)s.jsonl")
-        parts[parts.index("explore")] = spider
-        done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
-        assert (done.returncode, "one worker" in done.stderr) == (2, True), done.stderr

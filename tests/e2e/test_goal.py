@@ -66,9 +66,3 @@ def test_a_goal_that_no_page_of_the_site_meets_leaves_no_page_out(tmp_path):
         outcome = explore(tmp_path, site.url(), goal="recipe,event", max_records=3)
     assert outcome.exit_status == 0, outcome.log
     assert len(outcome.pages) == len(shop.bodies)
-
-
-def test_a_goal_that_cannot_be_is_a_usage_error(tmp_path):
-    outcome = explore(tmp_path, "http://127.0.0.1:1/", goal="produkt")
-    assert outcome.exit_status == 2
-    assert "no page type 'produkt'; there are: homepage," in outcome.log

@@ -102,17 +102,3 @@ def test_a_jobdir_keeps_what_was_learned(tmp_path, site, llm):
     explore(tmp_path, site.url(), settings)
     assert llm.calls == calls
     assert (tmp_path / "job" / "templates.json").is_file()
-
-
-def test_a_damaged_state_of_the_site_is_a_usage_error_and_left_as_it_is(tmp_path, site):
-    file = tmp_path / "learned.json"
-    explore(tmp_path, site.url(), {"TEMPLATES_FILE": file}, max_pages=8)
-    value = json.loads(file.read_text())
-    (name,) = value["state"]
-    value["state"][name] = value["state"][name][:-12]
-    file.write_text(json.dumps(value))
-    requests = site.measures.hits.total()
-    outcome = explore(tmp_path, site.url(), {"TEMPLATES_FILE": file})
-    assert (outcome.exit_status, site.measures.hits.total()) == (2, requests)
-    assert f"damaged in the part about {name}" in outcome.log
-    assert json.loads(file.read_text()) == value
