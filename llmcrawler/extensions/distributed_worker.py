@@ -148,11 +148,10 @@ class DistributedWorker:
         self.crawler.stats.set_value("llmcrawler/paused", int(is_paused))
 
     def _tell_of_sites(self) -> None:
-        log, stats = self.session.ownership_log, self.crawler.stats
+        stats = self.crawler.stats
         assert stats is not None
-        log.write()
         stats.set_value("llmcrawler/sites_owned", len(self.session.frontier.sites))
-        for event, count in log.counts.items():
+        for event, count in self.session.site_events.items():
             stats.set_value(f"llmcrawler/sites/{event}", count)
 
     async def _join_again(self) -> None:

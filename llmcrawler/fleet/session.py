@@ -42,52 +42,6 @@ logger = logging.getLogger(__name__)
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
 _LAG_SECONDS: Final = 0.25  # from a heartbeat's answer until the worker acts on it
-_LOG_SECONDS: Final = 10.0  # between two times that sites are logged
-_LOG_SITES: Final = 5  # in a line
-_LOG_LINES: Final = {
-    "taken": "This worker took %s",
-    "taken_over": "This worker took over %s",
-    "given_up": "This worker gave up %s: another worker has less to do",
-}
-
-
-class OwnershipLog:
-    """Gathers what becomes of sites, logs it every few seconds, and `counts` sites taken, taken_over and given_up."""
-
-    def __init__(self, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.counts: Counter[str] = Counter()
-        self._worker = worker
-        self._clock = clock
-        self._written: float | None = None
-        self._sites: dict[str, list[str]] = {kind: [] for kind in _LOG_LINES}
-
-    def note_taken(self, site: str, before: str, *, is_known: bool) -> None:
-        """Note a site that is this worker's from now on; `before` names its last owner ("": none)."""
-        self.counts["taken"] += 1
-        if before in ("", self._worker):
-            self._sites["taken"].append(site)
-        else:
-            self.counts["taken_over"] += 1
-            learned = " with what was learned of it" if is_known else ""
-            self._sites["taken_over"].append(f"{site} from {before}{learned}")
-
-    def note_given_up(self, site: str) -> None:
-        self.counts["given_up"] += 1
-        self._sites["given_up"].append(site)
-
-    def write(self, *, at_end: bool = False) -> None:
-        """Log what was gathered; `at_end` whenever that was done last."""
-        now = self._clock()
-        if not at_end and self._written is not None and now < self._written + _LOG_SECONDS:
-            return
-        for kind, sites in self._sites.items():
-            if sites:
-                more = len(sites) - _LOG_SITES
-                logger.info(
-                    _LOG_LINES[kind], ", ".join(sites[:_LOG_SITES]) + (f" and {more:,} more" if more > 0 else "")
-                )
-                sites.clear()
-                self._written = now
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +127,7 @@ class DistributedSession:
             on_kept=self.lines.set_kept,
             on_site=self._take_up,
         )
-        self.ownership_log = OwnershipLog(self.worker)
+        self.site_events: Counter[str] = Counter()  # sites taken, taken_over and given_up
         self.membership = Membership()
         self.safe_lines: list[str] = []  # urls
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
@@ -307,7 +261,8 @@ class DistributedSession:
         self.frontier.sites.discard(site)
         self._kept.pop(site, None)
         await self.connection.run("free_site", self.worker, site)
-        self.ownership_log.note_given_up(site)
+        self.site_events["given_up"] += 1
+        logger.info("This worker gave up %s: another worker has less to do", site)
 
     def resume_command(self) -> str:
         """Return the command that has a crawl go on that was paused."""
@@ -319,7 +274,6 @@ class DistributedSession:
 
     async def close(self, reason: str) -> None:
         """Leave the crawl. All of this worker's urls have come back by now."""
-        self.ownership_log.write(at_end=True)
         await self.connection.run("leave", self.worker, json.dumps(asdict(self.report)))
         if reason == "finished":
             await self.connection.put("meta", {"state": "finished", "finished": str(time.time())})
@@ -329,7 +283,13 @@ class DistributedSession:
         site = site_name(url)
         kept = await self.read_site(site, origin_of(url))
         self.take_site(url, kept)
-        self.ownership_log.note_taken(site, kept.before, is_known=kept.learned is not None)
+        self.site_events["taken"] += 1
+        if kept.before in ("", self.worker):
+            logger.info("This worker took %s", site)
+        else:
+            self.site_events["taken_over"] += 1
+            learned = "" if kept.learned is None else " with what was learned of it"
+            logger.info("This worker took over %s from %s%s", site, kept.before, learned)
 
 
 def _packed(learned: SiteState, origin: str, known: int) -> tuple[bytes, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator
 
@@ -11,7 +10,7 @@ import pytest
 
 from llmcrawler.core.frontier.protocol import UrlTask
 from llmcrawler.errors import StorageFailed
-from llmcrawler.fleet.session import DistributedSession, OwnershipLog
+from llmcrawler.fleet.session import DistributedSession
 from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer
 
@@ -70,37 +69,3 @@ async def test_who_waits_to_know_whether_it_was_taken_for_gone_hears_that_redis_
         with pytest.raises(StorageFailed):
             await asyncio.wait_for(waiting, 20)
     await lone.connection.close()
-
-
-def test_what_becomes_of_many_sites_is_a_line_of_each_kind(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    log = OwnershipLog("me", lambda: 0.0)
-    for number in range(7):
-        log.note_taken(f"{number}.example", "", is_known=False)
-    log.note_taken("a.example", "w1", is_known=True)
-    log.note_taken("b.example", "w2", is_known=False)
-    log.note_taken("mine.example", "me", is_known=True)
-    log.note_given_up("c.example")
-    log.write()
-    assert caplog.messages == [
-        "This worker took 0.example, 1.example, 2.example, 3.example, 4.example and 3 more",
-        "This worker took over a.example from w1 with what was learned of it, b.example from w2",
-        "This worker gave up c.example: another worker has less to do",
-    ]
-    assert log.counts == {"taken": 10, "taken_over": 2, "given_up": 1}
-
-
-def test_lines_are_some_seconds_apart_and_nothing_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    times = iter((0.0, 5.0, 10.0, 11.0))
-    log = OwnershipLog("me", lambda: next(times))
-    for site in ("a", "b"):
-        log.note_taken(site, "", is_known=False)
-        log.write()
-    assert caplog.messages == ["This worker took a"]
-    log.note_taken("c", "", is_known=False)
-    log.write()
-    assert caplog.messages[1:] == ["This worker took b, c"]
-    log.note_taken("d", "", is_known=False)
-    log.write(at_end=True)
-    assert caplog.messages[2:] == ["This worker took d"]
