@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from llmcrawler.core.urls import normalise_with_route, site_name
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.render_choice import ALWAYS, NEVER
 from llmcrawler.crawl.setting_checks import near_name
-from llmcrawler.crawl.task_lists import read_url
+from llmcrawler.crawl.task_lists import read_url, url_rows
 from llmcrawler.errors import ConfigError
 
 # What a row says of itself alone: the others are arguments that sites of one bundle have in common.
@@ -25,7 +25,6 @@ _NOT_OF_A_SITE: Final[Mapping[str, str]] = {
 }
 _MAX_TOLD = 50
 _MAX_ROWS = 1_000_000
-_MAX_HEAD = 10_000  # characters of the first line
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOp
     checked: dict[tuple[tuple[str, str], ...], str] = {}  # what is wrong with arguments
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            for line, cells in _cells(path, csv.reader(file, strict=True, delimiter=_delimiter(file))):
+            for line, cells in _cells(path, url_rows(file)):
                 try:
                     row = _row(line, cells, common)
                     if row is None:
@@ -106,7 +105,7 @@ def _check_arguments(
         raise ValueError(checked[key])
 
 
-def _cells(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, dict[str, str] | str]]:
+def _cells(path: Path, rows: Any) -> Iterator[tuple[int, dict[str, str] | str]]:
     """Yield each row's cells by their columns, or what is wrong with it, and its line."""
     names = [name.strip().lower() for name in next(rows, [])]
     if "url" not in names:
@@ -115,18 +114,11 @@ def _cells(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, dict[st
         raise ConfigError(f"{path}: line 1: a column occurs twice")
     _check_names(f"{path}: line 1", names)
     for row in rows:
-        line = rows.line_num  # type: ignore[attr-defined] # csv.reader has it
+        line = rows.line_num
         if len(row) > len(names):
             yield line, f"it has {len(row)} cells, and there are {len(names)} columns: put what has a comma in quotes"
         else:
             yield line, dict(zip(names, row, strict=False))
-
-
-def _delimiter(file: TextIO) -> str:
-    """Return what stands between cells: spreadsheets put there what their country's numbers leave free."""
-    head = file.readline(_MAX_HEAD).lower()
-    file.seek(0)
-    return next((mark for mark in ",;\t" if "url" in [name.strip('" \r\n') for name in head.split(mark)]), ",")
 
 
 def _check_names(where: str, names: Iterable[str], refused: Mapping[str, str] | None = None) -> None:

@@ -43,6 +43,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 _BROKEN = re.compile(r"[\udc80-\udcff]")  # bytes that were no UTF-8
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _MAX_SHOWN = 100
+_MAX_HEAD = 10_000  # characters of the first line
 _KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".jl": "jsonl"}
 Country = Annotated[str, Field(pattern=r"^\s*([A-Za-z]{2}|\*)\s*$")]
 _FORM = "application/x-www-form-urlencoded"
@@ -151,11 +152,7 @@ class TaskList:
 
     def _cells(self, file: TextIO) -> Iterator[tuple[int, str | csv.Error]]:
         """Yield the cells of the column of urls, with their line numbers; the error of a line that is no row."""
-        head = file.readline().lower()
-        file.seek(0)
-        # Spreadsheets put between cells what their country's numbers leave free.
-        mark = next((mark for mark in ",;\t" if "url" in [name.strip('" \r\n') for name in head.split(mark)]), ",")
-        rows = csv.reader(file, strict=True, delimiter=mark)
+        rows = url_rows(file)
         names = [name.strip().lower() for name in next(rows, [])]
         if "url" not in names:
             there = ", ".join(names) or "none"
@@ -289,6 +286,15 @@ def read_url(given: Any, spell: Callable[[str], str | None] = normalise) -> str:
         shown = without_login(given.strip()) if isinstance(given, str) else given
         raise ValueError(f"url={_shown(shown)} is not an http or https url")
     return url
+
+
+def url_rows(file: TextIO) -> Any:
+    """Return the reader of a CSV file with a column of urls."""
+    head = file.readline(_MAX_HEAD).lower()
+    file.seek(0)
+    # Spreadsheets put between cells what their country's numbers leave free.
+    mark = next((mark for mark in ",;\t" if "url" in [name.strip('" \r\n') for name in head.split(mark)]), ",")
+    return csv.reader(file, strict=True, delimiter=mark)
 
 
 def _form_value(value: Any) -> Any:

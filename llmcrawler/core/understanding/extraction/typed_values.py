@@ -236,7 +236,6 @@ def _date_parser(lang: str) -> Any:
     return DateDataParser(languages=_LANGUAGES, settings=settings)
 
 
-_NOTHING: Final = frozenset("-–—")  # a cell without a value
 Scalar = str | int | float | bool
 
 # Whole texts, lower case, without blanks and punctuation; schema.org's item availabilities are among them.
@@ -338,11 +337,10 @@ def typed(
     1299. An untyped text is a string, its lines kept and the white space in them folded. Raises TooCostly as
     `read_date`."""
     text = raw.strip()
-    if not text or text in _NOTHING:
+    if text.strip(" .-–—()[]").casefold() in _NO_VALUES:
         return None
     if field_type in (None, "string"):
-        text = "\n".join(line for line in map(fold, text.splitlines()) if line)
-        return None if text.strip(" .-–—()[]").casefold() in _NO_VALUES else text
+        return "\n".join(line for line in map(fold, text.splitlines()) if line)
     text, lang = fold(text), lang.strip().replace("_", "-").lower()
     match field_type:
         case "date":
