@@ -131,14 +131,6 @@ MAX_BODY_BYTES = 50 * 1024 * 1024  # as sitemaps.org allows; a zip bomb ends her
 
 _BLANKS = "\x00 \t\r\n"
 _URL = re.compile(r"https?://[^\s<>\"']+", re.IGNORECASE)
-# An address of a page, not of a picture or film, with its end. Each part gives nothing back (*+) or is bounded, so that
-# it takes linear time for any text.
-_LOC = re.compile(
-    r"<(?!image:|video:)(?:[\w-]{1,40}:)?(?:loc|link)\b[^<>]{0,1000}>\s*+(?:<!\[CDATA\[\s*+)?([^<\]]{1,4000}+)(?=(?:\]\]>\s*+)?</)",
-    re.IGNORECASE,
-)
-_LONGEST_LOC = 8_000  # characters
-_INDEX = re.compile(r"<(?:[\w-]{1,40}:)?sitemapindex\b", re.IGNORECASE)
 _DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>", re.IGNORECASE)
 _AMPERSAND = "\ue000"  # stands for one where libxml2 would lose it
 _ROOT = re.compile(r"<(?:[\w-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)\b", re.IGNORECASE)
@@ -239,8 +231,6 @@ def _read_xml(body: bytes, encoding: str, found: _FoundUrls) -> None:
     end = decode(body[-4 * _MAX_FIELD :], encoding)
     if last is not None and html.unescape(end).endswith(last):  # half an address is none
         del found.urls[last]
-    if not found.is_feed:
-        _scan(pieces(body, encoding, MAX_BODY_BYTES), found)
 
 
 def _pull(texts: Iterator[str], found: _FoundUrls, *, recover: bool) -> None:
@@ -335,23 +325,3 @@ def _read_lines(texts: Iterable[str], found: _FoundUrls) -> None:
         if found.is_full:
             return
         rest = rest[:_MAX_FIELD]  # a line without an end is no address
-
-
-def _scan(texts: Iterator[str], found: _FoundUrls) -> None:
-    """Find addresses in a file that no XML parser reads."""
-    is_index, rest = False, ""
-    for text in texts:
-        window, end = rest + text, 0
-        is_index = is_index or _INDEX.search(window) is not None
-        for match in _LOC.finditer(window):
-            end = match.end()
-            address = html.unescape(match[1]).strip()
-            if found.is_full:
-                return
-            if not _URL.match(address) or address in found.sitemaps:
-                continue
-            if is_index:
-                found.sitemaps.setdefault(address)
-            else:
-                found.urls.setdefault(address, Listed(address))
-        rest = window[max(end, len(window) - _LONGEST_LOC) :]

@@ -74,7 +74,6 @@ def test_plain_text_is_one_url_a_line():
     "body",
     [
         b"<urlset><url><loc>http://h.example/?a&b=2</loc></url><url><loc>http://h.example/?a=1&amp;b=3</loc></url></urlset>",
-        b"<urlset><url><loc>http://h.example/?a&amp;b=2</loc><url><loc>http://h.example/?a=1&amp;b=3</loc></urlset>",
         (
             b'<?xml version="1.0" encoding="no-such"?><urlset><url><loc>http://h.example/?a&amp;b=2</loc></url>'
             b"<url><loc>http://h.example/?a=1&amp;b=3</loc></url></urlset>"
@@ -84,7 +83,7 @@ def test_plain_text_is_one_url_a_line():
             b"<url><loc>http://h.example/?a=1&amp;b=3</loc></url><url><loc>http://h.exa"
         ),
     ],
-    ids=["bare ampersand", "open elements", "unknown encoding", "a warning before it, and cut"],
+    ids=["bare ampersand", "unknown encoding", "a warning before it, and cut"],
 )
 def test_malformed_xml_still_gives_its_urls_as_they_are(body):
     assert sorted(urls_of(body)) == ["http://h.example/?a&b=2", "http://h.example/?a=1&b=3"]
