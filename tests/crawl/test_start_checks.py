@@ -8,22 +8,15 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from llmcrawler import settings as own_settings
 from llmcrawler.commands.crawl import keep_lines
 from llmcrawler.core.storage.feeds.feed_checks import with_archive_format
 from llmcrawler.crawl import start_checks
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.start_checks import check_feed_settings, default_feed, needs_feed
 from llmcrawler.errors import ConfigError
+from tests.crawl.test_setting_checks import given
 
 OPTIONS = ExploreOptions.of({"url": "a.example"})
-
-
-def given(**values: object) -> Settings:
-    settings = Settings()
-    settings.setmodule(own_settings)
-    settings.update(values, priority="cmdline")
-    return settings
 
 
 def check(uri: str, format_: str = "jsonl", options: ExploreOptions = OPTIONS, **values: object) -> None:
@@ -120,8 +113,8 @@ def test_an_archive_needs_pages_that_are_kept(tmp_path, values, named):
 
 
 def test_the_name_of_an_archive_says_its_format():
-    given = ["a.warc.gz", "A.WARC", "a.warc.gz:warc", "a.csv.gz"]
-    assert [with_archive_format(one) for one in given] == [
+    names = ["a.warc.gz", "A.WARC", "a.warc.gz:warc", "a.csv.gz"]
+    assert [with_archive_format(one) for one in names] == [
         "a.warc.gz:warc",
         "A.WARC:warc",
         "a.warc.gz:warc",

@@ -34,7 +34,6 @@ from tests.deploy.manifests import (
     size_bytes,
     variables,
 )
-from tests.e2e.crawling import ROOT
 
 KUBERNETES_VERSION = "1.31"  # the oldest that podFailurePolicy is final in
 
@@ -187,15 +186,6 @@ def test_compose_says_which_variable_is_missing(missing: str, said: str) -> None
 def test_scrapyd_needs_no_variable_of_other_services() -> None:
     service = composed(DEPLOY / "compose.scrapyd.yaml", {})["services"]["scrapyd"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])  # who reaches it can run code in it
-
-
-def test_the_page_names_files_and_targets_that_there_are() -> None:
-    for path in re.findall(r"deploy/[\w./-]+\.(?:yaml|txt|conf)", README):
-        assert (ROOT / path).exists(), path
-    targets = {name for name, _base, _steps in stages()}
-    assert {*re.findall(r"--target (\S+)", README), *re.findall(r"TARGET=(\S+)", README)} <= targets
-    for name in re.findall(r"`((?:kubernetes/)?[\w.-]+\.(?:yaml|conf|txt))`", README):
-        assert any((folder / name).exists() for folder in (DEPLOY, KUBERNETES)), name
 
 
 @pytest.mark.parametrize("pod", pods(), ids=lambda pod: container(pod)["image"])

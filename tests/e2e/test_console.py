@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import signal
@@ -166,6 +167,17 @@ def test_the_settings_of_a_project_around_are_used(tmp_path, site):
     assert json.loads(explored.stdout.splitlines()[0])["text"] is None
 
 
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The command runs in this process, which is as it was afterwards."""
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "llmcrawler.settings")
+    monkeypatch.syspath_prepend(ROOT)
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
+    gc.enable()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -178,10 +190,11 @@ def test_the_settings_of_a_project_around_are_used(tmp_path, site):
         (["status", "--help"], ["llmcrawler status [options] <jobdir>", "--json"]),
     ],
 )
-def test_help_shows_what_there_is(tmp_path, arguments, said):
-    helped = run(tmp_path, *arguments)
-    assert helped.returncode == 0, helped.stderr
-    assert all(one in helped.stdout for one in said)
+@pytest.mark.usefixtures("here")
+def test_help_shows_what_there_is(capsys, arguments, said):
+    console.main(arguments)
+    shown = capsys.readouterr().out
+    assert all(one in shown for one in said)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +203,18 @@ def test_help_shows_what_there_is(tmp_path, arguments, said):
         (["explor", "https://a.example"], "no command 'explor': did you mean explore?"),
         (["lamps"], "no command 'lamps': there are explore, extract"),
         (["a.example", "--max-page", "5"], "no option '--max-page': did you mean --max-pages?"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_misspelt_command_or_option_is_named_with_what_was_meant(capsys, arguments, said):
+    with pytest.raises(SystemExit, match="2"):
+        console.main(arguments)
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         (["explore", "https://a.example", "-s", "DOWNLOAD_DELY=1"], "did you mean DOWNLOAD_DELAY?"),
         (["status", "--jsn", "job"], "no option --jsn: did you mean --json?"),
         (["extract"], "no list: give one"),
@@ -307,6 +332,7 @@ def test_without_the_extras_all_else_can_be_imported_and_a_crawl_has_the_loop_of
     assert needed in explored.stdout
 
 
+@pytest.mark.nightly
 def test_redis_is_asked_for_where_it_is_missing(tmp_path, site):
     program = [sys.executable, "-c", _WITHOUT_EXTRAS]
     given = ("-s", "REDIS_URL=redis://localhost:1/0", "-s", "CRAWL_ID=shop")

@@ -317,16 +317,6 @@ async def test_verdicts_are_not_shared_between_sites() -> None:
     assert (await classifier.classify(other)).page_type == "listing"
 
 
-async def test_the_same_order_gives_the_same_verdicts() -> None:
-    async def run() -> tuple[list[str], list[Verdict]]:
-        chance = random.Random(7)
-        oracle = opened(lambda _: chance.choice(["product", "product", "product", "listing"]))
-        verdicts = await one_by_one(Classifier(TYPES, oracle), [page(n, f"t{n % 3}") for n in range(1, 200)])
-        return oracle.asked, verdicts
-
-    assert await run() == await run()
-
-
 async def test_a_page_whose_folder_was_judged_otherwise_is_asked_and_does_not_take_its_templates_verdict() -> None:
     def at(number: int, folder: str, template: str = "t1") -> Question:
         return page(number, template, url=f"http://site.test/{folder}/{number}")

@@ -192,12 +192,6 @@ def test_on_a_mixed_site_each_folder_of_a_template_has_a_sample_up_to_a_bound() 
     assert samples.step("http://s.test/blog/1", 127, by_folder=True) is SampleStep.TAKE
 
 
-def test_confidence_is_laplaces_rule_of_succession() -> None:
-    assert TemplateSamples(labels={"u1": "a"}).confidence == pytest.approx(2 / 3)
-    assert TemplateSamples(labels=dict.fromkeys("uvwx", "a")).confidence == pytest.approx(5 / 6)
-    assert TemplateSamples(labels={"u": "a", "v": "a", "w": "b"}).confidence == pytest.approx(3 / 5)
-
-
 def test_a_template_keeps_exactly_the_samples_that_are_its_own() -> None:
     labels = {"u1": "a", "u2": "b", "u3": "a"}
     part, grown = (TemplateSamples(labels=dict(labels), page_count=90, _round=3) for _ in range(2))
