@@ -12,7 +12,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-from llmcrawler.core.content.streamed_parts import with_streamed_parts
+from llmcrawler.core.content.streamed_parts import may_have_streamed_parts, put_together
 from llmcrawler.errors import ContentError
 
 INLINE: Final = frozenset(
@@ -109,14 +109,23 @@ def _bounded(html: str) -> str:
 
 def parse(html: str) -> LexborHTMLParser:
     """Parse with lexbor; lone surrogates, which UTF-8 cannot carry, become question marks. Raises ContentError."""
-    html = _bounded(with_streamed_parts(html[:MAX_HTML_CHARS]))
-    try:
-        tree = LexborHTMLParser(html.encode("utf-8", "replace"))
-    except SelectolaxError as error:  # it reads whatever comes, as long as there is memory
-        raise ContentError(f"the page takes too much memory to parse: {error}") from error
+    tree = _parsed(with_streamed_parts(html))
     if "math/tex" in html:
         _show_tex(tree)
     return tree
+
+
+def with_streamed_parts(html: str) -> str:
+    """Return the part of a page that is read, with each part that React streams in its place."""
+    html = html[:MAX_HTML_CHARS]
+    return (put_together(_parsed(html)) or html) if may_have_streamed_parts(html) else html
+
+
+def _parsed(html: str) -> LexborHTMLParser:
+    try:
+        return LexborHTMLParser(_bounded(html).encode("utf-8", "replace"))
+    except SelectolaxError as error:  # it reads whatever comes, as long as there is memory
+        raise ContentError(f"the page takes too much memory to parse: {error}") from error
 
 
 def _show_tex(tree: LexborHTMLParser) -> None:

@@ -9,158 +9,85 @@ meanwhile, and around both the comments `$?` and `/$`. So do react-dom 18 and 19
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Final
 
-_ID: Final = r"""[^\s"'<>]{1,200}+"""
-_PLACE: Final = re.compile(rf'<template id="?({_ID})"?></template>')
-_CONTAINER: Final = re.compile(
-    r'<(?:div|table|svg|math) (?:hidden(?:="")?|aria-hidden="true" style="display:none")'
-    rf'(?:><(?P<inside>tbody|tr|colgroup))? id="?(?P<id>{_ID})"?>'
-)
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_PART: Final = re.compile(r"""\bid="?[^\s"'<>]{0,200}?S:[0-9a-f]""")
 _CALL: Final = re.compile(r'\$R([CRS])\("([^"\\]{1,200}+)","([^"\\]{1,200}+)"')
-# What is counted to find where containers and boundaries end; of comments and scripts only how they begin.
-_MARK: Final = re.compile(r"<(?:!--|(/?)(?:div|table|svg|math)\b|(script|style)\b|template id=)", re.IGNORECASE)
+_PLACE: Final = re.compile(r'<template id="([^"]{1,200}+)"></template>')  # as lexbor writes it
 _NUMBERED: Final = re.compile(r"[BP]:(?=[0-9a-f]++\Z)")
-_RAW_END: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style")}
 _WAITING: Final = frozenset({"$?", "$~"})
+_MAX_STEPS: Final = 50_000  # from sibling to sibling, for all boundaries of a page
 _BOUNDARY_STARTS: Final = _WAITING | {"$", "$!", "&"}
 _BOUNDARY_ENDS: Final = frozenset({"/$", "/&"})
 
 
-@dataclass(slots=True)
-class _Slot:
-    """The template that a part goes to; `end` is that of all that the part takes the place of."""
-
-    id: str
-    start: int
-    end: int
+def may_have_streamed_parts(html: str) -> bool:
+    return "<template" in html and _PART.search(html) is not None
 
 
-@dataclass(slots=True)
-class _Part:
-    """A hidden container from `start` to `end`, and its content."""
+def put_together(tree: LexborHTMLParser) -> str:
+    """Return the page with each streamed part in its place, and without what was shown there meanwhile; "" for a page
+    without such parts. Changes the tree.
 
-    start: int
-    content: int
-    content_end: int = -1
-    end: int = -1
-
-
-@dataclass(slots=True)
-class _Scan:
-    """Results of one pass over the page's text."""
-
-    places: dict[str, _Slot] = field(default_factory=dict)
-    parts: dict[str, _Part] = field(default_factory=dict)
-    calls: dict[str, str] = field(default_factory=dict)  # the part of each place
-    _depth: int = 0
-    _open: tuple[str, str, int, int] | None = None  # a part's id and inner element; depth and boundaries before it
-    _boundaries: list[tuple[int, _Slot | None]] = field(default_factory=list)  # depth, the place it begins with
-
-    def read(self, html: str) -> None:
-        position = 0
-        while match := _MARK.search(html, position):
-            start, position = match.span()
-            if match[2]:
-                raw_end = _RAW_END[match[2].lower()].search(html, position)
-                if raw_end is None:
-                    return
-                self._script(html, start, raw_end.start())
-                position = raw_end.end()
-            elif html.startswith("<!--", start):
-                end = html.find("-->", position)
-                if end < 0:
-                    return
-                self._comment(html, position, end)
-                position = end + len("-->")
-            elif html.startswith("</", start):
-                self._depth -= 1
-                if self._open is not None and self._open[2] == self._depth:
-                    self._close(html, start, html.find(">", start) + 1 or len(html))
-            elif html[start + 1] in "tT" and html.startswith("<template", start):
-                if place := _PLACE.match(html, start):
-                    self._note(place)
-            else:
-                self._element(html, start)
-
-    def _script(self, html: str, start: int, end: int) -> None:
-        for kind, first, second in _CALL.findall(html, start, end):
-            place, part = (second, first) if kind == "S" else (first, second)
-            self.calls.setdefault(place, part)
-            if self._open is not None and self._open[0] == part:
-                self._close(html, start, start)  # a tag too many is open in it
-
-    def _comment(self, html: str, start: int, end: int) -> None:
-        data = html[start:end] if end - start <= 2 else ""  # as long as the longest of a boundary
-        if data in _BOUNDARY_STARTS:
-            place = _PLACE.match(html, end + len("-->")) if data in _WAITING else None
-            self._boundaries.append((self._depth, self._note(place) if place else None))
-        elif data in _BOUNDARY_ENDS and self._boundaries:
-            depth, begun = self._boundaries.pop()
-            if begun is not None and depth == self._depth:
-                begun.end = start - len("<!--")
-
-    def _note(self, match: re.Match[str]) -> _Slot:
-        return self.places.setdefault(match[1], _Slot(match[1], *match.span()))
-
-    def _element(self, html: str, start: int) -> None:
-        container = _CONTAINER.match(html, start)
-        if container is not None and container["id"] not in self.parts:
-            if self._open is not None:
-                self._close(html, start, start)
-            self.parts[container["id"]] = _Part(start, container.end())
-            self._open = (container["id"], container["inside"] or "", self._depth, len(self._boundaries))
-        self._depth += 1
-
-    def _close(self, html: str, content_end: int, end: int) -> None:
-        assert self._open is not None
-        name, inside, self._depth, boundaries = self._open
-        self._open = None
-        del self._boundaries[boundaries:]
-        part = self.parts[name]
-        tail = f"</{inside}>"
-        part.content_end = content_end - len(tail) if inside and html.endswith(tail, 0, content_end) else content_end
-        part.end = end
-
-
-def with_streamed_parts(html: str) -> str:
-    """Return the page with each streamed part in its place, and without what was shown there meanwhile.
-
-    Takes time linear in the page: one pass to find places and parts, one to put the text together. A part goes to the
-    first place that is named for it. Parts that wait for each other are left out: no browser shows them.
+    Takes time linear in the page. A part goes to the first place that is named for it. Parts that wait for each other
+    are left out: no browser shows them.
     """
-    if "<template" not in html or _CONTAINER.search(html) is None:
-        return html
-    scan = _Scan()
-    scan.read(html)
-    moved: dict[str, _Slot] = {}
-    for place in scan.places.values():
+    scripts = "\n".join([node.text() for node in tree.css("script")])
+    calls: dict[str, str] = {}  # the part of each place
+    for kind, first, second in _CALL.findall(scripts):
+        place, part = (second, first) if kind == "S" else (first, second)
+        calls.setdefault(place, part)
+    there = {node.attributes["id"] for node in tree.css("[id]")}
+    wanted: dict[str, str] = {}  # the place of each part
+    places: list[LexborNode] = []
+    for node in tree.css("template[id]"):
+        name = node.attributes["id"] or ""
         # Where the page's scripts are lost, mostly B:2 or P:2 stands for S:2.
-        name = scan.calls.get(place.id, "") if scan.calls else _NUMBERED.sub("S:", place.id)
-        if name in scan.parts and scan.parts[name].end >= 0:
-            moved.setdefault(name, place)
-    if not moved:
-        return html
-    cuts = [(place.start, place.end, name) for name, place in moved.items()]
-    cuts += [(scan.parts[name].start, scan.parts[name].end, "") for name in moved]
-    return _put_together(html, sorted(cuts), scan.parts)
-
-
-def _put_together(html: str, cuts: list[tuple[int, int, str]], parts: dict[str, _Part]) -> str:
-    """Return the text without the cuts, and where one names a part that part's content, which is cut likewise."""
+        part = calls.get(name, "") if calls else _NUMBERED.sub("S:", name)
+        if part in there and part != name and part not in wanted:
+            wanted[part] = name
+            places.append(node)
+    if not wanted:
+        return ""
+    steps = iter(range(_MAX_STEPS))
+    for node in reversed(places):  # so that none is used once it is gone
+        for meanwhile in _shown_meanwhile(node, steps):
+            meanwhile.decompose()
+    parts: dict[str, str] = {}  # by their places
+    for node in reversed([one for one in tree.css("[id]") if one.attributes["id"] in wanted]):
+        parts[wanted[node.attributes["id"] or ""]] = node.inner_html or ""
+        node.decompose()
     pieces: list[str] = []
-    waiting = [(0, len(html))]
+    waiting = [(tree.html or "", 0)]
     while waiting:
-        position, end = waiting.pop()
-        at = bisect_left(cuts, (position,))
-        start, behind, name = cuts[at] if at < len(cuts) else (end, end, "")
-        if start >= end:
-            pieces.append(html[position:end])
+        text, position = waiting.pop()
+        match = _PLACE.search(text, position)
+        if match is None:
+            pieces.append(text[position:])
             continue
-        pieces.append(html[position:start])
-        waiting.append((behind, end))
-        if name:
-            waiting.append((parts[name].content, parts[name].content_end))
+        pieces.append(text[position : match.start()])
+        waiting.append((text, match.end()))
+        waiting.append((parts.pop(match[1], ""), 0))
     return "".join(pieces)
+
+
+def _shown_meanwhile(place: LexborNode, steps: Iterator[int]) -> list[LexborNode]:
+    """Return what stands behind the place of a boundary, up to the end of that, if there are steps enough."""
+    before, node = place.prev, place.next
+    if before is None or not before.is_comment_node or before.comment_content not in _WAITING:
+        return []
+    found: list[LexborNode] = []
+    depth = 0
+    for _ in steps:
+        if node is None:
+            break
+        said = node.comment_content if node.is_comment_node else ""
+        if said in _BOUNDARY_ENDS and depth == 0:
+            return found
+        depth += (said in _BOUNDARY_STARTS) - (said in _BOUNDARY_ENDS)
+        found.append(node)
+        node = node.next
+    return []

@@ -1,6 +1,8 @@
+import re
 import sys
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.core.content import main_text, read_page, with_streamed_parts
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks
@@ -23,13 +25,13 @@ def call(*arguments: str, function: str = "$RC") -> str:
 
 
 def shown(html: str) -> str:
-    """Return the page as it is put together, without its scripts and comments."""
-    found = with_streamed_parts(html)
-    for start, end in (("<script", "</script>"), ("<!--", "-->")):
-        while start in found:
-            before, _, rest = found.partition(start)
-            found = before + rest.partition(end)[2]
-    return found
+    """Return what is in a page's body, without scripts, comments and hidden tables."""
+    tree = LexborHTMLParser(html)
+    tree.strip_tags(["script"])
+    for table in tree.css("table[hidden]"):
+        table.decompose()
+    assert tree.body is not None
+    return re.sub(r"<!--.*?-->", "", tree.body.html or "")
 
 
 HEAD, FOOT = "<body><h1>Tea</h1>", "<footer>About us</footer>"
@@ -96,15 +98,14 @@ BEHIND = {
 @pytest.mark.parametrize("case", BEHIND)
 def test_a_streamed_part_stands_where_the_page_shows_it(case):
     inside, behind, wanted = BEHIND[case]
-    found = shown(f"{HEAD}<main>{inside}</main>{FOOT}{behind}</body>")
-    assert found == f"{HEAD}<main>{wanted}</main>{FOOT}</body>"
+    found = shown(with_streamed_parts(f"{HEAD}<main>{inside}</main>{FOOT}{behind}</body>"))
+    assert found == shown(f"{HEAD}<main>{wanted}</main>{FOOT}</body>")
 
 
 LEFT = {
     "the part never came": boundary("B:0") + call("B:0", "S:0"),
     "the server gave up": boundary("B:0") + '<script>$RX("B:0","digest")</script>',
     "nobody calls for it": boundary("B:0") + part("S:1", "x") + call("B:1", "S:1"),
-    "the part has no end": boundary("B:0") + '<div hidden id="S:0">x' + "<script>'never closed",
     "a page about React": '<p>A call is <code>$RC("B:0","S:0")</code>.</p><template id="B:0"></template>',
     "templates of the page's own": '<template id="row"></template><div hidden id="menu">x</div>',
 }
@@ -139,9 +140,9 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_what_a_hostile_page_names_is_taken_once_and_costs_no_other_text(case):
     found = with_streamed_parts(HEAD + HOSTILE[case] + FOOT)
-    assert found.startswith(HEAD)
-    assert found.endswith(FOOT)
-    assert len(found) <= len(HEAD + HOSTILE[case] + FOOT)
+    assert HEAD in found
+    assert FOOT in found
+    assert len(shown(found)) <= len(shown(HEAD + HOSTILE[case] + FOOT))
     assert "Kept" in found or "Kept" not in HOSTILE[case]
 
 

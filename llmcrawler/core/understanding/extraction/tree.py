@@ -10,7 +10,7 @@ from typing import Final
 
 from lxml import etree
 
-from llmcrawler.core.content import MAX_HTML_CHARS, with_streamed_parts
+from llmcrawler.core.content import with_streamed_parts
 from llmcrawler.errors import TooCostly
 
 # A step takes up to a microsecond. An ordinary page of 200 kB takes 5,000, and its record is made on the event loop.
@@ -63,7 +63,7 @@ class Work:
 def parse_tree(html: str) -> etree._Element:
     """Return the root element. Never raises on malformed HTML; an empty page is an empty html element."""
     parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=True)
-    page = with_streamed_parts(html[:MAX_HTML_CHARS]).strip().encode("utf-8", "replace").replace(b"\x00", b"")
+    page = with_streamed_parts(html).strip().encode("utf-8", "replace").replace(b"\x00", b"")
     root = etree.fromstring(page or b"<html/>", parser=parser)
     return etree.fromstring(b"<html/>", parser=parser) if root is None else root
 
