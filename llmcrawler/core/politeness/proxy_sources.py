@@ -213,7 +213,7 @@ class Webshare(_Service):
             entries = self.entries(answer, "results")
             for entry in entries:
                 if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False:
-                    proxy = self.proxy(_address(entry, "proxy_address"), _country(entry.get("country_code")))
+                    proxy = self.proxy(_address(entry), _country(entry.get("country_code")))
                     username, password = _text(entry.get("username")), _text(entry.get("password"))
                     proxies.append(replace(proxy, username=username, password=password))
             if not answer.get("next") or not entries:
@@ -222,14 +222,12 @@ class Webshare(_Service):
 
 
 class Proxyscrape(_Service):
-    """Loads an account's datacenter proxies, or without a key the free list (https://docs.proxyscrape.com)."""
+    """Loads an account's datacenter proxies (https://docs.proxyscrape.com)."""
 
     name, key_setting = "Proxyscrape", "PROXY_PROXYSCRAPE_KEY"
     url = "https://api.proxyscrape.com"
 
     async def load(self) -> Sequence[Proxy]:
-        if not self._key:
-            return await self._free()
         proxies: list[Proxy] = []
         for country in self._countries or ("all",):
             query = {"auth": self._key, "type": "getproxies", "protocol": "http", "format": "normal", "status": "all"}
@@ -238,19 +236,6 @@ class Proxyscrape(_Service):
             lines = body.decode("utf-8", "replace").split()
             proxies += await self.lines(lines, ANYWHERE if country == "all" else country)
         return proxies
-
-    async def _free(self) -> Sequence[Proxy]:
-        query = {"request": "display_proxies", "protocol": "http", "proxy_format": "protocolipport", "format": "json"}
-        if self._countries:
-            query["country"] = ",".join(self._countries).lower()
-        entries = self.entries(await self.ask("GET", "/v4/free-proxy-list/get", query), "proxies")
-
-        def listed(entry: dict[str, Any]) -> Proxy:
-            where = entry.get("ip_data")
-            country = _country(where.get("countryCode") if isinstance(where, dict) else None)
-            return self.proxy(entry.get("proxy") or _address(entry, "ip"), country)
-
-        return await asyncio.to_thread(lambda: [listed(entry) for entry in entries])
 
 
 class IPRoyal(_Service):
@@ -296,9 +281,9 @@ def _text(value: object) -> str:
     return value[:_MAX_LINE_CHARS].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
 
 
-def _address(entry: dict[str, Any], host: str) -> str:
+def _address(entry: dict[str, Any]) -> str:
     port = entry.get("port")
-    return f"{_text(entry.get(host))}:{port if isinstance(port, int) else _text(port)}"
+    return f"{_text(entry.get('proxy_address'))}:{port if isinstance(port, int) else _text(port)}"
 
 
 def _country(code: object) -> str:
@@ -369,10 +354,10 @@ def _service(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str])
 
     key_name = f"PROXY_{name.upper()}_KEY"
     given = secret(key_name), read_countries(settings), str(settings.get("PROXY_API_URL") or "")
-    if name == "proxyscrape":
-        return Proxyscrape(*given)
     if not given[0]:
         raise ConfigError(f"PROXY_PROVIDER={name} needs a key: set {key_name}, as a setting or in the environment")
+    if name == "proxyscrape":
+        return Proxyscrape(*given)
     if name == "webshare":
         return Webshare(*given)
     wanted = settings.get("PROXY_COUNT") or 20

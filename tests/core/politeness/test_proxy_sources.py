@@ -237,12 +237,12 @@ PATHS = {
 }
 
 
-async def load(service, handler, path=None, key=KEY, **settings):
-    method, where = path or PATHS[service]
+async def load(service, handler, **settings):
+    method, where = PATHS[service]
     async with api(method, where, handler) as url:
         login = "me:password-7"
         given = {"PROXY_PROVIDER": service, "PROXY_API_URL": url, "PROXY_IPROYAL_LOGIN": login, **settings}
-        return await resolve_proxies(given, {f"PROXY_{service.upper()}_KEY": key}).load()
+        return await resolve_proxies(given, {f"PROXY_{service.upper()}_KEY": KEY}).load()
 
 
 def told(proxies):
@@ -318,19 +318,6 @@ async def test_proxyscrape_gives_the_proxies_of_an_account():
 
     proxies = told(await load("proxyscrape", account, PROXY_COUNTRY="DE"))
     assert proxies == [("http://10.0.0.1:3128", "", "", "DE"), ("http://10.0.0.2:3129", "", "", "DE")]
-
-
-async def test_proxyscrape_without_a_key_gives_the_free_list():
-    async def free(request):
-        assert request.query["protocol"] == "http"
-        entries = [
-            {"ip": "10.0.0.1", "port": 80, "proxy": "http://10.0.0.1:80", "ip_data": {"countryCode": "NL"}},
-            {"ip": "10.0.0.2", "port": 81},
-        ]
-        return web.json_response({"total_records": 2, "proxies": entries})
-
-    proxies = told(await load("proxyscrape", free, ("GET", "/v4/free-proxy-list/get"), key=""))
-    assert proxies == [("http://10.0.0.1:80", "", "", "NL"), ("http://10.0.0.2:81", "", "", "*")]
 
 
 @pytest.mark.parametrize("service", PATHS)
