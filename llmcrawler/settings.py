@@ -60,8 +60,6 @@ PROXY_API_URL = ""  # address of the service's API, if not the usual one
 PROXY_COUNTRY = ""  # two letters, or several with commas; a request's meta["proxy_country"] takes precedence
 PROXY_STICKY = False  # True: a host keeps its proxy while it works; a request's meta["proxy_sticky"] takes precedence
 PROXY_BAN_STATUSES = [403, 407]  # statuses that may mean that the proxy is banned
-PROXY_MAX_SWITCHES = 10  # proxies to try before a refused page is believed
-PROXY_MAX_FAULTS = 3  # faults in a row before a proxy that has worked is dropped; a new one is dropped after one
 PROXY_REST_SECONDS = 10.0  # the cooldown after a fault, doubled with each further one
 PROXY_CHECK_NAMES = True  # resolve names here before a proxy does, and refuse private addresses
 VALIDATE_RESPONSE = ""  # path of a function that takes a page's response and may raise llmcrawler.errors.NotThePage
@@ -193,7 +191,6 @@ CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 
 # -- Content -----------------------------------------------------------------------------------------------------------
 CONTENT_WORKERS = "auto"  # extra processes that read pages; auto: up to one less than the cores, when busy; 0: none
-CONTENT_INLINE_CHARS = 150_000  # longer pages, and expensive ones, are read in another process
 
 # -- Records -----------------------------------------------------------------------------------------------------------
 RECORD_PAGE_TYPES = "auto"  # auto: types that are about one thing (product, article, job ...); all; none; or names
@@ -256,7 +253,6 @@ LLM_FALLBACKS: list[str | dict[str, object]] = []
 LLM_SERVICE_TIER = ""  # flex: OpenAI's models at half the price, with answers that may take minutes
 LLM_CONCURRENCY = 4  # calls in flight
 LLM_TIMEOUT_SECONDS = 60.0  # for one attempt of a call
-LLM_MAX_ATTEMPTS = 4  # attempts of a call
 LLM_BATCH_PAGES = 20  # pages in one call
 LLM_BATCH_WAIT_SECONDS = 5.0  # the longest wait of a page for its batch to fill: each call has 1,000 tokens of its own
 LLM_REQUESTS_PER_MINUTE = 0  # 0: unlimited

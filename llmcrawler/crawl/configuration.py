@@ -203,8 +203,6 @@ class ProxySettings(SettingsGroup):
 
     proxy_sticky: Flag
     proxy_ban_statuses: Annotated[frozenset[Annotated[int, Field(ge=100, le=599)]], _Split]
-    proxy_max_switches: Count
-    proxy_max_faults: Count
     proxy_rest_seconds: Seconds
     proxy_check_names: Flag
     validate_response: Text
@@ -305,7 +303,6 @@ class FeedSettings(SettingsGroup):
 
 class ContentSettings(SettingsGroup):
     content_workers: Literal["auto"] | Natural
-    content_inline_chars: Count
 
     def worker_rules(self) -> WorkerRules:
         if self.content_workers == "auto":
@@ -446,7 +443,6 @@ class ModelSettings(SettingsGroup):
     llm_fallbacks: Any
     llm_concurrency: Count
     llm_timeout_seconds: Seconds
-    llm_max_attempts: Count
     llm_batch_pages: Count
     llm_batch_wait_seconds: Seconds
     llm_requests_per_minute: Natural
@@ -476,7 +472,6 @@ class ModelSettings(SettingsGroup):
         return CallLimits(
             concurrency=self.llm_concurrency,
             timeout_seconds=self.llm_timeout_seconds,
-            max_attempts=self.llm_max_attempts,
             requests_per_minute=self.llm_requests_per_minute,
             tokens_per_minute=self.llm_tokens_per_minute,
         )
@@ -540,9 +535,7 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
 
     proxies = ProxySettings.of(settings)
     rules = PoolRules(
-        max_faults=proxies.proxy_max_faults,
         cooldown_seconds=proxies.proxy_rest_seconds,
-        max_switches=proxies.proxy_max_switches,
         sticky=proxies.proxy_sticky,
         countries=read_countries(settings),
     )

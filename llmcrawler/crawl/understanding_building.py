@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # A tree of lxml takes longer than the text of the page.
-_RECORD_INLINE_CHARS: Final = 100_000
 _LEARN_PAGES_WITHOUT_MODEL: Final = 12
 # Loaded by the processes that make records of costly pages, and learn.
 _RECORD_MODULES: Final = tuple(
@@ -103,9 +102,8 @@ class Understanding:
             is_over=lambda: watch.reason_to_flush() in ("idle", "closing"),
             correction_of=self._correction_of,
         )
-        page_reader = PageReader(content.content_inline_chars)
-        inline_chars = min(_RECORD_INLINE_CHARS, content.content_inline_chars)
-        runner = ExtractionRunner(inline_chars, self.processes.run, page_reader.is_cheap)
+        page_reader = PageReader()
+        runner = ExtractionRunner(apart=self.processes.run, is_cheap=page_reader.is_cheap)
         self.annotator: LLMAnnotator | None = None
         self.records = self._make_records(options, RecordSettings.of(crawler.settings), runner)
         duplicates = None

@@ -129,7 +129,7 @@ def test_a_second_run_does_what_failed_and_one_with_keys_only_those(tmp_path, ec
 def test_pages_that_no_batch_could_judge_are_judged_in_the_next_run_without_a_fetch(tmp_path):
     pages = ManyPages(30)
     urls = tmp_path / "urls.txt"
-    job = {"JOBDIR": tmp_path / "job", "LLM_PROVIDER": "openai", "LLM_MAX_ATTEMPTS": 1, "LLM_BATCH_PAGES": 20}
+    job = {"JOBDIR": tmp_path / "job", "LLM_PROVIDER": "openai", "LLM_BATCH_PAGES": 20}
     labels = label_by_url([("/item/", "product")], "listing")
     with MockSite(pages.routes()).in_thread() as site:
         urls.write_text("".join(f"{site.url(path)}\n" for path in pages.paths) + site.url("/gone") + "\n")

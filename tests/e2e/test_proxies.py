@@ -115,9 +115,8 @@ def test_no_proxy_left_ends_the_crawl(tmp_path, site):
 @pytest.mark.nightly
 def test_the_last_proxys_end_is_told_also_when_its_page_is_the_last(tmp_path):
     banned = ProxyServer(answer("407 Proxy Authentication Required"), only_after=1)  # robots.txt still came
-    settings = {"PROXY_REST_SECONDS": 0, "PROXY_MAX_FAULTS": 1}
     with MockSite().in_thread() as site, banned.in_thread():
-        outcome = explore(tmp_path, site.url("/about/"), through(banned.url) | settings, depth=0)
+        outcome = explore(tmp_path, site.url("/about/"), through(banned.url) | {"PROXY_REST_SECONDS": 0}, depth=0)
     assert outcome.error_kinds() == {"no_proxy": 1}
     assert outcome.log.count("The crawl ends: no proxy is left") == 1
     assert outcome.exit_status == 1

@@ -35,7 +35,7 @@ def test_a_nightly_schedule_crawls_then_refreshes_and_is_refused_while_it_runs(t
             f"LLM_BASE_URL={llm.base_url}",
             "LLM_CACHE=False",
             "DOWNLOAD_DELAY=0",
-            "CONTENT_INLINE_CHARS=2000",  # longer pages are read in a process that has to find the egg too
+            "CONTENT_WORKERS=1",  # pages are read in a process that has to find the egg too
         ]
         schedule = (f"{site.url()},{site.url('/hold')}", tmp_path / "jobs" / "shop", *settings)
         first = daemon.schedule(*schedule)

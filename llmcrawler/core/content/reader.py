@@ -65,7 +65,7 @@ _MODULES: Final = ("llmcrawler.core.content", "llmcrawler.core.content.render_fe
 class PageReader:
     """Reads pages of up to `inline_chars` characters in this process, where all else waits meanwhile."""
 
-    def __init__(self, inline_chars: int) -> None:
+    def __init__(self, inline_chars: int = 150_000) -> None:
         self._inline_chars = inline_chars
         self.processes = BoundedProcesses(_MODULES)
         self.seconds_here = 0.0  # that pages have taken in this process

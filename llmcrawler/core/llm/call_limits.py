@@ -24,7 +24,7 @@ class CallLimits:
 
     concurrency: int = 4
     timeout_seconds: float = 60.0
-    max_attempts: int = 5
+    max_attempts: int = 4
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
     max_retry_seconds: float = 120.0

@@ -23,7 +23,10 @@ _WITNESSES = 3  # proxies that served other pages and refuse this one
 
 @dataclass(frozen=True, slots=True)
 class PoolRules:
-    """Limits of a pool. `countries` are those of requests that name none; empty: the proxies of "*", else all."""
+    """Limits of a pool. After `max_faults` in a row a proxy that has worked is dropped, a new one after the first. So
+    many `max_switches` are tried before a refused page is believed. `countries` are those of requests that name none;
+    empty: the proxies of "*", else all.
+    """
 
     max_faults: int = 3
     cooldown_seconds: float = 10.0

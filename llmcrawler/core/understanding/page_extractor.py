@@ -44,8 +44,6 @@ from llmcrawler.core.urls import origin_of, site_name
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.items import Page, PageContent, PageError
 
-_INLINE_CHARS: Final = 150_000  # as a crawl's CONTENT_INLINE_CHARS
-_RECORD_INLINE_CHARS: Final = 100_000
 _MAX_SITES: Final = 64  # in memory, some megabytes each
 
 
@@ -135,9 +133,9 @@ class PageExtractor:
         self._stored: Mapping[str, StoredSite] = file.load()
         self._by_host = names_by_host(self._stored)
         self._sites: OrderedDict[str, _SiteKnowledge] = OrderedDict()
-        self._reader = PageReader(_INLINE_CHARS)
+        self._reader = PageReader()
         self._processes = BoundedProcesses(("llmcrawler.core.understanding.extraction.extractor",))
-        self._runner = ExtractionRunner(_RECORD_INLINE_CHARS, self._processes.run, self._reader.is_cheap)
+        self._runner = ExtractionRunner(apart=self._processes.run, is_cheap=self._reader.is_cheap)
         self._unknown = self._knowledge("", TemplateGrouper())
 
     async def page_of(self, html: str, url: str) -> Page:
