@@ -48,13 +48,12 @@ class Command(Offline, ScrapyCommand):
 def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
     require("redis", "redis", "the status of a shared crawl")
     from llmcrawler.fleet.connection import shown
-    from llmcrawler.fleet.crawl_control import crawl_summaries, distributed_status
-    from llmcrawler.fleet.fleet_tables import crawls_table, session_status_tables
+    from llmcrawler.fleet.crawl_control import crawl_names, distributed_status
+    from llmcrawler.fleet.fleet_tables import session_status_tables
 
     if len(args) == 1:
-        crawls = crawl_summaries(args[0])
-        value = {"url": shown(args[0]), "crawls": [asdict(one) for one in crawls]}
-        show(value, crawls_table(crawls, now), as_json=as_json)
+        names = crawl_names(args[0])
+        show({"url": shown(args[0]), "crawls": names}, names or ["there is no crawl"], as_json=as_json)
         return
     session = distributed_status(args[0], args[1])
     show(asdict(session), session_status_tables(session, now), as_json=as_json)

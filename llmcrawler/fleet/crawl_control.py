@@ -16,7 +16,6 @@ from llmcrawler.core.urls import site_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.fleet.connection import (
     CRAWLS,
-    FORMAT,
     check_format,
     check_redis,
     key_prefix,
@@ -168,19 +167,6 @@ class DistributedStatus:
     memory_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlSummary:
-    """One of several crawls; `workers` are there. `state` as that of DistributedStatus, or "of another version"."""
-
-    crawl_id: str
-    state: str
-    started: float
-    workers: int
-    pages_a_minute: float
-    urls: Mapping[str, int]
-    waiting: int
-
-
 def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
     """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
     with opened(url, crawl_id) as client:
@@ -214,27 +200,10 @@ def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
         )
 
 
-def crawl_summaries(url: str) -> tuple[CrawlSummary, ...]:
-    """Read what crawls there are. Raises ConfigError where no Redis answers."""
-    found = []
+def crawl_names(url: str) -> list[str]:
+    """Return the names of the crawls that there are. Raises ConfigError where no Redis answers."""
     with opened(url) as client:
-        for name in sorted(client.smembers(CRAWLS)):
-            crawl = _CrawlReader(client, name)
-            if "spec" not in crawl.meta:
-                continue
-            is_ours = crawl.meta.get("format") == str(FORMAT)
-            workers = crawl.workers() if is_ours else []
-            summary = CrawlSummary(
-                crawl_id=name,
-                state=_state(crawl.meta, workers) if is_ours else "of another version",
-                started=float(crawl.meta["started"]),
-                workers=len([one for one in workers if one.state == "here"]),
-                pages_a_minute=_pages_a_minute(workers),
-                urls=crawl.urls(),
-                waiting=client.zcard(crawl.key("waiting")),
-            )
-            found.append(summary)
-    return tuple(found)
+        return sorted(client.smembers(CRAWLS))
 
 
 class _CrawlReader:

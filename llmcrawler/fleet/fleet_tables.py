@@ -15,11 +15,10 @@ from llmcrawler.core.reporting.terminal_tables import (
     arguments_line,
     more,
     numbers,
-    table,
     table_part,
 )
 from llmcrawler.core.reporting.text import duration, many, plain
-from llmcrawler.fleet.crawl_control import CrawlSummary, DistributedStatus
+from llmcrawler.fleet.crawl_control import DistributedStatus
 
 _NAMES = 3  # of the sites that a worker owns
 _WORKER_COLUMNS = (
@@ -36,23 +35,6 @@ _WORKER_COLUMNS = (
         "last heard of",
     ),
 )
-
-
-def crawls_table(crawls: Sequence[CrawlSummary], now: float) -> Iterator[RenderableType]:
-    """Yield the crawls of a Redis. `now` is in Unix time."""
-    rows = [
-        (
-            one.crawl_id,
-            one.state,
-            *numbers(one.workers, *(one.urls[name] for name in ("queued", "leased", "done", "dead"))),
-            f"{one.pages_a_minute:,.0f}",
-            f"{one.waiting:,}",
-            f"{duration(max(0.0, now - one.started))} ago",
-        )
-        for one in crawls
-    ]
-    columns = (">workers", ">queued", ">leased", ">done", ">dead", ">a minute", ">sites that wait", ">started")
-    yield table(("crawl", "", *columns), rows) if rows else Text("there is no crawl")
 
 
 def session_status_tables(status: DistributedStatus, now: float) -> Iterator[RenderableType]:

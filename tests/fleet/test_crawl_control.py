@@ -10,7 +10,7 @@ import pytest
 from llmcrawler.core.storage import Outcome
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.fleet.connection import CRAWLS, FORMAT, RedisConnection, key_prefix
-from llmcrawler.fleet.crawl_control import crawl_summaries, delete, distributed_status, pause, resume
+from llmcrawler.fleet.crawl_control import crawl_names, delete, distributed_status, pause, resume
 from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits
 from tests.core.frontier.test_frontier import MANY, task
 from tests.fleet.sessions import session_at
@@ -80,7 +80,7 @@ async def test_a_crawl_that_is_deleted_leaves_no_key_and_others_keep_theirs(serv
     await worker.close()
     assert keys_of(server, crawl) == []
     assert (keys_of(server, "other"), len(others)) == (others, 1)
-    assert crawl not in [one.crawl_id for one in crawl_summaries(server.url)]
+    assert crawl not in crawl_names(server.url)
     with pytest.raises(ConfigError, match=f"no crawl {crawl}"):
         delete(server.url, crawl, is_forced=True)
 
@@ -140,19 +140,17 @@ def test_keys_of_another_version_are_refused_with_the_cure(server):
     for what in (distributed_status, pause, resume, lambda url, name: delete(url, name, is_forced=False)):
         with pytest.raises(ConfigError, match=cure):
             what(server.url, "old")
-    (summary,) = (one for one in crawl_summaries(server.url) if one.crawl_id == "old")
-    assert summary.state == "of another version"
+    assert "old" in crawl_names(server.url)
     assert delete(server.url, "old", is_forced=True).keys == 2
     assert keys_of(server, "old") == []
 
 
-async def test_the_crawls_of_a_redis_are_listed_with_their_workers_and_rates(server, tmp_path):
+async def test_the_crawls_of_a_redis_are_listed_and_have_workers_and_rates(server, tmp_path):
     begin(server, tmp_path.name)
     await fill(server, tmp_path)
-    (summary,) = (one for one in crawl_summaries(server.url) if one.crawl_id == tmp_path.name)
-    assert (summary.state, summary.workers, summary.pages_a_minute) == ("running", 1, 60.0)
+    assert tmp_path.name in crawl_names(server.url)
     status = distributed_status(server.url, tmp_path.name)
-    assert (status.urls, status.pages_a_minute) == (summary.urls, 60.0)
-    assert status.waiting == summary.waiting == len(status.waiting_sites)
+    assert status.pages_a_minute == 60.0
+    assert status.waiting == len(status.waiting_sites)
     owned = [site for worker in status.workers for site in worker.sites]
     assert {*owned, *status.waiting_sites} == {"a.example", "b.example", "c.example", "d.example"}

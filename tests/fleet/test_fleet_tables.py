@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rich.console import Console, RenderableType
 
 from llmcrawler.core.storage import RightsCounts
-from llmcrawler.fleet.crawl_control import CrawlSummary, DistributedStatus, WorkerStatus
-from llmcrawler.fleet.fleet_tables import crawls_table, session_status_tables
+from llmcrawler.fleet.crawl_control import DistributedStatus, WorkerStatus
+from llmcrawler.fleet.fleet_tables import session_status_tables
 from llmcrawler.fleet.session import WorkerReport
 
 URLS = {"queued": 1_200, "leased": 3, "done": 40, "dead": 1, "duplicates": 2}
@@ -66,10 +66,3 @@ def test_who_works_on_what_and_who_was_lost_when() -> None:
 def test_a_paused_crawl_says_how_it_goes_on() -> None:
     lines = text_of(session_status_tables(status_of([], state="paused"), now=100.0))
     assert "resume with: scrapy workers resume redis://host/0 shop" in lines
-
-
-def test_the_crawls_of_a_redis_are_rows() -> None:
-    shop = CrawlSummary("shop", "paused", 0.0, 2, 60.4, URLS, 5)
-    _header, row = text_of(crawls_table([shop], now=100.0))
-    assert row == "shop paused 2 1,200 3 40 1 60 5 1 min 40 s ago"
-    assert text_of(crawls_table([], now=100.0)) == ["there is no crawl"]
