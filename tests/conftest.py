@@ -2,9 +2,13 @@
 
 import gc
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from llmcrawler.core.storage.job_file import JobConnection
 
 # An example takes as long as a busy machine makes it take, to be made and to be tried: no test is about that.
 settings.register_profile("any pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,3 +36,17 @@ def pytest_collection_finish() -> None:
     """Keep what collecting the tests has made out of every garbage collection."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unsynced() -> Iterator[None]:
+    """No test takes the power from the machine: job files that tests make need not wait for the disk."""
+    make = JobConnection.__init__
+
+    def make_unsynced(self: JobConnection, *arguments: Any, **options: Any) -> None:
+        make(self, *arguments, **options)
+        self.execute("PRAGMA synchronous = OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JobConnection, "__init__", make_unsynced)
+        yield

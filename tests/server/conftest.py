@@ -20,6 +20,13 @@ def resolve(host, *_args, **_more):
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (NAMES[host], 0))]
 
 
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch):
+    """What a server looks at now and then it looks at at once."""
+    monkeypatch.setattr("llmcrawler.server.jobs._TICK_SECONDS", 0.02)
+    monkeypatch.setattr("llmcrawler.server.webhooks._LOOK_SECONDS", 0.02)
+
+
 @pytest.fixture
 def pretended(monkeypatch):
     """Jobs are processes that only pretend to crawl (pretended_job.py)."""

@@ -130,11 +130,8 @@ def test_a_crawl_is_started_watched_listed_and_stopped(tools):
     assert (job.origin, job.arguments, job.budget.max_pages) == ("mcp", {"url": SHOP, "goal": ["product"]}, 3)
     running = tools("start_crawl", url="https://1.1.1.1/wait", wait_seconds=0)
     assert running["state"] in ("queued", "running")
-    assert tools("crawl_progress")["jobs"][0] == {
-        "job": running["job"],
-        "state": tools("crawl_progress", job=running["job"], wait_seconds=0)["state"],
-        "url": ["https://1.1.1.1/wait"],
-    }
+    listed = tools("crawl_progress")["jobs"][0]
+    assert (listed["job"], listed["url"]) == (running["job"], ["https://1.1.1.1/wait"])
     assert tools("stop_crawl", job=running["job"])["state"] == "stopped"
 
 

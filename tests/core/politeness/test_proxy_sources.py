@@ -217,7 +217,7 @@ async def api(method, path, handler):
 
     app = web.Application(middlewares=[noting])
     app.router.add_route(method, path, handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:

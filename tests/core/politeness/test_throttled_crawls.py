@@ -28,6 +28,7 @@ from tests.core.politeness.throttle_simulation import (
     refusing_at_random,
     share_of_best,
 )
+from tests.nightly import rest_by_night
 
 FAST = ThrottleRules(max_concurrency=32, min_gap_seconds=0, start_gap_seconds=0)
 
@@ -89,7 +90,7 @@ def test_a_fixed_capacity_is_found_with_hardly_a_refusal(retry_after: float) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "latency", "jitter"),
-    [(3, 0.2, 0.1), (5, 0.6, 0.3), (8, 0.2, 0.05), (8, 0.2, 0.5), (12, 0.2, 0.2), (20, 0.6, 0.05), (20, 1.2, 0.3)],
+    rest_by_night([(3, 0.2, 0.1), (20, 1.2, 0.3), (5, 0.6, 0.3), (8, 0.2, 0.5), (12, 0.2, 0.2), (20, 0.6, 0.05)], 2),
 )
 def test_a_crawl_is_nearly_as_fast_as_with_the_best_fixed_setting(limit: int, latency: float, jitter: float) -> None:
     runs = runs_against_the_best(
@@ -101,7 +102,7 @@ def test_a_crawl_is_nearly_as_fast_as_with_the_best_fixed_setting(limit: int, la
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("limit", "spread"), [(5, 0.3), (8, 0.3), (8, 0.6), (20, 0.6)])
+@pytest.mark.parametrize(("limit", "spread"), rest_by_night([(5, 0.3), (20, 0.6), (8, 0.3), (8, 0.6)], 2))
 def test_noise_does_not_slow_a_host_with_a_limit_down(limit: int, spread: float) -> None:
     runs = runs_against_the_best(
         lambda seed: noisy(late_refusals(limit, 0.2), random.Random(seed), spread), limit, pages=1500
@@ -111,7 +112,9 @@ def test_noise_does_not_slow_a_host_with_a_limit_down(limit: int, spread: float)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("limit", "latency", "mood_seconds"), [(8, 0.2, 0.5), (8, 0.2, 2), (3, 0.2, 4), (20, 0.6, 2)])
+@pytest.mark.parametrize(
+    ("limit", "latency", "mood_seconds"), rest_by_night([(8, 0.2, 0.5), (20, 0.6, 2), (8, 0.2, 2), (3, 0.2, 4)], 2)
+)
 def test_slow_seconds_now_and_then_do_not_hold_the_crawl_back(limit: int, latency: float, mood_seconds: float) -> None:
     runs = runs_against_the_best(
         lambda seed: moody(late_refusals(limit, latency), random.Random(seed), mood_seconds, 1.0), limit, pages=500
@@ -162,7 +165,7 @@ def test_a_limit_that_changes_is_followed(limit: int, to: int, latency: float, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.03, 0.07, 0.15])
+@pytest.mark.parametrize("share", rest_by_night([0.07, 0.03, 0.15]))
 @pytest.mark.parametrize("retry_after", [None, 1.0])
 def test_refusals_at_random_do_not_bring_the_crawl_to_a_stand(share: float, retry_after: float | None) -> None:
     pages = 1000
@@ -186,7 +189,7 @@ def test_nothing_starts_before_retry_after_is_over() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "latency", "jitter"),
-    [(3, 0.8, 0.1), (4, 0.3, 0.05), (6, 0.2, 0.0), (6, 0.2, 0.05), (10, 0.1, 0.02), (16, 0.3, 0.1), (16, 0.8, 0.05)],
+    rest_by_night([(3, 0.8, 0.1), (16, 0.3, 0.1), (4, 0.3, 0.05), (6, 0.2, 0.0), (10, 0.1, 0.02), (16, 0.8, 0.05)], 2),
 )
 def test_a_host_that_slows_down_is_settled_near_what_it_can_work_on(limit: int, latency: float, jitter: float) -> None:
     for seed in range(4):
@@ -197,7 +200,7 @@ def test_a_host_that_slows_down_is_settled_near_what_it_can_work_on(limit: int, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("limit", "spread"), [(4, 0.3), (6, 0.3), (6, 0.6), (16, 0.6)])
+@pytest.mark.parametrize(("limit", "spread"), rest_by_night([(4, 0.3), (16, 0.6), (6, 0.3), (6, 0.6)], 2))
 def test_noise_does_not_hide_that_a_host_slows_down(limit: int, spread: float) -> None:
     runs = [
         crawl(noisy(degrading(limit, 0.2), random.Random(seed), spread), FAST, seed=seed, pages=3000)
