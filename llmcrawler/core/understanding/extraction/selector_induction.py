@@ -103,12 +103,13 @@ class TrainingSet:
     """The annotated pages and the others of a template. Remembers what each selector gives on each of them.
 
     `value_type` is that of the values that are looked for, `taken` are the texts on each annotated page that are values
-    of other fields, `known` what is remembered."""
+    of other fields, `labels` those that stand before such values on several pages, `known` what is remembered."""
 
     annotated: Sequence[AnnotatedPage]
     others: Sequence[PageBlocks]
     value_type: FieldType | None = None
     taken: Sequence[frozenset[str]] = ()
+    labels: frozenset[str] = frozenset()
     known: dict[tuple[int, str, str | None], list[str]] = field(default_factory=dict)
 
     def of_field(self, field: Field) -> TrainingSet:
@@ -119,7 +120,15 @@ class TrainingSet:
         texts = [{key: {value.text for value in values} for key, values in one.values.items()} for one in known]
         shared = {key for one in texts for key in one if one[key] & one.get(field.key, set())}
         taken = [frozenset().union(*(one[key] for key in one.keys() - shared - {field.key})) for one in texts]
-        return TrainingSet(known, self.others, field.type, taken, self.known)
+        before = Counter(
+            label
+            for one in known
+            for label in {
+                _before(v.spot.element) for key, values in one.values.items() if key != field.key for v in values
+            }
+        )
+        labels = frozenset(label for label, count in before.items() if label and count > 1)
+        return TrainingSet(known, self.others, field.type, taken, labels, self.known)
 
     @property
     def all(self) -> list[PageBlocks]:
@@ -353,7 +362,7 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
     return replace(learned, rule=replace(learned.rule, separator=separators.most_common(1)[0][0]))
 
 
-def _fault(one: CandidateScore, pages: TrainingSet) -> str:
+def _fault(one: CandidateScore, pages: TrainingSet) -> str:  # noqa: PLR0911 - a list of rules
     """Say why a candidate may give values on pages that have none; "" where nothing speaks for that."""
     with_value = one.judged - one.absent
     samples, goes_by_place = [pages.annotated[at].page for at in one.hit], _goes_by_place(one)
@@ -364,12 +373,16 @@ def _fault(one: CandidateScore, pages: TrainingSet) -> str:
     if one.ghosts and (one.ghosts > 1 or with_value < many or goes_by_place):
         return "what leads to it leads to something else on samples that have none"
     # What stands there on the samples has such children.
-    shapes = [{child.tag for child in element} for element in _firsts(one, samples if goes_by_place else ())]
-    others = [{child.tag for child in element} for element in _firsts(one, pages.others if goes_by_place else ())]
+    found = _firsts(one, samples if goes_by_place else ())
+    elements = _firsts(one, pages.others if goes_by_place else ())
+    shapes, others = ([{child.tag for child in element} for element in some] for some in (found, elements))
     if goes_by_place and one.absent and not _keeps_its_place(one):
         return "only its place leads to it, and some samples have none"
     if sum(shape not in shapes for shape in others) > _MAX_ODD_SHAPES * len(others):
         return "only its place leads to it, and other things stand there on other pages"
+    strange = pages.labels - set(map(_before, found))
+    if sum(_before(element) in strange for element in elements) > _MAX_ODD_SHAPES * len(elements):
+        return "only its place leads to it, and there the label of another field stands on other pages"
     if one.usual >= _CONSTANT and one.coverage * (one.judged + len(one.outputs)) >= _MIN_CONSTANT_PAGES:
         if one.support < _CONSTANT_SUPPORT:
             return "it is the same on nearly all pages"
@@ -379,6 +392,12 @@ def _fault(one: CandidateScore, pages: TrainingSet) -> str:
     if with_value == 1 and 0 < one.absent < _MANY_PAGES and not _names_it(one.selector, pages):
         return "it is on one sample only"
     return ""
+
+
+def _before(element: etree._Element | None) -> str:
+    """Return the text of the element before, where that may be a label."""
+    previous = None if element is None else element.getprevious()
+    return text_of(previous) if previous is not None and isinstance(previous.tag, str) and len(previous) < 2 else ""
 
 
 def _goes_by_place(one: CandidateScore) -> bool:
@@ -501,26 +520,17 @@ def _judged(
         coverage, agreement = round(one.coverage, 3), round(one.agreement_with_all, 3)
         selectors.append(replace(one.selector, coverage=coverage, agreement=agreement, samples=len(one.hit)))
     rule = FieldRule(field, tuple(selectors), joined)
-    is_scalar = not field.many and not joined
     is_called = explained == 1 and best.is_quiet and len(disputed) >= _SURE_PAGES and _is_called(field, best.selector)
-    doubt = "" if is_called else _doubt(best, explained, is_scalar=is_scalar, is_disputed=bool(disputed))
+    doubt = "" if is_called else _doubt(best, explained, is_disputed=bool(disputed))
     return LearnedField(field, rule, doubt, disputed)
 
 
-def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool, is_disputed: bool) -> str:
-    has_many = best.judged >= _MANY_PAGES
+def _doubt(best: CandidateScore, explained: int, *, is_disputed: bool) -> str:
     if explained < 2:
         return "it is on one sample only"
     # One sample of many may be a slip, where no other page tells good selectors apart.
-    is_odd = has_many and not is_disputed and not best.missed and best.support >= _BUT_ONE
-    if explained < best.claims and not is_odd:
-        return "a sample contradicts it"
-    if best.judged < _SURE_PAGES or (best.candidate.prior < _SURE_PRIOR and not has_many):
-        if best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
-            return "selectors of other kinds find other values"
-        if best.agreement is None and explained < _SURE_PAGES:
-            return "nothing else confirms it"
-    return "it has several values on some pages" if is_scalar and best.several and not has_many else ""
+    is_odd = best.judged >= _MANY_PAGES and not is_disputed and not best.missed and best.support >= _BUT_ONE
+    return "a sample contradicts it" if explained < best.claims and not is_odd else ""
 
 
 def _is_called(field: Field, selector: Selector) -> bool:

@@ -194,6 +194,22 @@ def test_labels_hold_where_rows_shift():
     assert extracted(result, rows(A="1", C="cc")) is None
 
 
+def test_a_place_behind_the_label_of_another_field_on_other_pages_leads_to_nothing():
+    def page(n: int, has_kind: bool) -> str:
+        kind = f"<div>Kind</div><div>kind {n}</div>" if has_kind else ""
+        return f"<div id=facts>{kind}<div>Size</div><div>size {n}</div><div>Ref</div><div>ref {n}</div></div>"
+
+    pages = [PageBlocks(page(n, n % 2 == 0 or n < 3)) for n in range(12)]
+    samples = []
+    for one in pages[:3]:
+        texts = {block.text.partition(" ")[0]: block.n for block in one.blocks if " " in block.text}
+        samples.append(AnnotatedPage.of(one, [Pointed(name, (n,)) for name, n in texts.items()]))
+    result = learn_field(Field("size", "string"), TrainingSet(samples, pages[3:]))
+    assert result.rule is not None
+    extractor = compile_extractor(TemplateExtractor("p", (result.rule,)))
+    assert extractor.extract(page(20, False), "http://h/").record == {"size": "size 20"}
+
+
 def test_cards_with_the_same_class_do_not_leak():
     def page(n: int, price: bool = True) -> str:
         main = f"<h1>n{n}</h1>" + (f"<p class='price'>{n}.50</p>" if price else "<p class='none'>sold out</p>")
@@ -247,6 +263,11 @@ def test_where_all_values_are_written_alike_no_page_more_is_shown():
     for last in ("11.50 €", "Sold out"):
         pages = [f"<h1>Lamp</h1><p><b>Price</b> <span class='cost'>{price}</span></p>" for price in (*prices, last)]
         assert not learned(pages, [*prices, last]).doubt
+
+
+def test_where_no_page_tells_good_selectors_apart_no_page_more_is_shown():
+    pages = [f"<h1>t{n}</h1><div><p class='kind'>Kind {n}</p><p class='kind'>More {n}</p></div>" for n in range(9)]
+    assert not learned(pages, [f"Kind {n}" for n in range(9)], shown=3).doubt
 
 
 def test_no_page_more_is_shown_for_a_field_that_more_samples_speak_against_than_for():
