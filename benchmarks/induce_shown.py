@@ -81,7 +81,7 @@ def measure(folder: Path, budget_tokens: int) -> None:
             continue
         content = read_page(html, URL)
         listed = PageBlocks(html, URL).listed(main_scores(html, URL))
-        shown = shown_blocks(listed, (), budget_tokens)
+        shown = shown_blocks(listed, {}, budget_tokens)
         counts[kind, "", "pages"] += 1
         counts[kind, "", "tokens"] += len(json.dumps([asdict(one) for one in shown], ensure_ascii=False)) // 4
         for name, pattern in patterns(row, content.structured_data):

@@ -116,7 +116,7 @@ class SamplingPipeline(ClassifyPipeline):
 
 
 def _block_tokens(html: str, url: str, budget_tokens: int) -> int:
-    blocks = shown_blocks(listed_to_show(html, url, budget_tokens), (), budget_tokens)
+    blocks = shown_blocks(listed_to_show(html, url, budget_tokens), {}, budget_tokens)
     return estimate_tokens(json.dumps([asdict(block) for block in blocks], ensure_ascii=False))
 
 

@@ -137,7 +137,7 @@ def _learning(body: bytes) -> bool:
 
 
 def _learn(page: PageBlocks) -> None:
-    shown_blocks(page.listed(), frozenset(), 3_000)
+    shown_blocks(page.listed(), {}, 3_000)
     texts_of_blocks = []
     for block in page.blocks[:: 1 + len(page.blocks) // _SOME_BLOCKS]:
         for candidate in candidates_for([page.spots[block.n]])[:_SOME]:

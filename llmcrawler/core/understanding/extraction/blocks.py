@@ -58,6 +58,7 @@ _META_NOISE: Final = (
     " google-site-verification apple-mobile handheldfriendly mobile-web-app twitter:card og:locale fb:app_id verify"
 ).split()
 _DIGITS: Final = re.compile(r"\d+")
+_ABSOLUTE: Final = re.compile(r"\s*(?:https?:)?//", re.IGNORECASE)
 _LABEL_TAGS: Final = frozenset("th dt b strong label legend h2 h3 h4 h5 h6".split())
 _PROSE_TAGS: Final = frozenset("a b em i strong sub sup".split())
 _SMALL_WHOLE_CHARS: Final = 300
@@ -152,9 +153,11 @@ class PageBlocks:
     def root(self) -> etree._Element:
         return self.source.root
 
-    def listed(self, scores: Mapping[int, float] | None = None) -> BlockList:
-        """Return the blocks without the page. `scores`: of its main content, by `block_key`."""
-        elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
+    def listed(self, scores: Mapping[int, float] | None = None, cards: Collection[int] = ()) -> BlockList:
+        """Return the blocks without the page. `scores`: of its main content, by `block_key`. `cards` are the numbers of
+        those that are of other pages, and neither shown nor compared."""
+        own = [block for block in self.blocks if block.n not in cards]
+        elements = ((block.text, self.spots[block.n].element) for block in own)
         names: dict[etree._Element, str] = {}
         found = [self.spots[block.n].element for block in self.blocks]
         frame = set[etree._Element]()
@@ -164,26 +167,31 @@ class PageBlocks:
         return BlockList(
             self.blocks,
             frozenset(n for n, spot in self.spots.items() if spot.attribute in ("href", "src")),
-            frozenset(block.text for block in self.blocks),
+            frozenset(block.text for block in own),
             frozenset(text for text, element in elements if element is not None and element.tag in _LABEL_TAGS),
-            frozenset(way for way in ways if way),
+            frozenset(way for block in own if (way := ways[block.n - 1])),
             ways,
             tuple(self._scores(scores or {})),
             frozenset(n for n, spot in self.spots.items() if spot.element in frame),
-            frozenset(self._pieces_of_prose()),
+            frozenset({*self._pieces_of_prose(ways), *cards}),
         )
 
-    def _pieces_of_prose(self) -> Iterator[int]:
-        """Yield the numbers of what long texts with links are made of: words between, links and their addresses."""
+    def _pieces_of_prose(self, ways: Sequence[str]) -> Iterator[int]:
+        """Yield the numbers of what texts with links are made of: words between, links and their addresses. Where one
+        item of a list is such a text, one link makes another item one."""
         prose: etree._Element | None = None
-        for block in self.blocks:
+        known, host = set[str](), _host(self.url)
+        for block, way in zip(self.blocks, ways, strict=True):
             spot = self.spots[block.n]
             if spot.element is None:
                 continue
             if spot.element is prose or (prose is not None and prose in islice(line_up(spot.element), _INLINE_LEVELS)):
                 yield block.n
-            elif not spot.attribute and len(block.text) > _SHORT_CHARS and _is_prose(spot.element, len(block.text)):
+            elif not (spot.attribute or spot.text_index) and _is_prose(
+                spot.element, len(block.text), host, 1 if way in known else 2
+            ):
                 prose = spot.element
+                known.add(way)
 
     def _scores(self, known: Mapping[int, float]) -> Iterator[float]:
         """Yield the score of each block: that of its own text, else of the text that it stands in or behind."""
@@ -303,12 +311,23 @@ def _is_inline(element: etree._Element, work: Work) -> bool:
     return True
 
 
-def _is_prose(element: etree._Element, chars: int) -> bool:
-    """Tell whether a text of so many characters is mostly words around links, none of which has a name."""
+def _host(address: str) -> str:
+    return address.partition("//")[2].partition("/")[0].lower() if _ABSOLUTE.match(address) else ""
+
+
+def _is_prose(element: etree._Element, chars: int, host: str, least: int) -> bool:
+    """Tell whether links without names explain words of a text of so many characters: several in a long one that is
+    mostly words around them, or `least` in any, where they lead to other sites alone and none has a label."""
     parts = [child for child in element if isinstance(child.tag, str) and child.tag != "br"]
-    links = sum(child.tag == "a" for child in parts)
-    around = len(element.text or "") + sum(len(child.tail or "") for child in element)
-    return links > 1 and 2 * around > chars and all(child.tag in _PROSE_TAGS and not _name(child) for child in parts)
+    links = [_host(child.get("href") or "") for child in parts if child.tag == "a"]
+    if len(links) < least or any(child.tag not in _PROSE_TAGS or _name(child) for child in parts):
+        return False
+    around = [fold(text or "") for text in (element.text, *(child.tail for child in element))]
+    words = sum(map(len, around))
+    is_long = chars > _SHORT_CHARS and len(links) > 1 and 2 * words > chars
+    return is_long or (
+        5 * words > chars and {"", host}.isdisjoint(links) and not any(one.endswith(":") for one in around)
+    )
 
 
 def _name(element: etree._Element) -> str:
@@ -353,14 +372,15 @@ _REPEATED_WORTH: Final = 0.85  # of a block, for each before it that stands in t
 _LEAST_REPEATED: Final = 0.5
 
 
-def repeated_texts(pages: Sequence[BlockList]) -> frozenset[str]:
-    """Return the texts on nearly all pages of a template: its frame and its labels, not a page's own data."""
+def repeated_texts(pages: Sequence[BlockList]) -> dict[str, bool]:
+    """Return the texts on nearly all pages of a template, and whether each is on all of them: its frame and its labels,
+    not a page's own data."""
     counts = Counter(text for page in pages for text in page.texts)
     enough = max(2, 0.8 * len(pages))
-    return frozenset(text for text, count in counts.items() if count >= enough)
+    return {text: count == len(pages) for text, count in counts.items() if count >= enough}
 
 
-def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
+def shown_blocks(page: BlockList, repeated: Mapping[str, bool], budget_tokens: int) -> tuple[Block, ...]:
     """Return the blocks of a page that fit a budget of tokens (4 characters each), in document order but for the
     boilerplate, which comes last and is left out first. Where the others are too many, long texts lose their ends, and
     those stay that are most likely values of the page's record."""
@@ -377,7 +397,7 @@ def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int)
     return tuple(shown)
 
 
-def is_crowded(page: BlockList, repeated: Collection[str], budget_tokens: int) -> bool:
+def is_crowded(page: BlockList, repeated: Mapping[str, bool], budget_tokens: int) -> bool:
     return _chars(_parted(page, repeated)[0]) > budget_tokens * _CHARS_PER_TOKEN
 
 
@@ -386,23 +406,31 @@ def listed_to_show(html: str, url: str, budget_tokens: int) -> BlockList:
     read once more."""
     page = PageBlocks(html, url)
     listed = page.listed()
-    return page.listed(main_scores(html, url)) if is_crowded(listed, (), budget_tokens) else listed
+    return page.listed(main_scores(html, url)) if is_crowded(listed, {}, budget_tokens) else listed
 
 
 def main_scores(html: str, url: str) -> dict[int, float]:
     return {block.key: block.score for block in read_page(html, url).blocks}
 
 
-def _parted(page: BlockList, repeated: Collection[str]) -> tuple[list[Block], list[Block]]:
+def _parted(page: BlockList, repeated: Mapping[str, bool]) -> tuple[list[Block], list[Block]]:
     """Return the blocks of a page's own, with the two before each, and those of the frame. Where its links lead is not
-    shown, nor are menus, heads and feet, but for what stands as something of the page's own does."""
+    shown, nor are menus, heads and feet, and what is the same on all pages around the rest, but for what stands as
+    something of the page's own does."""
     own = {block.n for block in page.blocks if block.text not in repeated}
-    beside = {n - 1 for n in own} | {n - 2 for n in own}
+    seen = [block for block in page.blocks if not _for_machines(block) and block.hint != "title"]
+    near = ((block.n, n) for block in seen if block.n in own for n in (block.n - 1, block.n - 2))
+    beside = {n for of, n in near if of in page.frame or n not in page.frame}
     kept = [block for block in _without_twins(page) if block.n in own or block.n in beside]
     ways = {page.ways[block.n - 1] for block in kept}
-    menus = {n for n in page.frame if page.ways[n - 1] not in ways}
-    left_out = own | beside | page.links | menus
-    return kept, [block for block in page.blocks if block.n not in left_out]
+    varying = [block.n for block in seen if not repeated.get(block.text)] or [0]
+    between = set(range(varying[0], varying[-1] + 1)) - page.frame
+    left_out = own | beside | page.links | page.pieces
+    return kept, [
+        block
+        for block in page.blocks
+        if block.n not in left_out and (block.n in between or page.ways[block.n - 1] in ways or _for_machines(block))
+    ]
 
 
 def _without_twins(page: BlockList) -> Iterator[Block]:
@@ -476,7 +504,7 @@ def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
     counts = Counter(text for page in pages for text in page.texts)
     behind: dict[str, list[int]] = {}
     for page in pages:
-        for one, follower in pairwise(page.blocks):
+        for one, follower in pairwise(block for block in page.blocks if block.n not in page.pieces):
             if len(one.text) <= _LABEL_CHARS:
                 behind.setdefault(one.text, []).append(counts[follower.text])
     labels = {text for text, found in behind.items() if 2 * fmean(found) < counts[text]}

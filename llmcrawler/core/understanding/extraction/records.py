@@ -435,7 +435,7 @@ class Records:
 
         page, budget = question.to_learn_from(), self.rules.training.budget_tokens
         train = partial(self._runner.train, site=question.site)
-        blocks = shown_blocks(await train(listed_to_show, page.html, page.url, budget), (), budget)
+        blocks = shown_blocks(await train(listed_to_show, page.html, page.url, budget), {}, budget)
         shown = ShownPage("1", question.url, question.title, blocks)
         try:
             answer = await annotator.point(question.page_type, [shown], ())
@@ -595,7 +595,8 @@ class Records:
         known = learner.fields or tuple({one.key: one for other in siblings for one in other.fields}.values())
         assert self._annotator is not None
         train = partial(self._runner.train, site=learner.key.site)
-        rules = self.rules.training
+        # A user may have asked for what is like a page.
+        rules = replace(self.rules.training, shows_cards=self.rules.requested is not None)
         if mates:
             rules = replace(rules, max_samples=2 * rules.max_samples)
         run = TrainingRun(

@@ -153,7 +153,19 @@ def repeated_parts(
         if best.fields == one.fields and not any(map(all, zip(best.values, one.values, strict=True))):
             values = (mine or other for mine, other in zip(best.values, one.values, strict=True))
             found[one.name] = replace(best, values=tuple(values))
-    return tuple(found.values()), template.of_others()
+    others = (row for series in template.leading_to_others() for rows in series.values() for row in rows)
+    return tuple(found.values()), frozenset(others)
+
+
+def cards_of_others(pages: Sequence[PageBlocks], page_type: str) -> list[frozenset[int]]:
+    """Return the numbers of the blocks of each page that are cards of other pages of the template, as of what is like
+    it or was seen last. None where a list may be the record."""
+    template = _Template(pages, page_type)
+    found: list[set[int]] = [set() for _ in pages]
+    for series in template.leading_to_others(_MOSTLY) if "items" not in template.usual else ():
+        for at, rows in series.items():
+            found[at].update(n for row in rows for n in template.pages[at].within[row])
+    return list(map(frozenset, found))
 
 
 _Series = dict[int, list[etree._Element]]  # the rows of one kind by the place of their page
@@ -274,9 +286,9 @@ class _PageParts:
 
 class _Template:
     def __init__(self, pages: Sequence[PageBlocks], page_type: str) -> None:
-        self._usual = {one.name for one in usual_fields(page_type)}
+        self.usual = {one.name for one in usual_fields(page_type)}
         # What people say on such a page.
-        of_type = {"posts", "answers"} & self._usual or {"reviews" if "price" in self._usual else ""}
+        of_type = {"posts", "answers"} & self.usual or {"reviews" if "price" in self.usual else ""}
         self._statements = min(of_type)
         numbers: dict[tuple[int, str], int] = {}
         self.pages = [_PageParts(page, numbers) for page in pages]
@@ -312,11 +324,11 @@ class _Template:
             yield {at: max(lists, key=len) for at, lists in holders.items()}
 
     def found(self) -> Iterator[tuple[float, Repeated]]:
-        if "items" in self._usual:
+        if "items" in self.usual:
             yield from self._items()
         else:
             yield from chain(self._lists(), self._groups())
-        if "price" in self._usual:
+        if "price" in self.usual:
             yield from self._pictures()
 
     # -- lists --
@@ -336,7 +348,7 @@ class _Template:
                 continue
             elif not is_plain:
                 values = self._titles_of(series, _KINDS.get(name, "")) if is_titled else {}
-            if not name and "ingredients" in self._usual and self._are_amounts(values):
+            if not name and "ingredients" in self.usual and self._are_amounts(values):
                 name, score = "ingredients", _OF_SHAPE
             are_together = all(self.pages[at].are_together(rows) for at, rows in series.items())
             if not name or not (are_together or (name in _TITLED and next(iter(series.values()))[0].tag in _HEADS)):
@@ -503,7 +515,7 @@ class _Template:
                 *(word for node in islice(line_up(first), 2) for word in _words_of(node)),
             ]
             said = (_GROUPS[word] for word in words if word in _GROUPS)
-            name = next((one for one in said if one != "posts" or "posts" in self._usual), "")
+            name = next((one for one in said if one != "posts" or "posts" in self.usual), "")
             table = _Columns(self.pages, series)
             own = self._own_name(series)
             if fields := table.headed():
@@ -571,20 +583,19 @@ class _Template:
         """Tell whether one of the rows has the page's heading in it."""
         return any(row in self.pages[at].around for at, rows in series.items() for row in rows)
 
-    def of_others(self) -> frozenset[etree._Element]:
+    def leading_to_others(self, share: float = _FEW) -> Iterator[_Series]:
         apart = (one for one in self._series if not self._is_path(one) and not self._is_around(one))
-        leading = filter(self._leads_to_others, apart)
-        return frozenset(row for series in leading for rows in series.values() for row in rows)
+        return (one for one in apart if self._leads_to_others(one, share))
 
-    def _leads_to_others(self, series: _Series) -> bool:
-        """Tell whether most rows lead to pages like these, by address or title."""
+    def _leads_to_others(self, series: _Series, share: float = _FEW) -> bool:
+        """Tell whether more than a share of the rows lead to pages like these, by address or title."""
         rows = [(self.pages[at], row) for at, some in series.items() for row in some]
         leading = 0
         for page, row in rows:
             address = page.address(row).partition("#")[0]
             titled = any(page.text(n) in self._titles - {page.title} for n in page.within[row])
             leading += titled or (bool(address) and address != page.page.url and _shape(address) in self._shapes)
-        return leading > _FEW * len(rows)
+        return leading > share * len(rows)
 
 
 @dataclass(slots=True)

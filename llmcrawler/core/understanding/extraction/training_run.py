@@ -54,11 +54,12 @@ class ColumnAnnotator:
 @dataclass(frozen=True, slots=True)
 class TrainingRules:
     """The limits of a run: `samples` pages are shown first, never more than `max_samples`; `budget_tokens` is for the
-    blocks of one page."""
+    blocks of one page. `shows_cards`: those of other pages of the template are shown too."""
 
     samples: int = 3
     max_samples: int = 7
     budget_tokens: int = 3_000
+    shows_cards: bool = False
 
 
 Learned = tuple[list["LearnedField"], list["LearnedGroup"]]
@@ -121,7 +122,7 @@ class TrainingRun:
                 learn_by_columns, pages, self._page_type, self._annotator.requested
             )
             return taught
-        listed = await self._train(blocks_of, pages)
+        listed = await self._train(blocks_of, pages, None if self._rules.shows_cards else self._page_type)
         repeated = repeated_texts(listed)
         shown: set[int] = set()
         # Labels tell more than structure: a row that only some pages have looks like any other row.
@@ -159,7 +160,7 @@ class TrainingRun:
         annotator: Annotator,
         pages: Sequence[TrainingPage],
         listed: Sequence[BlockList],
-        repeated: frozenset[str],
+        repeated: Mapping[str, bool],
         places: Sequence[int],
     ) -> list[int]:
         from llmcrawler.core.understanding.extraction.induce_prompt import ShownPage
@@ -168,8 +169,8 @@ class TrainingRun:
         blocks = {at: listed[at] for at in places}
         crowded = [at for at in places if is_crowded(listed[at], repeated, budget)]
         if crowded:
-            scored = await self._train(blocks_of, [pages[at] for at in crowded], True)
-            blocks.update(zip(crowded, scored, strict=True))
+            scored = await self._train(scores_of, [pages[at] for at in crowded])
+            blocks |= {at: replace(listed[at], scores=scores) for at, scores in zip(crowded, scored, strict=True)}
         asked = [
             ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(blocks[at], repeated, budget))
             for at in places
@@ -249,8 +250,17 @@ def learn_by_columns(
     return replace(result, found=extract_all(result.extractor, pages) if result.extractor else [])
 
 
-def blocks_of(pages: Sequence[TrainingPage], with_scores: bool = False) -> list[BlockList]:
-    return [page.blocks().listed(main_scores(page.html, page.url) if with_scores else None) for page in pages]
+def blocks_of(pages: Sequence[TrainingPage], page_type: str | None) -> list[BlockList]:
+    """Take pages apart. With a page type, cards of other pages of the template are left out."""
+    from llmcrawler.core.understanding.extraction.repeated_parts import cards_of_others
+
+    parsed = [page.blocks() for page in pages]
+    cards = [frozenset[int]()] * len(parsed) if page_type is None else cards_of_others(parsed, page_type)
+    return [page.listed(cards=numbers) for page, numbers in zip(parsed, cards, strict=True)]
+
+
+def scores_of(pages: Sequence[TrainingPage]) -> list[tuple[float, ...]]:
+    return [page.blocks().listed(main_scores(page.html, page.url)).scores for page in pages]
 
 
 def learn(pages: Sequence[TrainingPage], pointed: Mapping[int, Sequence[Pointed]], fields: Sequence[Field]) -> Learned:

@@ -33,7 +33,7 @@ PRODUCT = f"""<title>Green tea</title><meta name="author" content="Ann Leaf"><bo
 
 def shown(html: str, budget_tokens: int) -> list[str]:
     listed = PageBlocks(html, URL).listed(main_scores(html, URL))
-    return [block.text for block in shown_blocks(listed, (), budget_tokens)]
+    return [block.text for block in shown_blocks(listed, {}, budget_tokens)]
 
 
 def test_a_page_is_learned_from_though_a_font_within_it_is_longer_than_all_that_is_learned_from() -> None:
@@ -58,17 +58,17 @@ def test_of_many_rows_the_first_are_shown_and_room_is_left_for_what_is_behind_th
 
 
 def test_the_budget_is_kept_and_nothing_is_left_out_without_need():
-    numbers = [block.n for block in shown_blocks(PageBlocks(PRODUCT).listed(main_scores(PRODUCT, URL)), (), 600)]
+    numbers = [block.n for block in shown_blocks(PageBlocks(PRODUCT).listed(main_scores(PRODUCT, URL)), {}, 600)]
     assert numbers == sorted(numbers)
     listed = PageBlocks(PRODUCT).listed()
     assert sum(map(len, shown(PRODUCT, 600))) <= 4 * 600
-    whole = shown_blocks(listed, (), 100_000)
+    whole = shown_blocks(listed, {}, 100_000)
     assert {block.text for block in whole} == listed.texts
     addresses = [block.text for block in whole if block.n in listed.links]
     assert len(addresses) == len(set(addresses)) == 300, "two menus lead there"
     assert [block.text for block in whole if block.hint.startswith("meta ")] == [], "the author stands in the page"
-    assert is_crowded(listed, (), 600)
-    assert not is_crowded(listed, (), 100_000)
+    assert is_crowded(listed, {}, 600)
+    assert not is_crowded(listed, {}, 100_000)
 
 
 def test_scores_go_to_the_blocks_of_the_same_texts_and_to_what_is_in_them():
@@ -101,6 +101,26 @@ def test_menus_heads_and_feet_are_not_shown_but_for_what_stands_as_the_pages_own
     assert texts == ["Path", "Home", "Shelf 3", "Tea 3", "In stock"]
 
 
+def test_what_all_pages_have_the_same_around_the_rest_is_not_shown():
+    def page(n: int) -> str:
+        head = f"<head><title>Tea {n}</title></head><body><p class=all>We use cookies.</p><u>Read more</u><i>Shops</i>"
+        return f"{head}<h1>Tea {n}</h1><b>Price</b><em>Net</em><p>{n} €</p><p>In stock</p><p class=all>Legal</p>"
+
+    listed = [PageBlocks(page(n)).listed() for n in range(6)]
+    texts = [block.text for block in shown_blocks(listed[3], repeated_texts(listed), 1000)]
+    assert texts == ["Read more", "Shops", "Tea 3", "Price", "Net", "3 €", "Tea 3", "In stock"]
+
+
+def test_links_to_other_sites_in_an_ingredient_are_not_shown_but_those_of_a_person_are():
+    wiki = "https://wiki.example/"
+    milk = f"<li>1 <a href='{wiki}cup'>cup</a> of <a href='{wiki}milk'>milk</a></li>"
+    items = f"{milk}<li>2 fresh <a href='{wiki}egg'>eggs</a></li>"
+    links = f"<p><a href='{wiki}ann'>Wiki</a> | <a href='//code.example/ann'>Code</a></p>"
+    texts = shown(f"<h1>Cake</h1><ul>{items}</ul>{links}", 1000)
+    assert texts[:3] == ["Cake", "1 cup of milk", "2 fresh eggs"]
+    assert texts[3:] == ["Wiki | Code", f"{wiki}ann", "Wiki", "//code.example/ann", "Code"]
+
+
 def test_of_a_long_text_with_links_the_pieces_are_not_shown_nor_the_text_again():
     prose = f"{WORDS} See <a href='/hills'>the hills</a> and <a href='/shade'>their <i>shade</i></a>, they say."
     writers = "<p>By <a href='/ann'>Ann</a> and <a href='/bob'>Bob</a></p>"
@@ -124,6 +144,23 @@ class Watching(Annotator):
     async def point(self, _page_type, pages, _known) -> Induced:
         self.texts += [[block.text for block in page.blocks] for page in pages]
         return Induced((), {})
+
+
+def card(n: int) -> str:
+    return f"<li><a href='/tea/{n}'><b>Tea {n}</b></a> <i>{n} €</i></li>"
+
+
+@pytest.mark.parametrize("shows_cards", [True, False])
+async def test_cards_of_other_pages_are_not_shown_and_make_nothing_of_their_pages_repeated(shows_cards: bool):
+    cards = {n: "".join(card(other) for other in (1, n % 8 + 1) if other != n) for n in range(1, 9)}
+    htmls = [f"<h1>Tea {n}</h1><p>{n} €</p><h2>Seen last</h2><ul>{cards[n]}</ul>" for n in cards]
+    pages = [TrainingPage(f"https://s.example/tea/{n}", "", "", html, frozenset()) for n, html in enumerate(htmls, 1)]
+    watching = Watching()
+    await TrainingRun("product", watching, TrainingRules(shows_cards=shows_cards), ()).run(pages)
+    assert any("/tea/5" in texts for texts in watching.texts) == shows_cards
+    assert shows_cards or all(
+        [text for text in texts if text[0].isdigit()] == [f"{texts[0][-1]} €"] for texts in watching.texts
+    )
 
 
 async def test_a_training_shows_the_values_of_crowded_pages():

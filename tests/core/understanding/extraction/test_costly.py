@@ -196,7 +196,7 @@ def test_a_pattern_is_a_regular_expression_when_it_is_read():
 def test_elements_of_any_name_are_learned_from(tag):
     html = f"<div id=main><{tag}>One</{tag}><p>Two</p></div>"
     pages = [TrainingPage("http://s/", "", "", html, frozenset())] * 3
-    listed = blocks_of(pages)
+    listed = blocks_of(pages, None)
     number = next(block.n for block in listed[0].blocks if block.text == "One")
     pointed = {place: (Pointed("f", (number,)),) for place in range(3)}
     (learned,), _ = learn(pages, pointed, [Field("f")])

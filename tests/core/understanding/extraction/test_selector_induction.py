@@ -55,7 +55,7 @@ def test_the_frame_comes_last_and_is_left_out_first():
     menu = "".join(f"<li><a>Menu {n}</a></li>" for n in range(9))
     pages = [PageBlocks(f"<ul>{menu}</ul><h1>Title {n}</h1><p>Own {n}</p>") for n in range(5)]
     repeated = repeated_texts([page.listed() for page in pages])
-    assert {f"Menu {n}" for n in range(9)} <= repeated
+    assert {f"Menu {n}" for n in range(9)} <= repeated.keys()
     # The two blocks before a page's own stay with it: they may be its labels.
     shown = [block.text for block in shown_blocks(pages[0].listed(), repeated, 1000)]
     assert shown[:4] == ["Menu 7", "Menu 8", "Title 0", "Own 0"]
@@ -67,7 +67,7 @@ def test_the_frame_comes_last_and_is_left_out_first():
 
 def test_long_texts_lose_their_ends_when_the_budget_is_short():
     page = PageBlocks(f"<p>{'word ' * 2000}</p><p>{'more ' * 2000}</p>")
-    shown = shown_blocks(page.listed(), (), 300)
+    shown = shown_blocks(page.listed(), {}, 300)
     assert sum(len(block.text) for block in shown) < 1300
     assert all(block.text.endswith("…") for block in shown)
 
