@@ -27,7 +27,7 @@ from llmcrawler.engine.browser.handler import BrowserDownloadHandler
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.middlewares import addresses, bodies
-from llmcrawler.middlewares.cookies import CrawlCookiesMiddleware
+from llmcrawler.middlewares.cookie_jars import CookieJars
 
 PLACES = {
     "engine.compat",
@@ -38,7 +38,7 @@ PLACES = {
     "extensions.feed_export",
     "middlewares.addresses",
     "middlewares.bodies",
-    "middlewares.cookies",
+    "middlewares.cookie_jars",
 }
 
 
@@ -48,7 +48,7 @@ PLACES = {
         (PoliteDownloader, Downloader, "_get_slot _download _process_queue"),
         (Feeds, FeedExporter, "_close_slot"),
         (addresses._InsideTheCrawl, BaseRedirectMiddleware, "_build_redirect_request _redirect"),
-        (CrawlCookiesMiddleware, cookies.CookiesMiddleware, "_process_cookies"),
+        (CookieJars, cookies.CookiesMiddleware, "_process_cookies"),
         (bodies.BoundedUnpacking, HttpCompressionMiddleware, "_handle_encoding"),
         (http_downloads.ClientProtocol, _newclient.HTTP11ClientProtocol, "_finishResponse"),
         (http_downloads.JoinedChunks, _ChunkedTransferDecoder, "_dataReceived_CHUNK_LENGTH"),

@@ -82,7 +82,7 @@ def test_a_cookie_is_no_longer_than_browsers_have_it(middleware):
 def test_a_jar_has_a_bounded_number_of_domains(middleware):
     for number in range(1100):
         set_cookies(middleware, "a=1", url=f"http://h{number}.example/")
-    (jar,) = middleware.jars.values()
+    (jar,) = middleware.jars.jars.values()
     assert len(jar._cookies) == 1000
 
 
