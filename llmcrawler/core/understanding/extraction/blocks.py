@@ -337,8 +337,8 @@ def _name(element: etree._Element) -> str:
     classes = [name for name in (element.get("class") or "").split() if not may_be_hash(name)]
     if element.get("id"):
         return f"{tag}#{element.get('id')}"[:40]
-    if classes:
-        return f"{tag}.{'.'.join(classes[:2])}"[:40]
+    if classes:  # "text text--small" says the first twice
+        return f"{tag}.{'.'.join(name for name in classes[:2] if name == classes[0] or classes[0] not in name)}"[:40]
     return tag if tag in ("h1", "h2", "h3", "th", "dt", "title") else ""
 
 

@@ -131,8 +131,9 @@ def test_of_a_long_text_with_links_the_pieces_are_not_shown_nor_the_text_again()
 
 
 def test_a_class_that_only_the_sites_next_build_tells_apart_is_not_shown():
-    blocks = PageBlocks("<p class='css-x1y2z3 price'>12 €</p><p class='sc-oSVl3o'>13 €</p>").blocks
-    assert [(block.text, block.hint) for block in blocks] == [("12 €", "p.price"), ("13 €", "")]
+    html = "<p class='css-x1y2z3 price'>12 €</p><p class='sc-oSVl3o'>13 €</p><p class='cost cost--old'>14 €</p>"
+    hints = [(block.text, block.hint) for block in PageBlocks(html).blocks]
+    assert hints == [("12 €", "p.price"), ("13 €", ""), ("14 €", "p.cost")]
 
 
 class Watching(Annotator):
