@@ -291,6 +291,7 @@ _BUT_ONE = 0.8
 # Share of pages that differ: a page's own value differs from those of other pages, the text of a menu does not.
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
+_GIVE_UP_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
 # A text on so many of the pages, of at least so many, is the template's and not a page's.
@@ -511,7 +512,9 @@ def _judged(
     explained = len(_explained(best, partners))
     contradicted = explained < _MIN_SUPPORT * best.claims and not _is_plurality(best, scores)
     if contradicted or (explained < 2 and sum(map(bool, expected)) > 1):
-        return LearnedField(field, None, "the samples contradict each other", disputed)
+        # Where half of many pages say something else, more of them would not help.
+        is_given_up = best.judged >= _MANY_PAGES and best.support < _GIVE_UP_SUPPORT
+        return LearnedField(field, None, "" if is_given_up else "the samples contradict each other", disputed)
     selectors = []
     for one in (best, *partners, *_fallbacks(best, scores, partners, pages)):
         coverage, agreement = round(one.coverage, 3), round(one.agreement_with_all, 3)
