@@ -77,7 +77,7 @@ class ScriptedModel:
 def learned(site: Site, *, slip: float = 0.0, seed: int = 1) -> Outcome:
     """Learn on a site's first pages with records, and score the others."""
     model = ScriptedModel({page.path: page.fields for page in site.pages}, slip, seed)
-    pages = [_training_page(page) for page in site.records[:LEARN_PAGES]]
+    pages = [training_page(page) for page in site.records[:LEARN_PAGES]]
     start = time.process_time()
     run = TrainingRun(site.page_type, LLMAnnotator(model.ask, model.name), TrainingRules())
     failure = ""
@@ -104,7 +104,7 @@ def scored(pages: Iterable[SitePage], extractor: TemplateExtractor | None) -> Sc
     return scores
 
 
-def _training_page(page: SitePage) -> TrainingPage:
+def training_page(page: SitePage) -> TrainingPage:
     url = ORIGIN + page.path
     content = read_page(page.html, url)
     return TrainingPage(url, content.title, content.lang, page.html, content.features)

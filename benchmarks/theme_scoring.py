@@ -159,8 +159,8 @@ async def _learned(site: Site, annotator_of: Callable[[RequestedSchema | None], 
 
 def scored(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Learned:
     """Truth and record of each page. A learned field is the truth's of the first name that fits, and of one only."""
-    wanted = [_columns(truth) for truth, _ in pairs]
-    given = [_columns(record) for _, record in pairs]
+    wanted = [columns_of(truth) for truth, _ in pairs]
+    given = [columns_of(record) for _, record in pairs]
     there = dict.fromkeys(key for row in given for key in row)
     keys = list(dict.fromkeys(key for row in wanted for key in row))
     names: dict[str, str] = {key: key for key in keys if key in there}
@@ -171,11 +171,11 @@ def scored(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Learned:
     fields = {key: FieldScore() for key in keys}
     for want, have in zip(wanted, given, strict=True):
         for key in keys:
-            _count(fields[key], want.get(key, []), have.get(names.get(key, ""), []))
+            count(fields[key], want.get(key, []), have.get(names.get(key, ""), []))
     return Learned("", "", fields, names, tuple(name for name in there if name not in names.values()))
 
 
-def _columns(record: dict[str, Any]) -> dict[str, list[Any]]:
+def columns_of(record: dict[str, Any]) -> dict[str, list[Any]]:
     """The values of each field; those of objects by the object's name and theirs."""
     columns: dict[str, list[Any]] = {}
     for name, value in record.items():
@@ -192,7 +192,7 @@ def _snake(name: str) -> str:
     return re.sub(r"^(author|brand|publisher|location|job_location|hiring_organization)\.name$", r"\1", snake)
 
 
-def _count(score: FieldScore, want: list[Any], have: list[Any]) -> None:
+def count(score: FieldScore, want: list[Any], have: list[Any]) -> None:
     left = Counter(_plain(one) for one in have)
     right = 0
     for one in want:

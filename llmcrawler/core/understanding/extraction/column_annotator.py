@@ -10,16 +10,26 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice, permutations, takewhile
 from math import inf
 from statistics import fmean
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import numpy as np
 from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Induced, Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.candidate_scorer import (
+    FieldCandidate,
+    ScoredTemplate,
+    Spots,
+    Where,
+    plain,
+    probabilities,
+    trained_field,
+)
 from llmcrawler.core.understanding.extraction.candidates import ICON_LABELS, icon_before
 from llmcrawler.core.understanding.extraction.field_names import (
     NAME_PART,
@@ -43,26 +53,12 @@ from llmcrawler.core.understanding.extraction.value_scorer import (
     STRUCK_OUT,
     BlockColumn,
     ScoredPage,
-    says,
     score_page,
     sole_amount,
     value_part,
 )
 
-# On pages of which a column says nothing it counts as one of this score, or as less sure than elsewhere.
-_ABSENT_SCORE: Final = -3.0
-_LEAST_SCORE: Final = -6.0
-# A column on four fifths of the pages is on all of them: an optional field is no worse a field.
-_COVERAGE_GAIN: Final = 1.25
 _SOME_PAGES: Final = 4  # from so many on, what varies over the pages tells
-_STATED_WORTH: Final = 8.0
-_CONTRADICTED_WORTH: Final = -3.0
-_IN_TITLE_WORTH: Final = 3.0  # of a title that the page's own has in it
-_NAME_WORTH: Final = 4.0
-_UNTRAINED_SCORE: Final = -1.5  # of a field that the scorer does not know: its name has to speak for it
-_UNNAMED_LOSS: Final = 5.0
-_UNTRAINED_LEAST: Final = 1.0
-_REQUESTED_WORTH: Final = 1.0  # somebody knows that the pages have it
 _LABEL_WEIGHT, _SHAPE_WEIGHT, _UNMARKED_WEIGHT, _OWN_NAME_WEIGHT = 1.0, 0.9, 0.7, 0.7
 _OUTER_NAME: Final = 0.6  # of the weight of a name within
 _PART_OF_NAME: Final = 0.6
@@ -73,14 +69,11 @@ _ICON_MARK: Final = 0.7  # what is behind an icon has to look like the field
 _NAMED_LEVELS: Final = 4
 _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
-_VARIANT_WORTH: Final = 0.5  # of what stands for a field on most pages
-_CLEAR_MARGIN: Final = 0.7  # of logarithms of odds: twice as likely
+_LEAST: Final = 0.5  # probability that is believed
 _HALF: Final = 0.5
-_SEVERAL_LOSS: Final = 2.0
-_FORMLESS_LOSS: Final = 2.0
 _MAX_PRICES: Final = 30
+_MAX_BESIDE: Final = 6  # blocks of a column that stand for something each, by their place
 _MAX_REDUCTION: Final = 3
-_SEVERAL: Final = 1.3  # blocks a page
 _ONE_A_PAGE: Final = 1.05
 _PARAGRAPH_CHARS: Final = 80
 _MAX_LABEL_CHARS: Final = 40
@@ -90,20 +83,10 @@ _MAX_VALUE_CHARS: Final = 300
 _MAX_ITEMS: Final = 100
 _ALIKE: Final = 0.7  # share of pages on which two candidates are the same
 _CONSTANT: Final = 0.8
-_TRAINED: Final = 0.7  # a field that means one that the scorer knows so surely is scored by it
 _LEAST_WEIGHT: Final = 0.3
 _SAME: Final = 0.9
 _KNOWN: Final = 0.7  # a label that means a field so surely is believed without further signs
 _WITHOUT_DIGITS: Final = frozenset({"city", "country", "town"})
-# Fields that may be the same on all pages of a template.
-_CONSTANT_FIELDS: Final = frozenset(
-    "availability brand currency publisher rating review_count list_price language".split()
-)
-_TEXTS: Final = frozenset({"description", "instructions"})
-# The scorer has seen few of them: alone it is not believed.
-_NEED_A_NAME: Final = frozenset("list_price rating category mpn publisher".split())
-# Any name, or any code, looks like one: so do these, where they are not usual for the page type.
-_NEED_A_NAME_ELSEWHERE: Final = frozenset({"author", "sku"})
 
 _SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]|\s/|\s(?=[A-Z]{2}$)")
 # Before a name, and not in "In stock".
@@ -167,8 +150,6 @@ _FURNITURE: Final = _OTHERS | frozenset("comment review cookie carousel modal me
 _NO_BLOCKS: Final = _FURNITURE | {"card", "teaser"}
 
 ColumnKey = tuple[str, str | None, int | None]
-Where = tuple[tuple[int, ...], str | None]
-"""Blocks of a page, and the part of their text that is the value; None: all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,93 +162,61 @@ class _Labelled:
     label_column: ColumnKey
 
 
-Spots = dict[int, list[Where]]
-"""Where a value stands on each page that has it, by the page's place."""
-
-
-@dataclass(slots=True)
-class _Candidate:
-    """What may be a field: where it stands, and what it is called (name -> weight, 0..1). Where a column has several
-    blocks on a page, `spots` has them all. `means_one`: its label surely means one of the fields."""
-
-    spots: Spots = field(default_factory=dict)
-    names: dict[str, float] = field(default_factory=dict)
-    is_label: bool = False
-    means_one: bool = False
-    is_list: bool = False
-    is_text: bool = False
-
-    def weight(self, one: Field) -> float:
-        """Return how surely it is called as a field is."""
-        return max((weight * affinity(one, name) for name, weight in self.names.items()), default=0.0)
-
-    @property
-    def is_several(self) -> bool:
-        return fmean(map(len, self.spots.values())) > _SEVERAL
-
-
-@dataclass(frozen=True, slots=True)
-class _Bid:
-    """Claim of a candidate to be a field. `worth`: by how much it is surer than the least that is believed; `wanted`:
-    the key of the field that is looked for, which `field` may have another name for. `is_title`: it is the title, by
-    whatever name."""
-
-    worth: float
-    wanted: str
-    field: Field
-    spots: Spots
-    candidate: _Candidate
-    is_title: bool
-
-
 def annotate(pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> Induced:
     """Point at the values of the pages of one template. In the answer a page's id is its place among `pages`.
 
     `requested` are the fields of a user; without them those that are usual for the page type are looked for, and what
     has a label on the pages. Raises TooCostly."""
-    return _TemplatePages(pages, page_type, requested).answer()
+    return PagesToAnnotate(pages, page_type, requested).answer()
 
 
-class _TemplatePages:
+class PagesToAnnotate:
     def __init__(self, pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> None:
         columns: dict[ColumnKey, BlockColumn] = {}
         self.pages = [score_page(page.blocks(), columns) for page in pages]
         _merge_columns(self.pages)
         self.total = len(pages)
-        self.lang = [page.lang for page in pages]
-        self.titles = [page.title for page in pages]
         self.requested = requested
         usual = usual_fields(page_type)
-        names = {one.name for one in usual}
-        self.told_by_looks = {*FIELDS} - _NEED_A_NAME - (_NEED_A_NAME_ELSEWHERE - names)
-        if "body" in names:  # a text that nothing names is that
-            self.told_by_looks -= _TEXTS
         asked = usual if requested is None else requested.fields
         self.wanted = [replace(one, type=one.type or usual_type(one.name)) for one in asked if not one.group]
         records = [
             structured_record(PageToRead(page.html, page.url, page.title, page.lang, page_type)) or {} for page in pages
         ]
-        self.stated = [
+        stated = [
             asked_of(record, self.wanted, base_url=page.url, work=Work()) or {}
             for record, page in zip(records, pages, strict=True)
         ]
         if requested is None:  # what the structured data says is in the record anyway, under schema.org's names
-            said = Counter(name for page in self.stated for name, value in page.items() if value is not None)
-            self.wanted = [one for one in self.wanted if said[one.name] < _CONSTANT * self.total]
-        self.said = [set(map(_plain, _leaves(record))) for record in records]
-        texts = [{block.text for block in page.page.blocks} for page in self.pages]
-        self.text_counts = Counter(chain.from_iterable(texts))
+            given = Counter(name for page in stated for name, value in page.items() if value is not None)
+            self.wanted = [one for one in self.wanted if given[one.name] < _CONSTANT * self.total]
         self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type)
         self.has_posts = any(part.name == "posts" for part in self.repeated)
-        self.has_towns = requested is not None or "city" in names
+        self.template = ScoredTemplate(
+            self.pages,
+            [page.title for page in pages],
+            [page.lang for page in pages],
+            [set(map(plain, _leaves(record))) for record in records],
+            stated,
+            usual,
+            requested is not None,
+            self.has_posts,
+        )
+        for page in self.pages:
+            self.template.counts.update({block.text for block in page.page.blocks})
+        self.has_towns = requested is not None or any(one.name == "city" for one in usual)
         self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._asked()]
         self.candidates += self._parts()
         self.chosen: dict[str, tuple[Field, Spots]] = {}
+        self.named: dict[str, str] = {}  # key of a field that is looked for -> of what was chosen, named by its label
+
+    def text(self, place: int, where: Where) -> str:
+        return self.template.text(place, where)
 
     # -- candidates --
 
-    def _columns(self) -> Iterator[_Candidate]:
-        found: dict[ColumnKey, _Candidate] = defaultdict(_Candidate)
+    def _columns(self) -> Iterator[FieldCandidate]:
+        found: dict[ColumnKey, FieldCandidate] = defaultdict(FieldCandidate)
         elements: dict[ColumnKey, etree._Element | None] = {}
         columns: dict[ColumnKey, BlockColumn] = {}
         for place, page in enumerate(self.pages):
@@ -289,18 +238,22 @@ class _TemplatePages:
                 one.names["title"] = _OWN_NAME_WEIGHT
             yield one
             if one.is_several and element is not None and key[1] is None:
-                yield _Candidate(self._joined(one), one.names, is_list=True, is_text=element.tag == "p")
+                is_text = element.tag == "p"
+                yield replace(one, spots=self._joined(one), is_list=True, is_text=is_text)
+                counts = set(map(len, one.spots.values()))
+                for at in range(min(counts) if len(counts) == 1 and max(counts) <= _MAX_BESIDE else 0):
+                    yield replace(one, spots={place: [spots[at]] for place, spots in one.spots.items()})
 
-    def _joined(self, one: _Candidate) -> Spots:
+    def _joined(self, one: FieldCandidate) -> Spots:
         """Return the blocks of each page as one value, without those that nearly all pages have."""
         often = _CONSTANT * self.total if self.total >= _SOME_PAGES else inf
         joined: Spots = {}
         for place, spots in one.spots.items():
-            varied = [where for where in spots if self.text_counts[self.text(place, where)] < often]
+            varied = [where for where in spots if self.template.counts[self.text(place, where)] < often]
             joined[place] = [(tuple(blocks[0] for blocks, _ in (varied or spots)[:_MAX_ITEMS]), None)]
         return joined
 
-    def _mark_list_prices(self, found: dict[ColumnKey, _Candidate]) -> None:
+    def _mark_list_prices(self, found: dict[ColumnKey, FieldCandidate]) -> None:
         """Find the prices that some pages have beside a lower one, and drop what is saved: the difference."""
         amounts: dict[ColumnKey, dict[int, tuple[float, set[etree._Element]]]] = defaultdict(dict)
         for key, one in found.items():
@@ -313,13 +266,13 @@ class _TemplatePages:
             both = {place for place in high.keys() & low.keys() if high[place][1] & low[place][1]}
             is_lower = all(low[place][0] < high[place][0] < _MAX_REDUCTION * low[place][0] for place in both)
             if is_lower and len({low[place][0] for place in both}) > 1 and len(high) < _CONSTANT * self.total:
-                found[key].names, found[key].means_one = {"list_price": _SHAPE_WEIGHT}, True
+                found[key].names = {"list_price": _SHAPE_WEIGHT}
                 saved = {place: round(high[place][0] - low[place][0], 2) for place in both}
                 for other, values in amounts.items():
                     if all(saved.get(place) == amount for place, (amount, _) in values.items()):
                         found.pop(other, None)
 
-    def _labels(self) -> Iterator[_Candidate]:
+    def _labels(self) -> Iterator[FieldCandidate]:
         """Yield what stands behind labels: texts that many pages have, with others behind them that vary."""
         found: dict[str, dict[int, list[_Labelled]]] = defaultdict(lambda: defaultdict(list))
         names_in: dict[ColumnKey, set[str]] = defaultdict(set)
@@ -341,7 +294,7 @@ class _TemplatePages:
             if self._is_label(by_page, marked, trusted, is_known=known >= _KNOWN):
                 weight = _UNMARKED_WEIGHT + (_LABEL_WEIGHT - _UNMARKED_WEIGHT) * marked
                 spots = {place: [several[0].where] for place, several in by_page.items()}
-                yield _Candidate(spots, {name: weight}, is_label=True, means_one=weight * known >= _KNOWN)
+                yield FieldCandidate(spots, {name: weight}, is_label=True)
 
     def _without_the_sites(self, by_page: Mapping[int, list[_Labelled]]) -> Mapping[int, list[_Labelled]]:
         """Return the values behind a label without the one that nearly all pages have beside their own: the telephone
@@ -374,14 +327,14 @@ class _TemplatePages:
         few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
         if few or (len(set(values)) < 2 and not (is_known and len(values[0]) <= _MAX_LABEL_CHARS)):
             return False
-        own = fmean(self.text_counts[value] for value in values)
+        own = fmean(self.template.counts[value] for value in values)
         if count > 3 and own > _CONSTANT * count and not is_known:
             return False
         return marked >= 0.5 or is_known or own * 2 <= count
 
-    def _counts(self) -> Iterator[_Candidate]:
+    def _counts(self) -> Iterator[FieldCandidate]:
         """Yield numbers within texts that are otherwise alike: "In stock (92 available)", "1,204 views, 7 replies"."""
-        found: dict[tuple[ColumnKey, str], _Candidate] = {}
+        found: dict[tuple[ColumnKey, str], FieldCandidate] = {}
         for place, page in enumerate(self.pages):
             for number, column in enumerate(page.columns, 1):
                 text = page.page.blocks[number - 1].text
@@ -389,7 +342,7 @@ class _TemplatePages:
                     continue
                 for count, word, form in _counted(text):
                     name = f"num_{snake_case(word)}"
-                    one = found.setdefault((column.key, form), _Candidate(names={name: _OWN_NAME_WEIGHT}))
+                    one = found.setdefault((column.key, form), FieldCandidate(names={name: _OWN_NAME_WEIGHT}))
                     one.spots.setdefault(place, []).append(((number,), count))
         for one in found.values():
             several = fmean(len(spots) for spots in one.spots.values())
@@ -397,7 +350,7 @@ class _TemplatePages:
             if len(one.spots) >= max(2, 0.5 * self.total) and several == 1 and len(values) > 1:
                 yield one
 
-    def _parts(self) -> Iterator[_Candidate]:
+    def _parts(self) -> Iterator[FieldCandidate]:
         """Yield what is told by its form within texts: mail addresses, telephone numbers, the parts of an address."""
         for one in list(self.candidates):
             place, where = next((place, spots[0]) for place, spots in one.spots.items())
@@ -417,13 +370,13 @@ class _TemplatePages:
                 if len(found) <= (_HALF * len(one.spots) if is_address else 0):
                     continue
                 is_whole = all(self.text(place, (spots[0][0], None)) == spots[0][1] for place, spots in found.items())
-                yield _Candidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
+                yield FieldCandidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
 
-    def _asked(self) -> Iterator[_Candidate]:
+    def _asked(self) -> Iterator[FieldCandidate]:
         """Yield what is a field only where somebody asks for it: what JSON or a data-* attribute alone says, and where
         links lead that are called so ("Home page").
         """
-        found: dict[str, _Candidate] = {}
+        found: dict[str, FieldCandidate] = {}
         for place, page in enumerate(self.pages if self.requested is not None else ()):
             for number, spot in page.page.spots.items():
                 if spot.json_path is not None:
@@ -434,13 +387,9 @@ class _TemplatePages:
                     key, called = spot.attribute, spot.attribute.removeprefix("data-")
                 else:
                     continue
-                one = found.setdefault(key, _Candidate(names={snake_case(called): _OWN_NAME_WEIGHT}))
+                one = found.setdefault(key, FieldCandidate(names={snake_case(called): _OWN_NAME_WEIGHT}))
                 one.spots.setdefault(place, []).append(((number,), None))
         yield from found.values()
-
-    def text(self, place: int, where: Where) -> str:
-        blocks, quote = where
-        return quote or " ".join(self.pages[place].page.blocks[number - 1].text for number in blocks)
 
     @property
     def groups(self) -> set[str]:
@@ -456,39 +405,35 @@ class _TemplatePages:
         ]
         return sum(same) / max(1, min(len(one), len(other)))
 
-    # -- bids --
+    # -- choice --
 
     def answer(self) -> Induced:
-        filled: dict[str, _Bid] = {}
         taken: list[Spots] = []
         for part in self.repeated if self.total > 1 else ():
             self._add_repeated(part, taken)
         known = self.chosen.keys() | self.groups
         known |= set() if self.requested else {singular(key) for key in self.chosen}
-        bids = [bid for one in self.wanted if one.key not in known for bid in self._bids(one)]
-        titles: Spots = {}
-        doubtful: set[str] = set()
-        for offered in sorted(bids, key=lambda bid: (not bid.is_title, -bid.worth, bid.wanted)):
-            bid = self._core_of(offered, bids)
-            if self._is_taken(bid, taken, titles):
+        for one, candidate in self._surest_first([one for one in self.wanted if one.key not in known]):
+            _, first = self.chosen.get(self.named.get(one.key, ""), (one, {}))
+            if first and _pages_of(first) & candidate.spots.keys():
                 continue
-            is_doubtful = bid.wanted in doubtful and bid.candidate.weight(bid.field) < _HALF
-            if is_doubtful or self._has_rival(bid, bids, taken):
-                doubtful.add(bid.wanted)
+            spots = self.values(one, candidate)
+            if not _pages_of(spots) or self._is_taken(one, candidate, spots, taken):
                 continue
-            first = filled.setdefault(bid.wanted, bid)
-            if first is bid:
-                titles = bid.candidate.spots if bid.is_title else titles
-                self.chosen.setdefault(bid.field.key, (bid.field, bid.spots))
-            elif _pages_of(first.spots) & _pages_of(bid.spots) or bid.worth < _VARIANT_WORTH * first.worth:
-                continue
-            else:  # the same field on pages of another layout
-                first.spots.update({place: spots for place, spots in bid.spots.items() if spots})
-            taken.append(bid.spots)
+            if first:  # the same field on pages of another layout
+                first.update({place: found for place, found in spots.items() if found})
+            else:
+                label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not self.requested else ""
+                named = replace(one, name=label or one.name)
+                if named.key in self.chosen:
+                    continue
+                self.named[one.key] = named.key
+                self.chosen[named.key] = (named, spots)
+            taken.append(spots)
         for candidate in self.candidates if self.requested is None else ():
             if candidate.is_label or not _COUNTED.isdisjoint(candidate.names):
                 self._add_labelled(candidate, taken)
-        pointed = {key: spots if one.group else self._without_frame(spots) for key, (one, spots) in self.chosen.items()}
+        pointed = {key: spots if one.group else self.without_frame(spots) for key, (one, spots) in self.chosen.items()}
         values = {
             str(place): tuple(
                 Pointed(key, blocks, quote)
@@ -499,7 +444,7 @@ class _TemplatePages:
         }
         return Induced(tuple(one for one, _ in self.chosen.values()), values)
 
-    def _without_frame(self, spots: Spots) -> Spots:
+    def without_frame(self, spots: Spots) -> Spots:
         """Return where the values stand without what all texts have in common before or behind: the template's, as in
         "Foix, FR" on all pages, "Skills:", or "at Cobalt Works".
         """
@@ -524,30 +469,14 @@ class _TemplatePages:
             for place, found in alone.items()
         }
 
-    def _has_rival(self, bid: _Bid, bids: Sequence[_Bid], taken: Sequence[Spots]) -> bool:
-        """Tell whether a field that nothing but the looks speaks for may as well be something else: of two dates that
-        nothing tells apart, either is as likely wrong as right."""
-        is_stated = any(page.get(bid.wanted) is not None for page in self.stated)
-        if bid.is_title or is_stated or bid.candidate.weight(bid.field) >= _LEAST_WEIGHT:
-            return False
-        near = (other for other in bids if other.wanted == bid.wanted and other.worth > bid.worth - _CLEAR_MARGIN)
-        is_one_of_many = bid.candidate.is_several and not bid.field.many and not self.has_posts
-        return is_one_of_many or any(
-            self._differs(bid.spots, other.spots)
-            and (other.worth > bid.worth or not any(self.overlap(other.spots, one) > _ALIKE for one in taken))
-            for other in near
-        )
-
-    def _differs(self, one: Spots, other: Spots) -> bool:
-        """Tell whether two candidates say different things on pages with both, neither a part of the other."""
-        pairs = self._pairs(one, other)
-        return bool(pairs) and sum(mine in its or its in mine for mine, its in pairs) <= _CONSTANT * len(pairs)
-
     def _pairs(self, one: Spots, other: Spots) -> list[tuple[str, str]]:
         """Return what two candidates say on pages with both; of a date, which may have two forms, the day."""
         both = [(place, one[place][0], other[place][0]) for place in _pages_of(one) & _pages_of(other)]
         texts = [(place, self.text(place, mine), self.text(place, its)) for place, mine, its in both]
-        return [(_said(mine, self.lang[place]), _said(its, self.lang[place])) for place, mine, its in texts]
+        return [
+            (_said(mine, self.template.lang[place]), _said(its, self.template.lang[place]))
+            for place, mine, its in texts
+        ]
 
     def _add_repeated(self, part: Repeated, taken: list[Spots]) -> None:
         """Add a list or a group of objects: where fields are requested, to those that mean it."""
@@ -579,22 +508,23 @@ class _TemplatePages:
         found = sum(any(_means(name, other.name) for other in part.fields) for name in asked)
         return found > 1 and found > len(asked) / 2
 
-    def _is_taken(self, bid: _Bid, taken: Sequence[Spots], titles: Spots) -> bool:
-        """Tell whether what a field is claimed to be is another one: the same day, or the title once more, as at the
-        end of a breadcrumb, or with a word or two around it."""
-        if bid.field.key in self.groups or any(self.overlap(bid.spots, other) > _ALIKE for other in taken):
+    def _is_taken(self, one: Field, candidate: FieldCandidate, spots: Spots, taken: Sequence[Spots]) -> bool:
+        """Tell whether what a field is claimed to be is another one: the same day or number, or the title once more, as
+        at the end of a breadcrumb, or with a word or two around it."""
+        if one.key in self.groups or any(self.overlap(spots, other) > _ALIKE for other in taken):
             return True
-        weight = bid.candidate.weight(bid.field)
-        is_date = bid.field.type == "date" and weight < _LEAST_WEIGHT
-        dates = [spots for one, spots in self.chosen.values() if one.type == "date"] if is_date else []
-        days = [self._pairs(bid.spots, other) for other in dates]
-        if any(sum(mine == its for mine, its in pairs) > _SAME * len(pairs) for pairs in days):
+        weight = candidate.weight(one)
+        is_alike = one.type not in (None, "string", "url") and weight < _LEAST_WEIGHT
+        others = [found for other, found in self.chosen.values() if other.type == one.type] if is_alike else []
+        both = [self._pairs(spots, other) for other in others]
+        if any(sum(mine == its for mine, its in pairs) > _SAME * len(pairs) for pairs in both):
             return True
-        pairs = [] if bid.is_title else self._pairs(bid.spots, titles)
+        titles = next((found for other, found in self.chosen.values() if trained_field(other) == "title"), {})
+        pairs = self._pairs(spots, titles)
         most = 2 if weight < _HALF else 1
         return sum(title in text and len(text) <= most * len(title) for text, title in pairs) > _HALF * len(pairs)
 
-    def _add_labelled(self, candidate: _Candidate, taken: list[Spots]) -> None:
+    def _add_labelled(self, candidate: FieldCandidate, taken: list[Spots]) -> None:
         """Add what has a label and is no usual field, under the name that the label gives it."""
         name = next(iter(candidate.names))
         key = canonical_name(name)
@@ -606,127 +536,40 @@ class _TemplatePages:
         ):
             return
         texts = [self.text(place, spots[0]) for place, spots in candidate.spots.items()]
-        if fmean(_plain(text) in self.said[place] for place, text in zip(candidate.spots, texts, strict=True)) > _ALIKE:
+        if (
+            fmean(plain(text) in self.template.said[place] for place, text in zip(candidate.spots, texts, strict=True))
+            > _ALIKE
+        ):
             return
         many = fmean(len(spots[0][0]) for spots in candidate.spots.values()) > 1.3 and max(map(len, texts)) < 300
         self.chosen[key] = (Field(key, _type_of(key, texts), many), dict(candidate.spots))
         taken.append(candidate.spots)
 
-    def _core_of(self, bid: _Bid, bids: Sequence[_Bid]) -> _Bid:
-        """Return the bid for the block within that varies, where all around it is the same: the name behind "by"."""
-        if bid.is_title or bid.candidate.is_text or bid.field.type not in (None, "string"):
-            return bid
-        texts = {place: self.text(place, spots[0]) for place, spots in bid.spots.items() if spots}
-        for other in bids:
-            if other.wanted == bid.wanted and texts.keys() <= _pages_of(other.spots):
-                around = {tuple(text.split(self.text(place, other.spots[place][0]))) for place, text in texts.items()}
-                is_block = not any(other.spots[place][0][1] for place in texts)
-                if is_block and len(around) == 1 and len(min(around)) == 2 and any(min(around)):
-                    return other
-        return bid
+    def _surest_first(self, wanted: Sequence[Field]) -> Iterator[tuple[Field, FieldCandidate]]:
+        """Yield the fields that are looked for with what is surely enough one of them."""
+        odds = probabilities(self.template, self.candidates, wanted)
+        order = sorted(zip(*np.nonzero(odds > _LEAST), strict=True), key=lambda at: (-odds[at], at))
+        for field_at, at in order:
+            yield wanted[field_at], self.candidates[at]
 
-    @staticmethod
-    def _trained(one: Field) -> str | None:
-        """Return the field that the scorer knows which a field means."""
-        known = {name: weight for name in FIELDS if (weight := affinity(one, name)) >= _TRAINED}
-        return max(known, key=lambda name: known[name], default=None)
-
-    def _bids(self, one: Field) -> Iterator[_Bid]:
-        trained = self._trained(one)
-        is_requested = self.requested is not None
-        least = _UNTRAINED_LEAST if trained is None else -0.5 * (self.total >= _SOME_PAGES)
-        stated = [page.get(one.name) for page in self.stated]
-        for candidate in self.candidates:
-            weight = candidate.weight(one)
-            if candidate.means_one and weight < _KNOWN:  # another one
-                continue
-            # What has a label is what that says. Without a request, it keeps its own name where that says more.
-            needed = _UNMARKED_WEIGHT * (_KNOWN if is_requested else _SAME) if candidate.is_label else 0.0
-            is_scored = trained in self.told_by_looks
-            if weight < max(needed, 0.0 if is_scored or any(stated) else _LEAST_WEIGHT):
-                continue
-            is_text = candidate.is_text and (trained is None or trained in _TEXTS) and self._is_text(one, candidate)
-            if is_text and trained and self._has_headings(candidate):
-                continue
-            if candidate.is_list and not one.many and not is_text:
-                continue
-            score, spots = self._scored(one, trained, candidate, weight, stated)
-            worth = score - least + _NAME_WORTH * weight + _REQUESTED_WORTH * is_requested + candidate.is_list
-            if not one.many and candidate.is_several:  # others' values, as on cards
-                worth -= _SEVERAL_LOSS
-            if spots and worth > 0:
-                label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not is_requested else ""
-                yield _Bid(worth, one.key, replace(one, name=label or one.name), spots, candidate, trained == "title")
-
-    def _is_text(self, one: Field, candidate: _Candidate) -> bool:
-        """Tell whether what stands in several paragraphs may be the one value of a field."""
-        lengths = [len(self.text(place, spots[0])) / len(spots[0][0]) for place, spots in candidate.spots.items()]
-        return one.type in (None, "string") and fmean(lengths) > _PARAGRAPH_CHARS
-
-    def _has_headings(self, candidate: _Candidate) -> bool:
-        """Tell whether paragraphs mostly stand below several headings: then they are not one description."""
-        below = []
+    def values(self, one: Field, candidate: FieldCandidate) -> Spots:
+        """Return where the values of a field stand that a candidate is: the likeliest spot of each page, and the part
+        of its text that can be read as one."""
+        trained = trained_field(one)
+        column = FIELDS.index(trained) if trained else None
+        found: Spots = {}
         for place, spots in candidate.spots.items():
-            elements = [self.pages[place].page.spots[number].element for number in spots[0][0]]
-            before = (one.itersiblings(*_SECTION_TAGS, preceding=True) for one in elements if one is not None)
-            below.append(len({next(one, None) for one in before}) > 1)
-        return fmean(below) > _HALF
-
-    def _scored(
-        self, one: Field, trained: str | None, candidate: _Candidate, weight: float, stated: Sequence[Any]
-    ) -> tuple[float, Spots]:
-        """Return the mean score of a candidate as a field, and where it stands on the pages; nowhere if it cannot be
-        that field."""
-        column = FIELDS.index(trained) if trained else -1
-        best: dict[int, tuple[float, Where]] = {}
-        for place, spots in candidate.spots.items():
-            values = stated[place] if isinstance(stated[place], list) else [stated[place]]
-            values = [str(value) for value in values if value is not None]
             # The first post of a thread is by who has opened it.
-            for blocks, quote in spots[:1] if self.has_posts and not one.many else spots:
-                number = blocks[0]
-                text = quote or self.pages[place].page.blocks[number - 1].text
-                score = float(self.pages[place].scores[number - 1, column]) if trained else _UNTRAINED_SCORE
-                # A name says what it is, whatever it looks like.
-                if candidate.is_label or self.requested is not None or weight >= _SHAPE_WEIGHT:
-                    score = max(score, _UNTRAINED_SCORE - _UNNAMED_LOSS * (1 - weight))
-                if values:
-                    agreed = any(
-                        says(trained, text, value, self.lang[place]) if trained else _plain(text) == _plain(value)
-                        for value in values
-                    )
-                    score += _STATED_WORTH if agreed else _CONTRADICTED_WORTH
-                if trained == "title" and self.total >= _SOME_PAGES and text in self.titles[place]:
-                    score += _IN_TITLE_WORTH if _LETTERS.search(text) else 0.0
-                if score < _LEAST_SCORE and not candidate.is_label:
-                    continue
-                if place in best and best[place][0] >= score:
-                    continue
-                part = text if len(blocks) > 1 else self._part(one, trained, text, quote, self.lang[place])
-                is_short = len(text) <= _PARAGRAPH_CHARS
-                if part is None and is_short and candidate.is_label and weight >= _SAME:  # in whatever form
-                    part, score = self._part(one, None, text, quote, self.lang[place]), score - _FORMLESS_LOSS
-                if part is not None:
-                    best[place] = score, (blocks, None if part == text and quote is None else part)
-        return self._over_pages(candidate, best, weight, may_be_constant=(trained or one.name) in _CONSTANT_FIELDS)
-
-    def _over_pages(
-        self, candidate: _Candidate, best: Mapping[int, tuple[float, Where]], weight: float, *, may_be_constant: bool
-    ) -> tuple[float, Spots]:
-        if not best:
-            return -inf, {}
-        mean = fmean(score for score, _ in best.values())
-        # What is named so may be on some pages only.
-        share = min(1.0, _COVERAGE_GAIN * len(best) / self.total + weight)
-        mean = mean * share + min(_ABSENT_SCORE, mean - 3) * (1 - share)
-        found: Spots = {place: [where] for place, (_, where) in best.items()}
-        texts = {self.text(place, spots[0]) for place, spots in found.items()}
-        if self.total >= _SOME_PAGES and len(found) > 2 and len(texts) == 1 and not may_be_constant:
-            if not candidate.is_label:
-                return -inf, {}
-            mean = min(mean, _UNTRAINED_SCORE)  # it may be the site's, whatever it looks like
-        # Where something stands there that cannot be read so, the page may have the value all the same.
-        return mean, {place: found.get(place, []) for place in candidate.spots}
+            where = spots[0]
+            if column is not None and not (self.has_posts and not one.many):
+                where = max(spots, key=lambda where: self.pages[place].scores[where[0][0] - 1, column])
+            blocks, quote = where
+            text, lang = self.text(place, where), self.template.lang[place]
+            part = text if len(blocks) > 1 else self._part(one, trained, text, quote, lang)
+            if part is None and len(text) <= _PARAGRAPH_CHARS and candidate.is_label and candidate.weight(one) >= _SAME:
+                part = self._part(one, None, text, quote, lang)  # in whatever form
+            found[place] = [] if part is None else [(blocks, None if part == text and quote is None else part)]
+        return found
 
     def _part(self, one: Field, trained: str | None, text: str, quote: str | None, lang: str) -> str | None:
         if one.type == "date" and read_date(text, lang):
@@ -782,10 +625,6 @@ def _leaves(value: Any) -> Iterator[str]:
             waiting += one.values() if isinstance(one, dict) else one
         elif one is not None:
             yield str(one)
-
-
-def _plain(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _said(text: str, lang: str) -> str:

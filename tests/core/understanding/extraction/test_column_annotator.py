@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from importlib.resources import files
+from io import BytesIO
 from typing import Any
 
+import numpy as np
 import pytest
 
 from llmcrawler.core.understanding.extraction.blocks import Induced, TrainingPage
+from llmcrawler.core.understanding.extraction.candidate_scorer import FEATURES
 from llmcrawler.core.understanding.extraction.column_annotator import annotate
 from llmcrawler.core.understanding.extraction.extractor import compile_extractor
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, requested_fields, schema_of
@@ -472,13 +476,6 @@ def test_where_a_label_is_missing_no_other_cell_gives_a_number_for_it() -> None:
     assert [one["year"] for one in found] == [1950 + n if n % 2 else None for n in range(8)]
 
 
-def test_paragraphs_below_several_headings_are_not_one_description() -> None:
-    words = " ".join(["Quiet hands keep the harbour in order and the lamps bright."] * 2)
-    part = "<h2>Part {0}</h2><p>{1} {2} {0} {3}</p><p>{1} {3} {2} {0}</p>"
-    pages = pages_of(lambda n: product(n, "".join(part.format(m, words, STATES[n], NAMES[n]) for m in (1, 2))))
-    assert not any(one.get("description") for one in records(pages, "title,description"))
-
-
 PEOPLE = "Ada Ström,Bo Lindt,Cy Moreau,Di Okafor,Ed Palmer,Flo Quint,Gus Reyes,Hal Stone".split(",")
 
 
@@ -727,12 +724,6 @@ def test_the_title_with_a_word_around_it_is_no_text() -> None:
     assert [one.key for one in answer.fields] == ["title"]
 
 
-def test_a_text_of_a_guide_that_nothing_names_is_its_body_and_no_summary() -> None:
-    said = "This is how a {} is put together and how it is taken apart again"
-    pages = pages_of(lambda n: f"<main><h1>{NAMES[n]}</h1><p>{said.format(NAMES[n])}</p></main>")
-    assert [one.key for one in annotate(pages, "guide", requested_fields("title,summary")).fields] == ["title"]
-
-
 def test_the_higher_of_two_prices_that_some_pages_have_is_the_old_one_and_their_difference_is_none() -> None:
     def sold(n: int) -> str:
         now = n * n + 11
@@ -779,3 +770,22 @@ def test_a_paragraph_below_a_heading_is_no_town() -> None:
         return f"<h1>{NAMES[n]}</h1><h4>Location</h4><p>{about}</p>"
 
     assert [one.get("city") for one in records(pages_of(home), "title,city", "real_estate")] == [None] * 8
+
+
+def test_what_stands_in_elements_that_are_alike_is_told_apart_by_its_place() -> None:
+    towns = "Lyon,Porto,Graz,Turin,Leeds,Ghent,Basel,Malmö".split(",")
+
+    def advert(n: int) -> str:
+        lines = (f"{NAMES[n]} maker", f"Posted 2023-05-{n + 11}", f"hr{n}@firm.example", towns[n])
+        return f"<main><h1>{NAMES[n]} maker wanted</h1>{''.join(f'<p class=line>{line}</p>' for line in lines)}</main>"
+
+    found = records(pages_of(advert), "title,email,date_published", "job")
+    assert [one["email"] for one in found] == [f"hr{n}@firm.example" for n in range(8)]
+    assert [one["date_published"] for one in found] == [f"2023-05-{n + 11}" for n in range(8)]
+
+
+def test_the_trees_know_the_features_that_there_are() -> None:
+    file = files("llmcrawler.core.understanding.extraction").joinpath("candidate_scorer.npz")
+    with np.load(BytesIO(file.read_bytes())) as arrays:
+        first, second = (int(arrays[f"{step} feature"].max()) for step in ("first", "second"))
+    assert first < len(FEATURES) <= second < len(FEATURES) + 6
