@@ -69,7 +69,8 @@ _ICON_MARK: Final = 0.7  # what is behind an icon has to look like the field
 _NAMED_LEVELS: Final = 4
 _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
-_LEAST: Final = 0.5  # probability that is believed
+# Probabilities that are believed: of what is called as the field is, and of what only looks like it.
+_NAMED_LEAST, _LEAST = 0.2, 0.5
 _HALF: Final = 0.5
 _MAX_PRICES: Final = 30
 _MAX_BESIDE: Final = 6  # blocks of a column that stand for something each, by their place
@@ -548,9 +549,11 @@ class PagesToAnnotate:
     def _surest_first(self, wanted: Sequence[Field]) -> Iterator[tuple[Field, FieldCandidate]]:
         """Yield the fields that are looked for with what is surely enough one of them."""
         odds = probabilities(self.template, self.candidates, wanted)
-        order = sorted(zip(*np.nonzero(odds > _LEAST), strict=True), key=lambda at: (-odds[at], at))
-        for field_at, at in order:
-            yield wanted[field_at], self.candidates[at]
+        order = sorted(zip(*np.nonzero(odds > _NAMED_LEAST), strict=True), key=lambda at: (-odds[at], at))
+        for at in order:
+            one, candidate = wanted[at[0]], self.candidates[at[1]]
+            if odds[at] > _LEAST or candidate.weight(one) >= _LEAST_WEIGHT:
+                yield one, candidate
 
     def values(self, one: Field, candidate: FieldCandidate) -> Spots:
         """Return where the values of a field stand that a candidate is: the likeliest spot of each page, and the part
