@@ -127,8 +127,7 @@ def compared(odds: NDArray[Any]) -> Iterator[Floats]:
     for number, own in enumerate(odds):
         fields = np.delete(odds, number, 0).max(0) if len(odds) > 1 else np.full(len(own), _LEAST)
         others = _best_other(own)
-        rank = (own[:, None] < own).sum(1)
-        yield np.column_stack([own, fields, own - fields, others, own - others, rank]).astype(np.float32)
+        yield np.column_stack([own, fields, own - fields, others, own - others, _above(own)]).astype(np.float32)
 
 
 def feature_tables(
@@ -279,10 +278,16 @@ class _Scores:
             "positive": self._positive[:, at],
             "possible": self._possible[:, at],
             "over others": worth - _best_other(worth),
-            "rank": np.log2(1 + (worth[:, None] < worth).sum(1)),
-            "near": (worth > worth[:, None] - _NEAR).sum(1),
+            "rank": np.log2(1 + _above(worth)),
+            "near": _above(worth, worth - _NEAR),
             "over other fields": self._mean[:, at] - self._mean[:, others].max(1),
         }
+
+
+def _above(numbers: NDArray[Any], limits: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return for each number how many are above it, or above its limit."""
+    ordered = np.sort(numbers)
+    return len(numbers) - np.searchsorted(ordered, numbers if limits is None else limits, side="right")
 
 
 def _best_other(numbers: NDArray[Any]) -> NDArray[Any]:
