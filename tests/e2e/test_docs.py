@@ -192,7 +192,7 @@ def test_workers(reader_without_a_model, tmp_path_factory):
     with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
         reader.places["redis://localhost:6379/0"] = redis.url
         _crawl, watched, deleted = reader.read("workers.md")
-    assert re.search(r"shop +finished", watched.stdout)
+    assert re.search(r"shop in redis.*: finished", watched.stdout)
     assert "shop in redis://127.0.0.1" in watched.stdout
     assert "report.html: 10 pages" in watched.stdout
     assert deleted.stdout.startswith("shop: deleted 10 pages done, ")

@@ -156,7 +156,7 @@ _SELECTORS = (
     Selector('//text()[starts-with(normalize-space(), "UPC")]', "xpath"),
     Selector("div.price", "css"),
     Selector("div div p b", "css"),
-    Selector("table tr:nth-of-type(3) > td:nth-of-type(2)", "css"),
+    Selector("table tbody > tr:nth-of-type(3) > td:nth-of-type(2)", "css"),
     Selector("img", "css", "src"),
     Selector("Product.offers.price", "json-ld"),
     Selector("body div", "css", None, r"^(?:.*, )?((?:(?!, ).)+), (?:(?!, ).)+$"),
