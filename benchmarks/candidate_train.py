@@ -1,12 +1,13 @@
 """Trains the scorer that tells which candidate on a template's pages is which field, and says how good it is:
 
-    python -m benchmarks.candidate_train FOLDER [--cache FILE] [--write candidate_scorer.npz]
+    python -m benchmarks.candidate_train [EXAMPLES] [--templates FOLDER] [--write candidate_scorer.npz]
 
-FOLDER has saved templates in its folders, as `theme_sites --build` saves them. Needs lightgbm. Each template is asked
-for the fields of its truth by name, and without a request; from 20 pages, from 6 others, and from one alone. The trees
-go in two steps: the second sees what the first says of the other candidates and of the other fields. Prints for
+EXAMPLES is candidate_examples.npz beside this, or made here of the templates that are saved in FOLDER's folders, as
+`theme_sites --build` saves them, and of the generated sites. Needs lightgbm. Each template is asked for the fields of
+its truth by name, with some that it lacks, and without a request; from 20 pages, from 6 others, and from one alone. The
+trees go in two steps: the second sees what the first says of the other candidates and of the other fields. Prints for
 templates of whose family the model has seen none how often the likeliest candidate is right, with F1 and precision at
-several thresholds; then writes a model of all. The same pages give the same bytes.
+several thresholds; then writes a model of all. The same examples give the same bytes.
 """
 
 from __future__ import annotations
@@ -246,32 +247,22 @@ def rows_of(data: Sequence[Examples]) -> Rows:
 def fit(table: NDArray[np.float32], rows: Rows, kept: NDArray[np.bool_]) -> lightgbm.Booster:
     kept = kept & (rows.weight > 0)
     data = lightgbm.Dataset(table[kept], rows.right[kept], weight=rows.weight[kept])
-    return lightgbm.train(
-        {
-            **_PARAMETERS,
-            "monotone_constraints": [_RISING.get(name, 0) for name in FEATURES]
-            + [0] * (table.shape[1] - len(FEATURES)),
-        },
-        data,
-        _ROUNDS,
-    )
+    rising = [_RISING.get(name, 0) for name in FEATURES] + [0] * (table.shape[1] - len(FEATURES))
+    return lightgbm.train({**_PARAMETERS, "monotone_constraints": rising}, data, _ROUNDS)
 
 
 def with_compared(rows: Rows, odds: Floats) -> NDArray[np.float32]:
     """Return the table of the second step, from the log odds of the first."""
-    found = np.zeros((len(odds), 6), np.float32)
-    for slices in rows.groups:
-        for one, columns in zip(slices, compared(np.array([odds[one] for one in slices])), strict=True):
-            found[one] = columns
-    return np.concatenate([rows.table, found], 1)
+    found = [columns for slices in rows.groups for columns in compared(np.array([odds[one] for one in slices]))]
+    return np.concatenate([rows.table, np.concatenate(found)], 1)
 
 
-def out_of_fold(table: NDArray[np.float32], rows: Rows, folds: NDArray[np.int64], inside: NDArray[np.bool_]) -> Floats:
+def out_of_fold(rows: Rows, inside: NDArray[np.bool_]) -> Floats:
     """Return the log odds of the rows `inside`, each by a model that has not seen its fold."""
-    odds = np.zeros(len(table))
-    for fold in np.unique(folds[inside]):
-        held = inside & (folds == fold)
-        odds[held] = fit(table, rows, inside & (folds != fold)).predict(table[held], raw_score=True)
+    odds = np.zeros(len(rows.table))
+    for fold in np.unique(rows.fold[inside]):
+        held = inside & (rows.fold == fold)
+        odds[held] = fit(rows.table, rows, inside & (rows.fold != fold)).predict(rows.table[held], raw_score=True)
     return odds
 
 
@@ -293,19 +284,17 @@ class Model:
 
 def fit_both(rows: Rows, inside: NDArray[np.bool_]) -> Model:
     first = fit(rows.table, rows, inside)
-    return Model(first, fit(with_compared(rows, out_of_fold(rows.table, rows, rows.fold, inside)), rows, inside))
+    return Model(first, fit(with_compared(rows, out_of_fold(rows, inside)), rows, inside))
 
 
-def evaluate(data: Sequence[Examples], rows: Rows) -> list[Model]:
+def evaluate(data: Sequence[Examples], rows: Rows) -> None:
     odds = np.zeros(len(rows.table))
-    models = []
     for fold in range(FOLDS):
         held = rows.fold == fold
-        models.append(fit_both(rows, ~held))
-        first = np.where(held, models[-1].first.predict(rows.table, raw_score=True), 0)
-        odds[held] = models[-1].second.predict(with_compared(rows, first)[held], raw_score=True)
+        model = fit_both(rows, ~held)
+        first = np.where(held, model.first.predict(rows.table, raw_score=True), 0)
+        odds[held] = model.second.predict(with_compared(rows, first)[held], raw_score=True)
     report(data, rows, odds)
-    return models
 
 
 def report(data: Sequence[Examples], rows: Rows, odds: Floats) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from io import BytesIO
 from itertools import islice
@@ -97,6 +97,7 @@ class ScoredTemplate:
         return quote or " ".join(self.pages[place].page.blocks[number - 1].text for number in blocks)
 
 
+@lru_cache(maxsize=4_096)
 def trained_field(one: Field) -> str | None:
     """Return the field that the scorer of blocks knows which a field means."""
     known = {name: weight for name in FIELDS if (weight := affinity(one, name)) >= _TRAINED}
@@ -141,7 +142,7 @@ def feature_tables(
     names = _Names(candidates)
     for one in wanted:
         trained = trained_field(one)
-        compared = {
+        told = {
             **names.features(one, wanted),
             **scores.features(one, trained),
             **_form_features(template, candidates, one, trained),
@@ -155,7 +156,7 @@ def feature_tables(
             "pages": np.log2(len(template.pages)),
             **{f"is {min(form)}": trained in form for form in _FORMS},
         }
-        columns = [np.broadcast_to(np.asarray(compared[name], np.float32), len(candidates)) for name in COMPARED]
+        columns = [np.broadcast_to(np.asarray(told[name], np.float32), len(candidates)) for name in COMPARED]
         yield np.column_stack([of_candidates, *columns])
 
 
@@ -167,14 +168,10 @@ def _own_features(template: ScoredTemplate, headings: Sequence[int], one: FieldC
     often = Counter(said)
     sizes = [len(text) for text in said]
     kinds = Counter((text_kind(text) or KINDS)[0] for text in said)
-    place, ((number, *_), _) = firsts[0]
+    numbers = [(place, blocks[0]) for place, (blocks, _) in firsts]
+    place, number = numbers[0]
     column = template.pages[place].columns[number - 1]
-    places, gaps, in_title = [], [], 0
-    for place, ((number, *_), _) in firsts:
-        places.append(number / len(template.pages[place].page.blocks))
-        gaps.append(number - headings[place] if headings[place] else 0)
-        in_title += template.text(place, one.spots[place][0]) in template.titles[place]
-    gap = median(gaps)
+    gap = median(number - headings[place] if headings[place] else 0 for place, number in numbers)
     return {
         "coverage": count / total,
         "spots": np.log2(fmean(map(len, one.spots.values()))),
@@ -191,9 +188,9 @@ def _own_features(template: ScoredTemplate, headings: Sequence[int], one: FieldC
         "paragraphs": one.is_text,
         "part": fmean(where[1] is not None for _, where in firsts),
         "blocks": np.log2(fmean(len(where[0]) for _, where in firsts)),
-        "place": fmean(places),
+        "place": fmean(number / len(template.pages[place].page.blocks) for place, number in numbers),
         "gap": float(np.sign(gap) * np.log2(1 + abs(gap))),
-        "in title": in_title / count,
+        "in title": fmean(text in template.titles[place] for text, (place, _) in zip(said, firsts, strict=True)),
         "attribute": column is not None and column.key[1] is not None,
         "image": column is not None and column.key[1] == "src",
         "said": fmean(plain(text) in template.said[place] for text, (place, _) in zip(said, firsts, strict=True)),

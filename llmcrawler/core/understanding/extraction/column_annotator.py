@@ -192,7 +192,6 @@ class PagesToAnnotate:
             given = Counter(name for page in stated for name, value in page.items() if value is not None)
             self.wanted = [one for one in self.wanted if given[one.name] < _CONSTANT * self.total]
         self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type)
-        self.has_posts = any(part.name == "posts" for part in self.repeated)
         self.template = ScoredTemplate(
             self.pages,
             [page.title for page in pages],
@@ -201,7 +200,7 @@ class PagesToAnnotate:
             stated,
             usual,
             requested is not None,
-            self.has_posts,
+            any(part.name == "posts" for part in self.repeated),
         )
         for page in self.pages:
             self.template.counts.update({block.text for block in page.page.blocks})
@@ -564,7 +563,7 @@ class PagesToAnnotate:
         for place, spots in candidate.spots.items():
             # The first post of a thread is by who has opened it.
             where = spots[0]
-            if column is not None and not (self.has_posts and not one.many):
+            if column is not None and (one.many or not self.template.has_posts):
                 where = max(spots, key=lambda where: self.pages[place].scores[where[0][0] - 1, column])
             blocks, quote = where
             text, lang = self.text(place, where), self.template.lang[place]
