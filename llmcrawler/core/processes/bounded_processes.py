@@ -183,6 +183,8 @@ _RESULT_BYTES: Final = 32 * 2**20
 # Each piece of work that goes over a limit halves the time of the later ones of its share, down to this; each that does
 # not takes one such fault back.
 _LEAST_SECONDS: Final = 0.5
+# What is said of a process that was killed from outside, and not for our limits: the next one may do the same work.
+_KILLED: Final = ("SIGKILL", "SIGTERM", "gone")
 ENDING: Final = "the crawl was stopped before this was read"
 
 
@@ -258,21 +260,13 @@ class BoundedProcesses:
         whose work has taken the least time so far comes first; one that has exceeded limits before gets less time.
 
         Raises ContentError where the work takes too long, too much memory, has too large a result or takes the process
-        down; the next piece of work gets a fresh process then. What the function raises is raised here.
+        down; the next piece of work gets a fresh process then. Where somebody has killed the process, the work is done
+        once more. What the function raises is raised here.
         """
         seconds = max(min(_LEAST_SECONDS, seconds), seconds / 2 ** min(self._faults[share], 20))
-        work = await asyncio.to_thread(packed, seconds, function, arguments)
-        process = await self._take(share)
-        started = asyncio.get_running_loop().time()
-        try:
-            kind, result = await asyncio.to_thread(process.ask, work)
-        except asyncio.CancelledError:
-            process.end()  # a thread still waits for its answer
-            raise
-        finally:
-            self._spent[share] += asyncio.get_running_loop().time() - started
-            self._running[share] -= 1
-            self._give_back(process)
+        kind, result = await self._ask(seconds, function, arguments, share)
+        if kind == DIED and result in _KILLED:
+            kind, result = await self._ask(seconds, function, arguments, share)
         if self._closed and kind == DIED:
             raise ReadingStopped(ENDING)
         if kind == DONE:
@@ -284,6 +278,22 @@ class BoundedProcesses:
             raise cast(Exception, result)
         self._faults[share] += 1
         raise ContentError(fault_words(kind, cast(str, result), seconds, self._limits[0]))
+
+    async def _ask(
+        self, seconds: float, function: Callable[..., Any], arguments: Sequence[Any], share: str
+    ) -> tuple[bytes, object]:
+        work = await asyncio.to_thread(packed, seconds, function, arguments)
+        process = await self._take(share)
+        started = asyncio.get_running_loop().time()
+        try:
+            return await asyncio.to_thread(process.ask, work)
+        except asyncio.CancelledError:
+            process.end()  # a thread still waits for its answer
+            raise
+        finally:
+            self._spent[share] += asyncio.get_running_loop().time() - started
+            self._running[share] -= 1
+            self._give_back(process)
 
     def close(self) -> None:
         """End all processes at once, whatever they do. What runs, waits or comes later gets ReadingStopped."""

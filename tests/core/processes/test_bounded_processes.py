@@ -7,6 +7,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,18 @@ def die() -> None:
     os._exit(11)
 
 
+def killed_below(runs: int, log: str) -> int:
+    """Count the runs of it in a file; the first ones are killed as by somebody outside."""
+    with Path(log).open("a+", encoding="ascii") as file:
+        file.write("x")
+        file.flush()
+        file.seek(0)
+        count = len(file.read())
+    if count < runs:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return count
+
+
 def fail() -> None:
     raise LookupError("no such thing")
 
@@ -91,6 +104,13 @@ async def test_work_over_a_limit_is_an_error_and_the_next_is_done(processes, fun
     with pytest.raises(ContentError, match=message):
         await processes.run(function, *arguments, seconds=0.5)
     assert await processes.run(double, 21, seconds=10) == 42
+
+
+async def test_work_whose_process_was_killed_is_done_once_more(processes: BoundedProcesses, tmp_path):
+    assert await processes.run(killed_below, 2, str(tmp_path / "once"), seconds=10) == 2
+    with pytest.raises(ContentError, match="SIGKILL"):
+        await processes.run(killed_below, 4, str(tmp_path / "always"), seconds=10)
+    assert (tmp_path / "always").read_text() == "xx"
 
 
 async def test_what_the_function_raises_is_raised_here(processes: BoundedProcesses):
