@@ -35,7 +35,7 @@ _COMMANDS: Final = {
     "recover": "Save what can be read of a damaged JOBDIR",
     "campaign": "Crawl many sites, or tell how far that is",
     "serve": "Crawl for clients over HTTP, and show the crawls as pages",
-    "report": "Show a crawl as one HTML page, or compare two",
+    "report": "Show a crawl as one HTML page",
     "templates": "Show the templates that crawls have learned",
     "apply": "Take the records of web archives by what crawls have learned",
     "mcp": "Give assistants tools to crawl with (MCP)",

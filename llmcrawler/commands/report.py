@@ -1,4 +1,4 @@
-"""`scrapy report JOBDIR`: a crawl as a page to look at, or two of them compared."""
+"""`scrapy report JOBDIR`: a crawl as a page to look at."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from scrapy.commands import ScrapyCommand
 
@@ -18,13 +17,12 @@ _MAX_LISTED = 20_000  # pages: some 4 MB
 class Command(Offline, ScrapyCommand):
     """Exit status: 0, 1 when the report cannot be written, 2 when there is no such job or feed, or none of ours."""
 
-    usage = "[options] <jobdir|feed.jsonl> [<later jobdir|feed.jsonl>]"
-    summary = "Show a crawl as one HTML page, or compare two"
+    usage = "[options] <jobdir|feed.jsonl>"
+    summary = "Show a crawl as one HTML page"
     details = (
         "Show the crawl of a JOBDIR, of a feed in JSON Lines, or of the feeds of workers who shared it (quoted:"
         " 'pages-*.jsonl'), as one HTML page: the site's structure, its templates"
-        " and their fields, pace, cost, errors, changes, its records and pages to look at. It needs no network. Of two"
-        " crawls it shows which pages are new, gone or changed, values before and after, and selectors that give less."
+        " and their fields, pace, cost, errors, changes, its records and pages to look at. It needs no network."
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -35,18 +33,15 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler import __version__
-        from llmcrawler.core.reporting.html import make_comparison, make_report
+        from llmcrawler.core.reporting.html import make_report
         from llmcrawler.core.reporting.text import plain
 
-        if len(args) > 2:
-            raise wrong_usage("quote the pattern of several workers' feeds: 'pages-*.jsonl'")
-        if not args or opts.pages < 0:
-            how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED [LATER_JOBDIR|FEED]"
-            raise wrong_usage(f"name one folder or feed, or two to compare: {how}")
-        make: Any = make_report if len(args) == 1 else make_comparison
+        if len(args) != 1 or opts.pages < 0:
+            how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED"
+            raise wrong_usage(f"name one folder or feed, or quote the pattern of several, 'pages-*.jsonl': {how}")
         try:
             with config_errors_as_usage():
-                page, count = make(*map(Path, args), opts.pages, __version__, time.time())
+                page, count = make_report(Path(args[0]), opts.pages, __version__, time.time())
                 Path(opts.output).write_bytes(page)
         except OSError as error:
             sys.stderr.write(f"{opts.output} cannot be written: {error.strerror or error}\n")

@@ -7,7 +7,7 @@ from scrapy.exceptions import UsageError
 
 from llmcrawler.commands.report import Command
 from llmcrawler.core.reporting.html import make_report
-from tests.adapters.commands.run_here import printed, run_here
+from tests.adapters.commands.run_here import run_here
 from tests.core.reporting.stored_jobs import make_stored_job, product, product_html
 from tests.e2e.browsing import looking_at, needs_browser
 from tests.e2e.crawling import explore, scrapy
@@ -96,12 +96,6 @@ def test_records_are_searched_and_sorted_and_show_where_on_the_page_a_value_stan
         page.click("#look [data-by='-1']")
         page.locator("#look-title", has_text="Lamp 10").wait_for()
         assert complaints == []
-
-
-def test_two_crawls_are_compared(job, tmp_path):
-    feed = job / "feed.jsonl"
-    shown = printed(Command(), feed, feed, "-o", tmp_path / "compared.html")
-    assert "9 pages before, 9 after: 0 changed, 0 new, 0 gone, 0 failed, 8 unchanged, 1 failed in both" in shown
 
 
 def test_what_cannot_be_shown_is_a_usage_error(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmcrawler.core.reporting.html.comparison import compare, comparison_view
 from llmcrawler.core.reporting.html.render import render
 from llmcrawler.core.reporting.html.sources import open_source
 from llmcrawler.core.reporting.html.view import build
@@ -15,10 +14,3 @@ def make_report(path: Path, max_listed: int, version: str, now: float) -> tuple[
     with open_source(path, now) as source:
         view = build(source, max_listed)
     return render(view, version, now), view["digest"].in_words
-
-
-def make_comparison(before: Path, after: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:
-    """Return the page comparing two crawls and, in words, what it found. Raises ConfigError as `make_report` does."""
-    with open_source(before, now) as then, open_source(after, now) as later:
-        view = comparison_view(compare(then, later, max_listed), then, later)
-    return render(view, version, now, "comparison.html"), str(view["findings"][0]).rstrip(".")

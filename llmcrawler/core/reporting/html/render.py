@@ -21,7 +21,6 @@ _ASSETS = files("llmcrawler.core.reporting.html") / "assets"
 _POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _SCRIPTS = {
     "report.html": ("echarts.min.js", "listing.js", "report.js"),
-    "comparison.html": ("listing.js", "comparison.js"),
     "campaign.html": (),
 }
 
