@@ -122,16 +122,6 @@ _ORDER: Final = ("failed", "unreachable", "running", "waiting", "done")
 _BAD: Final = ("failed", "unreachable")
 
 
-def campaign_view(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the campaign's page of HTML shows."""
-    shown = ("folder", "is_over", "started", "ended", "states", "totals", "bundles")
-    return {**{name: status[name] for name in shown}, "sites": _sorted(status), "bad": _BAD}
-
-
-def _sorted(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return sorted(status["sites"], key=lambda site: _ORDER.index(site["state"]))
-
-
 def campaign_tables(status: Mapping[str, Any], now: float, *, is_brief: bool) -> Iterator[RenderableType]:
     """Yield the sums, then the sites; with `is_brief` those that something is wrong with. `now` is in Unix time."""
     states, totals = status["states"], status["totals"]
@@ -146,7 +136,8 @@ def campaign_tables(status: Mapping[str, Any], now: float, *, is_brief: bool) ->
         took = f", {duration(max(0.0, end - status['started']))}"
     pages, records = many(totals["pages"], "page"), many(totals["records"], "record")
     yield Text(f"{pages}, {records}, {totals['errors']:,} with errors{calls}{took}")
-    shown = [site for site in _sorted(status) if not is_brief or site["state"] in _BAD]
+    ordered = sorted(status["sites"], key=lambda site: _ORDER.index(site["state"]))
+    shown = [site for site in ordered if not is_brief or site["state"] in _BAD]
     rows = [
         (
             site["name"],

@@ -6,8 +6,7 @@ import argparse
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from llmcrawler.errors import ConfigError, JobBusy
 # Of the crawls: beside others, on the same cores. Those of the second row would write to the same file.
 _DEFAULTS = {"CONTENT_WORKERS": "0", "PROGRESS": "log"}
 _OWN = {"LOG_FILE": "", "FEEDS": "{}", "METRICS_PORT": "0", "METRICS_TEXTFILE": ""}
-_REFRESH_SECONDS = 2.0
 
 
 class Command(Offline, ScrapyCommand):
@@ -44,7 +42,6 @@ class Command(Offline, ScrapyCommand):
         add("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites")
         add("--retry", action="store_true", help="retry sites that are unreachable or were given up")
         add("--json", action="store_true", help="of status: print JSON instead of tables")
-        add("--html", metavar="FILE", help="of status: write a page to look at")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args[:1] == ["status"] and len(args) == 2:
@@ -164,43 +161,13 @@ class Command(Offline, ScrapyCommand):
         check(settings, options, "explore")
 
     def _show_status(self, place: str, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
-        """Show how far it is: on a terminal, while it runs, again and again."""
-        from llmcrawler import __version__
-        from llmcrawler.campaigns.campaign_status import campaign_tables, campaign_view
+        from llmcrawler.campaigns.campaign_status import campaign_tables
         from llmcrawler.campaigns.campaign_storage import storage_at
         from llmcrawler.campaigns.stored_campaign import status_at
-        from llmcrawler.core.reporting.html.render import render
 
         with config_errors_as_usage():
-            storage = storage_at(place)
-            status = status_at(storage, time.time())
-            if opts.html:
-                try:
-                    page = render(campaign_view(status), __version__, time.time(), "campaign.html")
-                    Path(opts.html).write_bytes(page)
-                except OSError as error:
-                    sys.stderr.write(f"{opts.html} cannot be written: {error.strerror or error}\n")
-                    self.exitcode = 1
-                else:
-                    sys.stdout.write(f"{opts.html}: {len(status['sites']):,} sites\n")
-                return
-            if status["is_running"] and not is_brief and not opts.json and sys.stdout.isatty():
-                status = _follow(lambda: status_at(storage, time.time()))
+            status = status_at(storage_at(place), time.time())
             show(status, campaign_tables(status, time.time(), is_brief=is_brief), as_json=opts.json)
-
-
-def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Show the campaign until it ends, or Ctrl-C; return how far it is then."""
-    from rich.console import Group
-    from rich.live import Live
-
-    from llmcrawler.campaigns.campaign_status import campaign_tables
-
-    with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
-        while (status := read())["is_running"]:
-            live.update(Group(*campaign_tables(status, time.time(), is_brief=True)), refresh=True)
-            time.sleep(_REFRESH_SECONDS)
-    return read()
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:

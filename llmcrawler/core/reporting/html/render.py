@@ -1,4 +1,4 @@
-"""Renders the pages of reports. Text from crawled sites is escaped, and a policy keeps it from doing harm, too."""
+"""Renders the page of a report. Text from crawled sites is escaped, and a policy keeps it from doing harm, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import DictLoader, Environment, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from llmcrawler.core.reporting.text import duration, moment, money, percent, plain
@@ -19,17 +19,13 @@ from llmcrawler.core.reporting.text import duration, moment, money, percent, pla
 _ASSETS = files("llmcrawler.core.reporting.html") / "assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
 _POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_SCRIPTS = {
-    "report.html": ("echarts.min.js", "listing.js", "report.js"),
-    "campaign.html": (),
-}
+_SCRIPTS = ("echarts.min.js", "listing.js", "report.js")
 
 
-def render(view: dict[str, Any], version: str, now: float, template: str = "report.html") -> bytes:
-    scripts = [_asset(name) for name in _SCRIPTS[template]]
-    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts) or "'none'"
-    page = _pages().get_template(template)
-    text = page.render(
+def render(view: dict[str, Any], version: str, now: float) -> bytes:
+    scripts = [_asset(name) for name in _SCRIPTS]
+    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    text = _report().render(
         **view,
         version=version,
         now=now,
@@ -67,8 +63,8 @@ def report_style() -> str:
 
 
 @cache
-def _pages() -> Environment:
-    return html_environment({name: _asset(name) for name in _SCRIPTS})
+def _report() -> Template:
+    return html_environment({"report.html": _asset("report.html")}).get_template("report.html")
 
 
 def html_environment(templates: Mapping[str, str]) -> Environment:
