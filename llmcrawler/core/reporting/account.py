@@ -6,18 +6,15 @@ show it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from llmcrawler.core.reporting.text import count, dollars, duration, many, plain, shown_value
+from llmcrawler.core.reporting.text import many, plain, shown_value
 from llmcrawler.core.storage import RightsCounts
 from llmcrawler.core.urls import origin_of, site_name, url_pattern
 from llmcrawler.items import Template
-
-if TYPE_CHECKING:
-    from llmcrawler.core.storage.job_status import JobStatus
 
 Stats = Mapping[str, Any]
 
@@ -396,42 +393,3 @@ def rights_rows(rights: RightsCounts) -> list[tuple[str, str]]:
     said |= {f"said by {name}": pages for name, pages in rights.signals.items()}
     said |= {"signals in conflict": rights.conflicts, "noindex": rights.noindex}
     return [(name, f"{pages:,}") for name, pages in said.items() if pages]
-
-
-Amounts = Mapping[str, float]  # low, likely, high
-
-
-def job_plan_rows(status: JobStatus, calls: int | None = None, tokens: int | None = None) -> list[tuple[str, str, str]]:
-    """Return (figure, planned, actual) of a job, as words; nothing without a plan. Without `calls` and `tokens` they
-    are those since the last refresh.
-    """
-    plan = status.plan
-    if plan is None:
-        return []
-    llm = plan["llm"]
-    calls = int(status.spent.get("calls", 0)) if calls is None else calls
-    tokens = int(status.spent.get("tokens", 0)) if tokens is None else tokens
-    has_llm = bool(llm["model"]) or calls > 0
-    rows: list[tuple[str, Amounts | None, float | None, Callable[[float], str]]] = [
-        ("pages", plan["pages"], status.urls["done"], count),
-        ("errors", plan["errors"], status.urls["dead"], count),
-        ("time", plan["seconds"], status.rate.seconds if status.runs == 1 else None, duration),
-        ("LLM calls", llm["calls"], calls if has_llm else None, count),
-        ("LLM tokens", llm["tokens"], tokens if has_llm else None, count),
-        ("cost", llm["cost_usd"], status.spent.get("cost_usd"), dollars),
-    ]
-    return [
-        (name, planned(amounts, word), word(come))
-        for name, amounts, come, word in rows
-        if amounts is not None and come is not None
-    ]
-
-
-def words_of_amounts(amounts: Amounts, word: Callable[[float], str]) -> list[str]:
-    return [word(amounts[name]) for name in ("low", "likely", "high")]
-
-
-def planned(amounts: Amounts, word: Callable[[float], str]) -> str:
-    """Return the likely amount, and how far it may be off."""
-    low, likely, high = words_of_amounts(amounts, word)
-    return likely if low == high else f"{likely} ({low} to {high})"

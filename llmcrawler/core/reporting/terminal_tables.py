@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from llmcrawler.core.reporting.account import job_plan_rows, planned, rights_rows, words_of_amounts
+from llmcrawler.core.reporting.account import rights_rows
 from llmcrawler.core.reporting.text import count, dollars, duration, moment, percent, plain
 from llmcrawler.core.storage.job_status import JobStatus
 from llmcrawler.core.understanding.extraction.selectors import LANGUAGES
@@ -69,7 +69,6 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     names = {"done": "done", "dead": "dead letters", "leased": leased, "queued": "queued", "seen": "redirects' targets"}
     urls = [(words, f"{status.urls[name]:,}") for name, words in names.items()]
     yield from table_part(("urls", ">"), [*urls, ("duplicates among those done", f"{status.duplicates:,}")])
-    yield from table_part(("plan", ">planned", ">so far"), job_plan_rows(status))
     statuses = {name for stage in status.stages.values() for name in stage.statuses}
     columns = (*_STATUSES, *sorted(statuses.difference(_STATUSES)))
     stages = []
@@ -194,7 +193,7 @@ def plan_tables(plan: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Text(f"A crawl ends at max_pages={plan['max_pages']:,}; the site may have more, see below")
     yield from table_part(("", ">low", ">likely", ">high"), _plan_rows(plan))
     types = list(plan["page_types"].items())[:_PLAN_ROWS]
-    rows = [(name, *words_of_amounts(amounts, count)) for name, amounts in types]
+    rows = [(name, *_words(amounts, count)) for name, amounts in types]
     yield from table_part(("page type", ">low", ">likely", ">high"), rows)
     rows = [
         (one["pattern"][:_PLAN_CELLS], one["page_type"], count(one["pages"]["likely"]), "learned" * one["learned"])
@@ -205,9 +204,9 @@ def plan_tables(plan: Mapping[str, Any]) -> Iterator[RenderableType]:
     rows = []
     for one in plan.get("models", ()):
         unpriced = "not known" if one["model"] else dollars(0)
-        cost = planned(one["cost_usd"], dollars) if one["cost_usd"] else unpriced
-        calls, tokens = planned(one["calls"], count), planned(one["tokens"], count)
-        rows.append((one["model"] or "none", calls, tokens, cost, planned(one["seconds"], duration)))
+        cost = _range(one["cost_usd"], dollars) if one["cost_usd"] else unpriced
+        calls, tokens = _range(one["calls"], count), _range(one["tokens"], count)
+        rows.append((one["model"] or "none", calls, tokens, cost, _range(one["seconds"], duration)))
     yield from table_part(("model", ">LLM calls", ">tokens", ">cost", ">time"), rows)
     for note in plan["notes"]:
         yield Text(plain(f"Note: {note}"), style="dim")
@@ -223,7 +222,7 @@ def _plan_rows(plan: Mapping[str, Any]) -> list[tuple[str, ...]]:
     if plan["site_pages"] != plan["pages"]:
         rows.insert(0, ("pages of the site", plan["site_pages"], count))
     if not llm["model"]:
-        return [*((name, *words_of_amounts(amounts, word)) for name, amounts, word in rows), ("LLM calls", *"000")]
+        return [*((name, *_words(amounts, word)) for name, amounts, word in rows), ("LLM calls", *"000")]
     rows += [
         (f"LLM calls ({llm['model']})", llm["calls"], count),
         ("  to tell page types", llm["calls_by_task"]["classify"], count),
@@ -232,7 +231,17 @@ def _plan_rows(plan: Mapping[str, Any]) -> list[tuple[str, ...]]:
     ]
     if llm["cost_usd"] is not None:
         rows.append(("cost", llm["cost_usd"], dollars))
-    return [(name, *words_of_amounts(amounts, word)) for name, amounts, word in rows]
+    return [(name, *_words(amounts, word)) for name, amounts, word in rows]
+
+
+def _words(amounts: Mapping[str, float], word: Callable[[float], str]) -> list[str]:
+    return [word(amounts[name]) for name in ("low", "likely", "high")]
+
+
+def _range(amounts: Mapping[str, float], word: Callable[[float], str]) -> str:
+    """Return the likely amount, and how far it may be off."""
+    low, likely, high = _words(amounts, word)
+    return likely if low == high else f"{likely} ({low} to {high})"
 
 
 def no_page(url: str, failures: Mapping[str, str], why: str) -> str:
