@@ -264,6 +264,4 @@ LLM_BUDGET_FILE = ""
 LLM_BUDGET_URL = ""  # redis://HOST/0#NAME: the same for crawls on many machines
 LLM_PRICE_INPUT = ""  # US dollars per million tokens, for a model whose price is not built in
 LLM_PRICE_OUTPUT = ""
-LLM_PRICE_CACHED_INPUT = ""  # of tokens read from the prompt cache; empty: the list price, or LLM_PRICE_INPUT
-LLM_PRICE_CACHE_WRITE = ""  # of tokens written to it; empty: as input, times 1.25 for OpenAI's models from GPT-5.6 on
 LLM_CACHE = True  # cache answers across crawls; a path chooses where

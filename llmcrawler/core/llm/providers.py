@@ -88,7 +88,7 @@ def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPr
     from llmcrawler.core.llm.usage import OwnPrices
 
     prices: dict[str, float] = {}
-    for key in ("input", "output", "cached_input", "cache_write"):
+    for key in ("input", "output"):
         name = f"LLM_PRICE_{key.upper()}"
         if text := _text(name, settings, environ):
             try:

@@ -107,8 +107,6 @@ class OwnPrices:
 
     input: float | None = None
     output: float | None = None
-    cached_input: float | None = None
-    cache_write: float | None = None
 
 
 def price_of(model: str, own: OwnPrices = OwnPrices()) -> Price | None:
@@ -122,8 +120,6 @@ def price_of(model: str, own: OwnPrices = OwnPrices()) -> Price | None:
     cached, write = (known.cached_input, known.cache_write) if known and own.input is None else (paid_in, None)
     if write is None and charges_cache_writes(model):
         write = paid_in * _WRITE_SURCHARGE
-    cached = cached if own.cached_input is None else own.cached_input
-    write = write if own.cache_write is None else own.cache_write
     # The user's own prices are those of the tier that the user chose.
     return Price(paid_in, paid_out, cached, write, known.flex_share if known and own == OwnPrices() else 1.0)
 

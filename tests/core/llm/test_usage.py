@@ -27,10 +27,8 @@ from llmcrawler.core.llm.usage import (
         ("qwen", OwnPrices(1.0, 2.0), Price(1.0, 2.0, 1.0)),
         ("qwen", OwnPrices(0.0, 0.0), Price(0.0, 0.0, 0.0)),
         ("gpt-4o-mini", OwnPrices(None, 9.0), Price(0.15, 9.0, 0.075)),
-        ("gpt-6-luna", OwnPrices(cache_write=0.3), Price(0.10, 0.50, 0.01, 0.3)),
         ("gpt-6-luna", OwnPrices(input=0.4), Price(0.4, 0.50, 0.4, 0.5)),
-        ("openai/gpt-6-sol", OwnPrices(2.0, 10.0, 0.2), Price(2.0, 10.0, 0.2, 2.5)),
-        ("claude", OwnPrices(1.0, 5.0, 0.1, 1.25), Price(1.0, 5.0, 0.1, 1.25)),
+        ("openai/gpt-6-sol", OwnPrices(2.0, 10.0), Price(2.0, 10.0, 2.0, 2.5)),
         ("gpt-5.4-mini", OwnPrices(), PRICES["gpt-5.4-mini"]),
     ],
 )
