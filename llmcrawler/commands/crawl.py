@@ -68,8 +68,8 @@ class Command(WithLog, CrawlCommand):
         assert self.crawler_process is not None
         from llmcrawler.core.processes.forking import fork_early
         from llmcrawler.core.reporting.exit_status import ExitStatus, exit_status_of
+        from llmcrawler.crawl.compat import ignore_echo
         from llmcrawler.crawl.configuration import LimitSettings
-        from llmcrawler.engine.compat import ignore_echo
 
         try:
             with config_errors_as_usage(self.settings):
@@ -104,9 +104,9 @@ class Command(WithLog, CrawlCommand):
 
     def _checked_crawler(self, args: list[str], opts: argparse.Namespace) -> Crawler:
         """Raise UsageError or ConfigError; a JobBusy where another crawl has the JOBDIR."""
+        from llmcrawler.crawl.compat import create_crawler
         from llmcrawler.crawl.setting_checks import check_names, near_name
         from llmcrawler.crawl.start_checks import check, check_settings
-        from llmcrawler.engine.compat import create_crawler
 
         assert self.crawler_process is not None
         if len(args) != 1:

@@ -53,8 +53,8 @@ class Command(WithLog, ParseCommand):
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
         from llmcrawler.core.frontier.protocol import Lease, UrlTask
         from llmcrawler.core.urls import Scope
+        from llmcrawler.crawl.compat import PARSE_DEPTH
         from llmcrawler.crawl.context import crawl_of
-        from llmcrawler.engine.compat import PARSE_DEPTH
         from llmcrawler.engine.request_context import update_context
         from llmcrawler.items import Page
 

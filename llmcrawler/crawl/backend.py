@@ -15,8 +15,8 @@ from llmcrawler.core.frontier.protocol import Frontier
 from llmcrawler.core.storage.job_spec import JobRules
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.compat import close_spider_soon
 from llmcrawler.crawl.configuration import JobSettings
-from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.errors import StorageFailed
 from llmcrawler.fleet.safe_lines import SafeLines
 
@@ -46,7 +46,7 @@ class CrawlBackend:
 
 
 def build_backend(
-    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_site: Callable[[str, KeptSite], None]
+    crawler: Crawler, options: ExploreOptions, take_site: Callable[[str, KeptSite], None]
 ) -> CrawlBackend:
     """Open what JOBDIR or REDIS_URL name. `take_site` gets a url of each site that this worker owns from then on.
 
@@ -64,7 +64,7 @@ def build_backend(
             lines,
             take_site=take_site,
             widen_here=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
-            on_failure=partial(_end_crawl, crawler, switch),
+            on_failure=partial(_end_crawl, crawler),
         )
         return CrawlBackend(session.frontier, kept.redis_lease_seconds, session=session, lines=lines)
     if kept.jobdir is not None and options.urls:
@@ -74,7 +74,7 @@ def build_backend(
             kept.jobdir,
             kept.spec(crawler.spidercls.name, options),
             JobRules(kept.store_bodies, kept.lease_seconds, kept.max_leases),
-            on_failure=partial(_end_crawl, crawler, switch),
+            on_failure=partial(_end_crawl, crawler),
             before_close=lambda reason: crawler.signals.send_catch_log(signals.job_closing, reason=reason),
         )
         return CrawlBackend(job.frontier, kept.lease_seconds, job=job)
@@ -83,8 +83,8 @@ def build_backend(
     )
 
 
-def _end_crawl(crawler: Crawler, switch: SpiderSwitch, failure: StorageFailed) -> None:
+def _end_crawl(crawler: Crawler, failure: StorageFailed) -> None:
     """End the crawl when its backend takes no more."""
     cure = "make room and run" if JobSettings.of(crawler.settings).jobdir else "run"
     logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
-    switch.close_soon("storage_failed")
+    close_spider_soon(crawler, "storage_failed")

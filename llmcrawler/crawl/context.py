@@ -34,7 +34,7 @@ from llmcrawler.crawl.configuration import (
     rights_of_sites,
 )
 from llmcrawler.crawl.credentials import Credentials
-from llmcrawler.crawl.engine_state import CrawlStop, EngineWatch, SpiderSwitch, active_bytes
+from llmcrawler.crawl.engine_state import CrawlStop, EngineWatch, active_bytes
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.understanding_building import Understanding
 
@@ -129,7 +129,7 @@ class CrawlContext:
     requests pass through, politely. Raises ConfigError where a part cannot be had.
     """
 
-    def __init__(self, crawler: Crawler, switch: SpiderSwitch, names: NameLookup | None = None) -> None:
+    def __init__(self, crawler: Crawler, names: NameLookup | None = None) -> None:
         settings, options = crawler.settings, getattr(crawler.spider, "options", None)
         if not isinstance(options, ExploreOptions):
             options = ItemSettings.of(settings).options()
@@ -177,10 +177,10 @@ class CrawlContext:
             self.understanding.sites.take_up(url, kept.learned, kept.number)
             crawler.signals.send_catch_log(signals.site_taken, site=site_name(url), kept=kept)
 
-        self.backend = build_backend(crawler, options, switch, take_site)
+        self.backend = build_backend(crawler, options, take_site)
         self.frontier, self.job = self.backend.frontier, self.backend.job
         self.ledger = None if self.job is None else self.job.ledger
-        self.watch = EngineWatch(crawler, switch, is_worker=self.backend.session is not None)
+        self.watch = EngineWatch(crawler, is_worker=self.backend.session is not None)
         self.stop = CrawlStop(goes_on_later=self.backend.session is not None or self.job is not None)
         self.understanding = Understanding(crawler, options, self.backend, self.watch, self.focused_crawl)
 
@@ -199,9 +199,9 @@ class CrawlContext:
         await self.understanding.close()
 
 
-def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | None = None) -> CrawlContext:
+def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlContext:
     """Build the crawl that `crawl_of` returns for this crawler from then on. Raises ConfigError."""
-    context = CrawlContext(crawler, switch, names)
+    context = CrawlContext(crawler, names)
     setattr(crawler, _ATTRIBUTE, context)
     return context
 

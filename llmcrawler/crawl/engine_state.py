@@ -6,18 +6,10 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from scrapy.crawler import Crawler
 
-
-class SpiderSwitch(Protocol):
-    """Tells whether a crawl's spider is closing, and closes it."""
-
-    def is_closing(self) -> bool: ...
-
-    def close_soon(self, reason: str) -> None:
-        """Begin to close the spider with this finish reason, unless it is closing already."""
+from llmcrawler.crawl.compat import is_closing
 
 
 @dataclass(frozen=True)
@@ -25,7 +17,6 @@ class EngineWatch:
     """Looks at a crawler's engine. `is_worker`: others go on with the crawl when this one is stopped."""
 
     crawler: Crawler
-    switch: SpiderSwitch
     is_worker: bool = False
 
     def reason_to_flush(self, waiting: int | None = None) -> str | None:
@@ -36,7 +27,7 @@ class EngineWatch:
         slot = None if engine is None else engine.scraper.slot
         if engine is None or slot is None or not engine.running:
             return "leaving" if self.is_worker else "stopped"
-        if self.switch.is_closing():
+        if is_closing(self.crawler):
             return "closing"  # requests that are left will not be handed out
         if slot.needs_backout():
             return "backing_out"  # waiting pages hold up the downloads
@@ -51,7 +42,7 @@ class EngineWatch:
         engine = self.crawler.engine
         if engine is None or engine.scraper.slot is None or not engine.running:
             return False
-        return self.switch.is_closing() or engine.scheduler is None or not engine.scheduler.has_pending_requests()
+        return is_closing(self.crawler) or engine.scheduler is None or not engine.scheduler.has_pending_requests()
 
 
 def active_bytes(crawler: Crawler) -> int:

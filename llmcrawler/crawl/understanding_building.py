@@ -28,6 +28,7 @@ from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, DuplicateFinder
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
+from llmcrawler.crawl.compat import close_spider_soon
 from llmcrawler.crawl.configuration import ContentSettings, JobSettings, ModelSettings, RecordSettings, page_types_of
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
@@ -205,7 +206,7 @@ class Understanding:
                 logger.critical("The model cannot be used: %s. %s", error, cure)
                 self.is_void = True
                 model.give_up()
-                self._watch.switch.close_soon("model_unusable")
+                close_spider_soon(self._watch.crawler, "model_unusable")
                 return
         self.templates.is_on_hold = False
 

@@ -25,9 +25,9 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.failure import Failure
 
+from llmcrawler.crawl.compat import is_closing, wake_engine
 from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.engine.compat import is_closing, wake_engine
 from llmcrawler.engine.failures import RefusalKind
 from llmcrawler.engine.request_context import RENDER, context_of, update_context
 from llmcrawler.errors import BrowserMissing, ConfigError, StorageFailed, install_command

@@ -10,7 +10,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import CallLaterResult, call_later
 
-from llmcrawler.engine.compat import wake_engine
+from llmcrawler.crawl.compat import wake_engine
 from llmcrawler.engine.request_context import context_of, update_context
 
 T = TypeVar("T")

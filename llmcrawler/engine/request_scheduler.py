@@ -35,8 +35,8 @@ from twisted.python.failure import Failure
 
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.storage import REQUEST_MARK, Outcome
+from llmcrawler.crawl.compat import close_spider_soon, end_with_failure, observe_scraping, wake_engine
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.engine.compat import close_spider_soon, end_with_failure, observe_scraping, wake_engine
 from llmcrawler.engine.host_queues import DelayedRequests
 from llmcrawler.engine.request_context import CONTEXT, context_of, update_context
 from llmcrawler.errors import ConfigError, CrawlerError, StorageFailed, WorkGivenBack

@@ -33,8 +33,8 @@ from llmcrawler.core.frontier.protocol import Counts, Frontier, Lease, UrlTask
 from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.core.storage import REQUEUED_PRIORITY, JobConnection, Outcome
 from llmcrawler.core.urls import site_of
+from llmcrawler.crawl.compat import close_spider_soon, process_item, wake_engine
 from llmcrawler.crawl.context import CrawlContext, crawl_of
-from llmcrawler.engine.compat import close_spider_soon, process_item, wake_engine
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.failures import error_page, spider_line, unasked_line
 from llmcrawler.engine.host_queues import DelayedRequests, HostQueues

@@ -14,9 +14,9 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 
 from llmcrawler.core.frontier.protocol import Counts
 from llmcrawler.core.urls import site_of
+from llmcrawler.crawl.compat import is_closing
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.understanding_building import Understanding
-from llmcrawler.engine.compat import is_closing
 from llmcrawler.engine.scheduler import FrontierScheduler, check_scheduler, running_scheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions import connect_handlers

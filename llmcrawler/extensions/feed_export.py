@@ -21,8 +21,8 @@ from scrapy.utils.defer import ensure_awaitable
 
 from llmcrawler.core.reporting.summary import WrittenFeed
 from llmcrawler.crawl.arguments import DROP
+from llmcrawler.crawl.compat import close_spider_soon
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.engine.compat import close_spider_soon
 from llmcrawler.errors import ConfigError
 
 logger = logging.getLogger(__name__)

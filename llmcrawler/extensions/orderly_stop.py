@@ -11,9 +11,9 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.reporting.text import many
+from llmcrawler.crawl.compat import on_stop
 from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.context import CrawlContext, crawl_of
-from llmcrawler.engine.compat import on_stop
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.scheduler import FrontierScheduler, has_scheduler, running_scheduler
 from llmcrawler.extensions import connect_handlers

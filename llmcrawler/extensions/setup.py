@@ -13,7 +13,6 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import build_crawl
 from llmcrawler.crawl.start_checks import check, check_settings
-from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.scheduler import check_scheduler
 from llmcrawler.extensions import connect_handlers
 
@@ -41,7 +40,7 @@ class CrawlSetup:
             if spider.changes_arguments():  # by code of its own, so nobody could check them before it was made
                 check(crawler.settings, spider.options, spider.name)
         check_settings(crawler.settings)
-        build_crawl(crawler, SpiderControl(crawler))
+        build_crawl(crawler)
         return cls()
 
 

@@ -13,7 +13,7 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.core.frontier.protocol import Lease
-from llmcrawler.engine.compat import process_item
+from llmcrawler.crawl.compat import process_item
 from llmcrawler.engine.failures import error_page, spider_line
 from llmcrawler.engine.request_context import context_of, response_context, update_context
 from llmcrawler.engine.scheduler import FrontierScheduler, has_scheduler, running_scheduler

@@ -23,9 +23,9 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from llmcrawler.core.politeness.proxy_sources import parse_country
+from llmcrawler.crawl.compat import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME, close_spider_soon, is_closing
 from llmcrawler.crawl.configuration import ProxySettings
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME, close_spider_soon, is_closing
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.responses import page_text

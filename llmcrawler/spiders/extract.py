@@ -12,8 +12,8 @@ from scrapy import Request
 
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.crawl.arguments import ExtractOptions
+from llmcrawler.crawl.compat import is_closing
 from llmcrawler.crawl.task_lists import ListedTask, place_of
-from llmcrawler.engine.compat import is_closing
 from llmcrawler.items import Link
 from llmcrawler.spiders.base import faulty_task
 from llmcrawler.spiders.explore import ExploreSpider

@@ -33,9 +33,9 @@ from llmcrawler.core.storage.archives.archived_pages import entries_in, entries_
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.arguments import MapOptions
+from llmcrawler.crawl.compat import close_spider_soon, is_closing, settle_scraper, wake_engine
 from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.task_lists import CaptureIndex
-from llmcrawler.engine.compat import close_spider_soon, is_closing, settle_scraper, wake_engine
 from llmcrawler.engine.failures import OVERLOAD_STATUSES, RefusalKind, error_page, failure_kind, response_fault
 from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.responses import head_of, page_text, robots_tags_of

@@ -12,7 +12,6 @@ from llmcrawler import settings as project_settings
 from llmcrawler.core.urls import NameLookup
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl
-from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.spiders.explore import ExploreSpider
 from tests.adapters.stubs import stub
@@ -38,7 +37,7 @@ def crawler_of(*urls: str, names: dict[str, list[str]] | None = None, **settings
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in (names or {})[host]]
 
-    build_crawl(crawler, SpiderControl(crawler), names=NameLookup(resolve=resolve))
+    build_crawl(crawler, names=NameLookup(resolve=resolve))
     return crawler
 
 

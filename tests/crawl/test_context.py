@@ -18,7 +18,6 @@ from llmcrawler.core.urls import AddressGuard
 from llmcrawler.crawl import context as reachable_hosts
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import ReachableHosts, build_crawl, crawl_of, find_crawl
-from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.middlewares.addresses import AddressMiddleware
 from llmcrawler.pipelines.stages import ClassifyPipeline
 from llmcrawler.spiders.explore import ExploreSpider
@@ -44,7 +43,7 @@ def test_a_project_that_sets_extensions_of_its_own_has_it_all_the_same() -> None
 def test_a_foreign_spider_gets_a_crawl_without_start_urls() -> None:
     crawler = get_crawler(Spider, {**PROJECT, "LLM_PROVIDER": "none"})
     crawler.spider = Spider("own")
-    assert build_crawl(crawler, SpiderControl(crawler)).options.urls == ()
+    assert build_crawl(crawler).options.urls == ()
     assert crawl_of(crawler).job is None
 
 
@@ -56,7 +55,7 @@ def test_what_is_missing_is_named() -> None:
 def test_components_of_a_crawl_share_its_parts() -> None:
     crawler = crawler_of()
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))  # type: ignore[assignment]
-    crawl = build_crawl(crawler, SpiderControl(crawler))
+    crawl = build_crawl(crawler)
     assert crawl_of(crawler) is crawl
     assert ClassifyPipeline.from_crawler(crawler).sites is crawl.understanding.sites
     assert crawl.understanding.sites.of(URL) is crawl.understanding.sites.of("https://www.shop.example/a")
@@ -73,7 +72,7 @@ def test_without_a_key_no_model_is_asked(provider: str, monkeypatch: pytest.Monk
 def test_a_job_of_a_crawl_is_its_storage(tmp_path: Any) -> None:
     crawler = crawler_of(JOBDIR=str(tmp_path / "job"))
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))  # type: ignore[assignment]
-    crawl = build_crawl(crawler, SpiderControl(crawler))
+    crawl = build_crawl(crawler)
     assert crawl.job is not None
     assert (crawl.frontier, crawl.ledger) == (crawl.job.frontier, crawl.job.ledger)
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from llmcrawler.crawl.engine_state import EngineWatch
-from llmcrawler.engine.compat import SpiderControl
 
 
 def engine(*, is_full: bool = False, under_way: int = 1, **changes: Any) -> SimpleNamespace:
@@ -47,8 +46,8 @@ def engine(*, is_full: bool = False, under_way: int = 1, **changes: Any) -> Simp
 )
 def test_a_snapshot_of_the_engine_says_why_pages_wait_no_longer(now: Any, waiting: int | None, reason: str) -> None:
     crawler: Any = SimpleNamespace(engine=now)
-    assert EngineWatch(crawler, SpiderControl(crawler)).reason_to_flush(waiting) == reason
-    of_workers = EngineWatch(crawler, SpiderControl(crawler), is_worker=True).reason_to_flush(waiting)
+    assert EngineWatch(crawler).reason_to_flush(waiting) == reason
+    of_workers = EngineWatch(crawler, is_worker=True).reason_to_flush(waiting)
     assert of_workers == ("leaving" if reason == "stopped" else reason)
 
 
@@ -62,4 +61,4 @@ def test_a_snapshot_of_the_engine_says_why_pages_wait_no_longer(now: Any, waitin
 )
 def test_a_crawl_is_ending_when_no_url_waits_to_be_handed_out(now: Any, is_ending: bool) -> None:
     crawler: Any = SimpleNamespace(engine=now)
-    assert EngineWatch(crawler, SpiderControl(crawler)).is_ending() is is_ending
+    assert EngineWatch(crawler).is_ending() is is_ending

@@ -30,7 +30,7 @@ from llmcrawler.middlewares import addresses, bodies
 from llmcrawler.middlewares.cookie_jars import CookieJars
 
 PLACES = {
-    "engine.compat",
+    "crawl.compat",
     "engine.http_downloads",
     "engine.downloader",
     "engine.responses",

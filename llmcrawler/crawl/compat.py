@@ -37,19 +37,6 @@ def is_closing(crawler: Crawler) -> bool:
     return engine is None or engine._slot is None or engine._slot.closing is not None
 
 
-class SpiderControl:
-    """Tells whether a crawler's spider is closing, and closes it."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    def is_closing(self) -> bool:
-        return is_closing(self._crawler)
-
-    def close_soon(self, reason: str) -> None:
-        close_spider_soon(self._crawler, reason)
-
-
 def wake_engine(crawler: Crawler) -> None:
     """Let the engine ask the scheduler for requests now and not at its next heartbeat, which comes every 5 s."""
     engine = crawler.engine

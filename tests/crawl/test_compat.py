@@ -18,7 +18,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
-from llmcrawler.engine import compat
+from llmcrawler.crawl import compat
 from tests.adapters.crawlers import NO_HANDLERS
 from tests.adapters.stubs import stub
 
