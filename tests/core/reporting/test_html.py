@@ -102,7 +102,7 @@ def report_of(path, max_listed=100):
 
 def view_of_template(runs, entry):
     found, learned = digest(*LINES), {("a.example", "t1"): entry}
-    (view, _list) = template_views(found, learned, template_names(found, learned), costs_of(runs), {})
+    (view, _list) = template_views(found, learned, template_names(found, learned), costs_of(runs))
     return view
 
 
@@ -128,15 +128,6 @@ def test_fields_have_what_was_learned_beside_what_the_pages_gave():
     assert view["tokens"] == 6000  # the one page that was judged, and both calls for learning
 
 
-def test_a_place_that_an_earlier_field_has_is_marked():
-    places = [("excl", "p.price"), ("incl", "p.price"), ("stock", "p.stock")]
-    selectors = [{"field": name, "css": css} for name, css in places]
-    selectors.append({"field": "left", "css": "p.stock", "pattern": "(.+) left"})
-    view = view_of_template([], {**TEMPLATE, "selectors": selectors})
-    marks = [(one["name"], one["selectors"][0]["same_as"]) for one in view["fields"] if one["selectors"]]
-    assert marks == [("excl", ""), ("incl", "excl"), ("stock", ""), ("left", "")]
-
-
 def test_the_findings_name_pages_and_failed_urls_so_that_they_add_up(tmp_path):
     untyped = page("/x/", None)
     view, html = report_of(feed(tmp_path, [*LINES, untyped]))
@@ -147,18 +138,6 @@ def test_the_findings_name_pages_and_failed_urls_so_that_they_add_up(tmp_path):
     assert "<dt>pages</dt><dd>4</dd>" in html
     assert "<dt>records</dt><dd>2</dd>" in html
     assert view["types"][-2:] == [(FAILED, 1), (UNKNOWN, 1)]
-
-
-def test_the_findings_name_the_largest_templates_of_pages_that_are_of_no_type(tmp_path):
-    reviews = [page(f"/p/{n}/reviews/add/", "other", template="t9") for n in range(40)]
-    others = [page(f"/help/{n}/", "other", template="t3") for n in range(6)] + [page("/a/", "other", template="t4")]
-    (named,) = [one for one in report_of(feed(tmp_path, reviews + others))[0]["findings"] if "fit no" in one]
-    assert named == (
-        "47 pages fit no page type but 'other'; of them "
-        "40 are /p/{n}/reviews/add/ (template t9), 6 are /help/{n}/ (template t3)."
-    )
-    few = report_of(feed(tmp_path, others[-1:]))[0]["findings"]
-    assert not [one for one in few if "fit no" in one]
 
 
 def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():

@@ -17,9 +17,7 @@ from llmcrawler.core.reporting.html.view import build
 from llmcrawler.core.reporting.text import shown_value
 from llmcrawler.core.storage import SiteState
 from tests.core.reporting.stored_jobs import (
-    PRODUCT,
     SITE,
-    learned_state,
     make_stored_job,
     product,
     product_html,
@@ -39,11 +37,6 @@ def unpacked(details):
 def detail_of(view, row):
     piece, place = view["data"]["details"][row]
     return unpacked(view["details"])[piece][place]
-
-
-def fields_of(view, template):
-    (fields,) = [one["fields"] for one in view["templates"] if one["group"].template == template]
-    return {one["name"]: one for one in fields}
 
 
 def test_records_stand_by_page_type_with_the_fields_of_all():
@@ -117,23 +110,6 @@ def test_a_page_shows_where_each_value_of_its_record_stands(tmp_path):
     assert re.search(rf'<p class="price" data-llmcrawler="price" id="{price}">£ 11</p>', first["html"])
     assert first["text"] == "A lamp."
     assert detail_of(view, 1)["record"][1][2] == "css  b"
-
-
-def test_a_selector_has_the_share_of_the_pages_on_which_it_gives_a_value_and_on_which_that_is_used(tmp_path):
-    selectors = [{"field": "price", "css": css, "coverage": 1.0} for css in ("p.price", "b")]
-    entry = template_entry("t1", "product", selectors=selectors)
-    both = "<p class=price>{0}</p><b>{0}</b>"
-    prices = [both, "<b>{}</b>", "<b>{}</b>", "<i>{}</i>"]
-    lines = [(product(number), product_html(number, price=price)) for number, price in enumerate(prices)]
-    lines[3][0]["record"]["colour"] = "red"
-    view = view_of(make_stored_job(tmp_path, lines, SiteState([entry], learned_state({"t1": PRODUCT}))))
-    fields = fields_of(view, "t1")
-    assert [(one["given"], one["used"]) for one in fields["price"]["selectors"]] == [(0.25, 0.25), (0.75, 0.5)]
-    assert (fields["price"]["filled"], fields["price"]["others"]) == (4, 1)
-    assert (fields["colour"]["filled"], fields["colour"]["others"]) == (1, 1)
-    html = render(view, "1.0", 0.0).decode()
-    assert "no selector of this template gives it" in html
-    assert "What each selector gives was measured on 4 stored pages." in html
 
 
 def test_nothing_of_a_stored_page_runs_or_is_fetched():

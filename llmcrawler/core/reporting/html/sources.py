@@ -40,7 +40,7 @@ _GAPS = (
     "Requests in flight, 429 and 503 answers, and what bounded the crawl: a feed has only the pages that came of it.",
     "Tokens and cost of the model: a feed has only the calls for learning a template.",
     "What waits in the queue, and earlier runs.",
-    "The HTML of the pages: which element of a page each value comes from, and how often each selector gives one.",
+    "The HTML of the pages: which element of a page each value comes from.",
 )
 _CURE = "With -s JOBDIR=FOLDER a crawl keeps these, and scrapy report FOLDER shows them."
 

@@ -1,5 +1,5 @@
-"""Looks at the stored pages of a job: marks the values of their records, counts what each selector still gives, and
-packs the pages for the reader's browser to unpack.
+"""Looks at the stored pages of a job: marks the values of their records, and packs the pages for the reader's browser
+to unpack.
 """
 
 from __future__ import annotations
@@ -49,29 +49,6 @@ _FETCHING = frozenset(
 )
 
 Key = tuple[str, str]  # site, template
-SelectorKey = tuple[str, str, str]  # field, language, text
-
-
-@dataclass(slots=True)
-class SelectorCounts:
-    """Results of a template's selectors on its stored pages: `given` counts pages with a value, `used` those whose
-    record has it, as earlier selectors gave none; `others`, by field, pages with a value that no selector gives now.
-    """
-
-    pages: int = 0
-    given: Counter[SelectorKey] = field(default_factory=Counter)
-    used: Counter[SelectorKey] = field(default_factory=Counter)
-    others: Counter[str] = field(default_factory=Counter)
-
-    def add(self, record: Any, results: Sequence[SelectorResult]) -> None:
-        self.pages += 1
-        for one in results:
-            key = one.field, *_text_of(one)
-            self.given[key] += 1
-            self.used[key] += one.is_used
-        explained = {one.field.split(".")[0] for one in results}
-        for name, value in record.items() if isinstance(record, dict) else ():
-            self.others[name] += value not in (None, "", []) and name.split(".")[0] not in explained
 
 
 @dataclass(slots=True)
@@ -98,7 +75,6 @@ class StoredPages:
     ) -> None:
         self.pieces: list[str] = []
         self.places: dict[int, tuple[int, int]] = {}
-        self.counts: dict[Key, SelectorCounts] = {}
         self.missing = 0
         self._source = source
         self._texts = _Quota(text_bytes)
@@ -121,8 +97,6 @@ class StoredPages:
         )
         looked = self._look(key[1], item) if self._html.has_room(key) and item.get("status") is not None else None
         html, results, marks = looked or (None, (), {})
-        if looked is not None and item.get("template") is not None:
-            self.counts.setdefault(key, SelectorCounts()).add(record, results)
         if not self._texts.has_room(key):
             return
         self._texts.pages[key] += 1

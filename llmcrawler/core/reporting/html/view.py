@@ -19,7 +19,7 @@ from llmcrawler.core.reporting.account import (
 )
 from llmcrawler.core.reporting.html.digest import Digest
 from llmcrawler.core.reporting.html.sources import ReportSource
-from llmcrawler.core.reporting.html.stored_pages import SelectorCounts, StoredPages
+from llmcrawler.core.reporting.html.stored_pages import StoredPages
 from llmcrawler.core.reporting.progress import HostThrottle
 from llmcrawler.core.reporting.terminal_tables import selector_text
 from llmcrawler.core.reporting.text import counts, duration, many, percent, plain
@@ -35,14 +35,12 @@ from llmcrawler.core.reporting.timeline import (
 )
 from llmcrawler.core.storage import RightsCounts
 from llmcrawler.core.storage.job_file import Run
-from llmcrawler.core.understanding.classification.page_types import FALLBACK_TYPE
 
 _LLM = "llmcrawler/llm/"
 _TASKS = {"check": "to see beforehand that it answers", "classify": "to tell page types", "induce": "to learn records"}
 _CHANGES = ("new", "changed", "gone", "unchanged")
 _MAX_TEMPLATES = 150
 _MAX_RUNS = 12
-_MANY_PAGES = 5
 _SELECTOR_CHARS = 500
 _MAX_BOXES = 60  # at one level; beyond that nobody sees them
 
@@ -58,7 +56,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
     run, costs, types = last_busy(source.runs), costs_of(source.runs), page_types(digest)
     learned = {(str(one.get("site") or ""), str(one.get("template"))): one for one in source.learned.templates}
     names = template_names(digest, learned)
-    templates = template_views(digest, learned, names, costs, stored.counts)
+    templates = template_views(digest, learned, names, costs)
     pace, chart = _pace(run, digest)
     depths = depth_table(digest, [name for name, _count in types])
     sites = [site for site, _count in digest.sites.most_common(3)]
@@ -151,7 +149,6 @@ def template_views(
     learned: Mapping[Key, Mapping[str, Any]],
     names: Mapping[Key, str],
     costs: Mapping[str, Any],
-    counts: Mapping[Key, SelectorCounts],
 ) -> list[dict[str, Any]]:
     """Return the templates as the page shows them, most pages first. A call has pages of several templates, so `tokens`
     is an estimate: those for classifying by the pages asked about, those for learning by the calls.
@@ -163,7 +160,7 @@ def template_views(
     for key, group in digest.groups.items():
         if group.template == UNKNOWN:
             continue
-        entry, of_pages = learned.get(key, {}), counts.get(key) or SelectorCounts()
+        entry = learned.get(key, {})
         own_calls, schema = int(entry.get("llm_calls") or 0), entry.get("schema")
         shares = {"classify": group.asked / asked, "induce": own_calls / calls}
         lines = json.dumps(schema, indent=2, ensure_ascii=False).splitlines() if isinstance(schema, dict) else []
@@ -172,8 +169,7 @@ def template_views(
                 "group": group,
                 "pattern": plain(entry.get("url_pattern") or "") or group.shape,
                 "name": names[key],
-                "fields": _fields(entry.get("selectors") or (), group, of_pages),
-                "looked_at": of_pages.pages,
+                "fields": _fields(entry.get("selectors") or (), group),
                 "schema": "\n".join(map(plain, lines)),
                 "llm_calls": own_calls,
                 "tokens": sum(tokens[task] * shares.get(task, 0.0) for task in tokens) if tokens else None,
@@ -183,28 +179,19 @@ def template_views(
     return sorted(views, key=lambda view: (-view["group"].pages, view["group"].site, view["group"].template))
 
 
-def _fields(
-    selectors: Sequence[Mapping[str, Any]], group: TemplatePages, counts: SelectorCounts
-) -> list[dict[str, Any]]:
-    """Return the learned fields in their order, then others that records have. `filled` counts pages with a value,
-    `others` stored pages whose value no selector gives; `is_constant`: it is the same on all. Of a selector, `given`
-    and `used` are shares of stored pages, `same_as` an earlier field taken from the same place.
+def _fields(selectors: Sequence[Mapping[str, Any]], group: TemplatePages) -> list[dict[str, Any]]:
+    """Return the learned fields in their order, then others that records have. `filled` counts pages with a value;
+    `is_constant`: it is the same on all.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
-    firsts: dict[tuple[object, ...], str] = {}
     for one in selectors:
-        name, (language, text) = str(one.get("field")), selector_text(one)
-        first = firsts.setdefault((one.get("variant"), language, text), name)
-        coverage, key = one.get("coverage"), (name, language, text)
-        by_name.setdefault(name, []).append(
+        (language, text), coverage = selector_text(one), one.get("coverage")
+        by_name.setdefault(str(one.get("field")), []).append(
             {
                 "type": plain(one.get("type") or ""),
                 "language": language,
                 "text": plain(text)[:_SELECTOR_CHARS],
-                "given": counts.given[key] / counts.pages if counts.pages else None,
-                "used": counts.used[key] / counts.pages if counts.pages else None,
                 "coverage": float(coverage) if isinstance(coverage, int | float) else None,
-                "same_as": first if first != name else "",
             }
         )
     tops = {name.split(".")[0] for name in by_name}
@@ -216,7 +203,6 @@ def _fields(
             "selectors": some,
             "filled": group.filled[name] if name in group.filled or "." not in name else None,
             "is_constant": name in group.constants,
-            "others": counts.others[name],
             "example": group.values.get(name, ""),
         }
         for name, some in by_name.items()
@@ -308,12 +294,6 @@ def _findings(
         rest = f", without a type {without:,}" if without else ""
         words.append(f"{many(len(types), 'page type')}: {counts(types, 4)}{rest}")
     found = [f"{'; '.join(words)}."]
-    # One of the largest templates of pages of no type may be worth a type of its own.
-    pages = digest.types[FALLBACK_TYPE]
-    of_none = sorted((one["group"].types[FALLBACK_TYPE], one["pattern"], one["group"].template) for one in templates)
-    if large := [one for one in of_none[:-3:-1] if one[0] >= max(_MANY_PAGES, pages / 10)]:
-        parts = [f"{count:,} are {pattern} (template {template})" for count, pattern, template in large]
-        found.append(f"{pages:,} pages fit no page type but {FALLBACK_TYPE!r}; of them {', '.join(parts)}.")
     if digest.errors:
         kind, worst = max(digest.errors.items(), key=lambda pair: pair[1].pages)
         share, most = percent(digest.failed / digest.pages), f"{worst.pages:,} of {digest.failed:,}"
