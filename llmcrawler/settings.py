@@ -135,7 +135,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.memdebug.MemoryDebugger": 0,
     "scrapy.extensions.closespider.CloseSpider": 0,
     "llmcrawler.extensions.feed_export.Feeds": 0,
-    "llmcrawler.extensions.resume.WholeSpiderState": 0,
+    "scrapy.extensions.spiderstate.SpiderState": 0,
     "llmcrawler.extensions.orderly_stop.OrderlyStop": 0,
 }
 EXTENSIONS = {

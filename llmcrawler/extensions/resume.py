@@ -1,23 +1,18 @@
-"""Gives a job's next run what the earlier ones left: their lines, for the feed, and Scrapy's `spider.state`."""
+"""Gives a job's next run the lines of the earlier ones, for the feed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import pickle
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
-from scrapy.extensions.spiderstate import SpiderState
 
 from llmcrawler.core.reporting.exit_status import count_item
-from llmcrawler.core.storage import replace_file
 from llmcrawler.core.understanding.site_reader import FetchedPage, SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry
 from llmcrawler.crawl.context import crawl_of
@@ -92,20 +87,3 @@ class ResumeExtension:
         if reason != "finished":
             waiting, how = self.job.frontier.counts().queued, "run the same command again to go on"
             logger.info("The crawl is not at its end (%s, %d URLs queued): %s", reason, waiting, how)
-
-
-class WholeSpiderState(SpiderState):
-    """Replaces the file of the state as a whole or not at all; a state that holds nothing has no file."""
-
-    def spider_opened(self, spider: Spider) -> None:
-        try:
-            super().spider_opened(spider)
-        except Exception as error:  # noqa: BLE001 (a pickle that is damaged may raise anything)
-            logger.warning("%s is damaged; spider.state starts empty: %r", self.statefn, error)
-            spider.state = {}  # type: ignore[attr-defined]
-
-    def spider_closed(self, spider: Spider) -> None:
-        if state := getattr(spider, "state", {}):
-            replace_file(Path(self.statefn), pickle.dumps(state, protocol=4))
-        else:
-            Path(self.statefn).unlink(missing_ok=True)

@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleRenderable, RenderableType
-from rich.control import Control
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
-from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
@@ -26,9 +24,9 @@ _FRAME_CELLS = 6  # the frame and the gap between the columns
 _MORE = ", …"
 
 
-def panel(report: ProgressReport, title: str, columns: int, lines: int) -> tuple[RenderableType, int]:
-    """Draw a report for a terminal of this size; return its number of lines too. No row is folded, the last ones are
-    left out where there are too many. All text is Text: nothing from a page is read as rich's markup.
+def panel(report: ProgressReport, title: str, columns: int, lines: int) -> RenderableType:
+    """Draw a report for a terminal of this size. No row is folded, the last ones are left out where there are too many.
+    All text is Text: nothing from a page is read as rich's markup.
     """
     rows = report.as_rows()[: max(1, lines - _FRAME_LINES)]
     cells = max(len(name) for name, _ in rows)
@@ -38,12 +36,11 @@ def panel(report: ProgressReport, title: str, columns: int, lines: int) -> tuple
     for name, parts in rows:
         grid.add_row(Text(name), Text(fitted(parts, columns - cells - _FRAME_CELLS)))
     body = Table.grid(expand=True)
-    has_bar = report.pages_left is not None
     if report.pages_left is not None:
         total = max(report.fetched + report.pages_left, 1)
         body.add_row(ProgressBar(total=total, completed=report.fetched))
     body.add_row(grid)
-    return Panel(body, title=Text(plain(title, max(1, columns - 8))), title_align="left"), len(rows) + 2 + has_bar
+    return Panel(body, title=Text(plain(title, max(1, columns - 8))), title_align="left")
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
@@ -57,31 +54,12 @@ def fitted(parts: Sequence[str], width: int) -> str:
     return shown
 
 
-class _ResizableLive(Live):
-    """Also clears the lines that a terminal folded when it became narrower, of which rich knows nothing. `drawn` is the
-    size of what is on the screen. Where a terminal cuts lines instead, some lines of the log are lost from the screen.
-    """
-
-    drawn = (0, 0)
-
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        columns, (before, lines) = self.console.size.width, self.drawn
-        shown = super().process_renderables(renderables)
-        if not 0 < columns < before:
-            return shown
-        self.drawn = columns, lines
-        up = (ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1)
-        return [Control(*up * (lines * (-(-before // columns) - 1))), *shown]
-
-
 class LiveDisplay:
     """Keeps a panel at the foot of the terminal, with the log running above it."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        # The log's lines are folded already.
-        if console is None:
-            console = Console(stderr=True, soft_wrap=True)
-        self._live = _ResizableLive(
+    def __init__(self) -> None:
+        console = Console(stderr=True, soft_wrap=True)  # the log's lines are folded already
+        self._live = Live(
             console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=True, transient=True
         )
         self._restore: Callable[[], object] | None = None
@@ -99,9 +77,7 @@ class LiveDisplay:
     def show(self, report: ProgressReport, title: str) -> None:
         if self._live.is_started:
             columns, lines = self._live.console.size
-            drawn, drawn_lines = panel(report, title, columns, lines)
-            self._live.update(drawn, refresh=True)
-            self._live.drawn = columns, drawn_lines
+            self._live.update(panel(report, title, columns, lines), refresh=True)
 
     def stop(self) -> None:
         if self._restore is not None:
