@@ -167,9 +167,8 @@ _OF_CONTENT = (
 )
 
 
-CDX: Final = "cdx"
 # Of a url; the one that says most about it first. Jobs keep their places in this list.
-SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link", CDX)
+SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.crawl.credentials import read_cookies, read_headers
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import hint, known_settings
-from llmcrawler.crawl.task_lists import ArchiveList, CaptureIndex, ListedTask, TaskList, list_of, open_list, read_url
+from llmcrawler.crawl.task_lists import ArchiveList, ListedTask, TaskList, list_of, open_list, read_url
 from llmcrawler.errors import ConfigError
 
 _MOST: Final = 10**12  # pages, urls, links: SQLite and Redis can count that far
@@ -98,7 +98,6 @@ Expression = Annotated[str, AfterValidator(_expression)]
 Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))]
 Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
 WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
-SiteIndex = Annotated[InstanceOf[CaptureIndex], _of_text(CaptureIndex.of)]
 WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
 Headers = Annotated[dict[str, str], _of_text(read_headers)]
 Cookies = Annotated[tuple[dict[str, Any], ...], _of_text(read_cookies)]
@@ -324,22 +323,9 @@ class MapOptions(ExploreOptions):
         default=None, description="list only URLs that match; links are followed through the others"
     )
     subdomains: bool = Field(default=False, description="list the subdomains of the start urls' hosts too")
-    cdx: SiteIndex | None = Field(
-        default=None, description="list what an index of archives has: .cdx, .cdxj or a SERVER"
-    )
-
-    @model_validator(mode="after")
-    def _not_read(self) -> Self:
-        for name in ("depth", "max_pages") if self.cdx else ():
-            if name in self.model_fields_set:
-                raise ConfigError(
-                    f"{name}={getattr(self, name)}: no page is looked through for links with cdx={self.cdx}"
-                )
-        return self
 
     def identity(self) -> dict[str, Any]:
-        known = super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
-        return known | ({"cdx": str(self.cdx)} if self.cdx else {})
+        return super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
 
 
 def argument_names() -> frozenset[str]:

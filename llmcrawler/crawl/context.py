@@ -134,9 +134,8 @@ class CrawlContext:
         if not isinstance(options, ExploreOptions):
             options = ItemSettings.of(settings).options()
         proxy_settings, politeness = ProxySettings.of(settings), PolitenessSettings.of(settings)
-        server = options.cdx.server if isinstance(options, MapOptions) and options.cdx is not None else ""
         limits = LimitSettings.of(settings)
-        addresses = AddressGuard((*options.urls, *filter(None, (server,))), map(str, limits.only_hosts))
+        addresses = AddressGuard(options.urls, map(str, limits.only_hosts))
         self.options = options
         self.proxies = proxies_of(settings)
         self.signer = BotAuthSettings.of(settings).signer()

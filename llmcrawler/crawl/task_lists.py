@@ -345,29 +345,6 @@ class ArchiveList:
         return blake2b(repr((self.files, sizes, self.root)).encode(), digest_size=6).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureIndex:
-    """An index of archives: files of it, or a CDX server. `given` is the user's name for it."""
-
-    given: str
-    files: tuple[str, ...] = ()
-    server: str = ""
-
-    @classmethod
-    def of(cls, given: str) -> Self:
-        """Find what the argument `cdx` names. Raises ConfigError."""
-        if given.startswith(("http://", "https://")):
-            return cls(given, server=read_url(given))
-        files = tuple(archive_files(given))
-        for file in files:
-            if not file.endswith(INDEXES):
-                raise ConfigError(f"cdx={file}: it is not an index: {', '.join(INDEXES)}, or the url of a CDX server")
-        return cls(given, files)
-
-    def __str__(self) -> str:
-        return self.given
-
-
 def archive_files(given: str) -> list[str]:
     """Return the files that an argument names: paths and urls with commas between them, and patterns as *.warc.gz; and
     JOBDIRs. Raises ConfigError where one of them cannot be read.

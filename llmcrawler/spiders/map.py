@@ -1,20 +1,15 @@
 """Maps a site: gives one line for each of its urls, most of them without fetching the page.
 
-The urls come from pages that are looked through, from lists of the site, or from an index of web archives.
+The urls come from pages that are looked through, and from lists of the site.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
-import json
-import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlencode, urlsplit
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy import Request, signals
 from scrapy.http import Response, TextResponse
@@ -27,30 +22,22 @@ from twisted.python.failure import Failure
 from llmcrawler.core.content import Outline, read_outline
 from llmcrawler.core.frontier.admission import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
-from llmcrawler.core.reporting.text import many
 from llmcrawler.core.storage import Outcome
-from llmcrawler.core.storage.archives.archived_pages import entries_in, entries_of_file
-from llmcrawler.core.storage.archives.warc_reader import WarcFault
-from llmcrawler.core.urls import Listed, Sitemap, in_turns, normalise, origin_of
+from llmcrawler.core.urls import Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.arguments import MapOptions
-from llmcrawler.crawl.compat import close_spider_soon, is_closing, settle_scraper, wake_engine
+from llmcrawler.crawl.compat import is_closing, settle_scraper, wake_engine
 from llmcrawler.crawl.configuration import LimitSettings
-from llmcrawler.crawl.task_lists import CaptureIndex
-from llmcrawler.engine.failures import OVERLOAD_STATUSES, RefusalKind, error_page, failure_kind, response_fault
+from llmcrawler.engine.failures import error_page, response_fault
 from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.responses import head_of, page_text, robots_tags_of
 from llmcrawler.engine.scheduler import FrontierScheduler, running_scheduler
-from llmcrawler.items import CDX, Page, PageError, Url
+from llmcrawler.items import Page, PageError, Url
 from llmcrawler.spiders.base import FEED, LLMS_TXT, FrontierSpider, ListLimits, faulty_task
 
 if TYPE_CHECKING:
     from scrapy.core.engine import ExecutionEngine
 
-    from llmcrawler.core.storage.archives.archived_pages import IndexEntry
     from llmcrawler.crawl.job import Job
-
-
-logger = logging.getLogger(__name__)
 
 _LINES_AT_ONCE = 100
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -295,27 +282,11 @@ class MapSpider(FrontierSpider):
 
     async def _queue_given(self) -> None:
         is_finished = self.crawl.job is not None and self.crawl.job.resumed.finished
-        if self.options.cdx is not None:
-            if not is_finished:
-                await self._queue_indexed(self.options.cdx)
-            return
         await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out
         await self._scheduler().add(self.admission.of_start(self.options.urls))
         if not is_finished:
             for url in self.options.urls:
                 self._open_site(url)
-
-    async def _queue_indexed(self, index: CaptureIndex) -> None:
-        try:
-            await IndexReader(index, self).read()
-        except IndexFault as fault:
-            logger.error("cdx=%s: it was not read completely: %s", index, fault)
-            close_spider_soon(self.crawler, "index_failed")
-
-    async def take_indexed(self, urls: Iterable[str], address: str) -> int:
-        """Queue urls that an index has; return how many are new."""
-        tasks = self.admission.of_list(map(Listed, urls), CDX, address)
-        return await self.admission.add(tasks, self._scheduler().add)
 
     def _meta_of(self, _lease: Lease) -> dict[str, Any]:
         return {"dont_redirect": True}  # where a url leads to is a url of its own
@@ -326,7 +297,7 @@ class MapSpider(FrontierSpider):
 
     def _open_site(self, url: str) -> bool:
         """Ask a host of the site for the lists that hosts usually have; False where there is nothing to ask."""
-        if self.options.depth == 0 or self.options.cdx is not None or not self.admission.scope.has_site_of(url):
+        if self.options.depth == 0 or not self.admission.scope.has_site_of(url):
             return False
         origin = origin_of(url)
         if origin not in self._opened:
@@ -376,131 +347,3 @@ def _redirect_target(response: Response) -> str | None:
             return None
         return normalise(target, response.url) if target else None
     return None
-
-
-_AT_ONCE: Final = 500  # entries, which are read in some milliseconds
-_MAX_PAGES: Final = 10_000
-_MAX_EMPTY: Final = 3  # pages in a row
-_META: Final = {
-    "download_timeout": 120.0,  # it looks through files of gigabytes
-    "download_maxsize": 50 * 2**20,
-    "autothrottle_dont_adjust_delay": True,
-}
-_LOOK_SECONDS: Final = 0.5
-_CURES: Final = {
-    RefusalKind.ROBOTS.value: "; -s ROBOTSTXT_OBEY=False asks it all the same, and nothing else is asked for here",
-    "timeout": "; ask for less at once with ?pageSize=1 behind its url",
-    "too_large": "; ask for less at once with ?pageSize=1 behind its url",
-}
-
-
-class IndexFault(Exception):
-    """What is wrong with an index, in words, with what helps."""
-
-
-@dataclass(eq=False)
-class IndexReader:
-    """Gives a spider the urls of pages that an index has, in portions. One request is under way at a time, and nothing
-    more is waited for once the spider closes.
-    """
-
-    index: CaptureIndex
-    spider: MapSpider
-
-    async def read(self) -> None:
-        """Read what is there of the spider's hosts. Raises IndexFault where that is not all of it."""
-        for file in self.index.files:
-            await self._take(file, entries_of_file(file))
-        options, server = self.spider.options, self.index.server
-        for host in dict.fromkeys(urlsplit(url).netloc for url in options.urls) if server else ():
-            query = {"url": host, "matchType": "domain" if options.subdomains else "host", "output": "json"}
-            await self._read_pages(f"{server}{'&' if '?' in server else '?'}{urlencode(query)}", host)
-
-    async def _read_pages(self, query: str, host: str) -> None:
-        answer = await self._ask(f"{query}&showNumPages=true")
-        count = _page_count(answer)
-        if count is None:  # it has no pages, and has answered with all it has
-            await self._take(query, entries_in(io.BytesIO(answer).readline))
-            return
-        if not count and self._goes_on():
-            logger.warning("Index %s: it has nothing of %s", self.index, host)
-        empty, before = 0, b""
-        for number in range(min(count, _MAX_PAGES)):
-            if not self._goes_on():
-                return
-            address = f"{query}&page={number}"
-            answer = await self._ask(address)
-            if answer and answer == before:
-                raise IndexFault(f"its pages {number - 1:,} and {number:,} of {count:,} are the same")
-            empty = 0 if await self._take(address, entries_in(io.BytesIO(answer).readline)) else empty + 1
-            if empty == _MAX_EMPTY:
-                told = "Index %s: %d pages in a row are empty: no more of its %s are read"
-                logger.warning(told, self.index, empty, f"{count:,}")
-                return
-            before = answer
-        if count > _MAX_PAGES:
-            raise IndexFault(
-                f"it has {count:,} pages, and {_MAX_PAGES:,} are read; ask for larger ones with ?pageSize=50"
-            )
-
-    def _goes_on(self) -> bool:
-        return self.spider.wants_lists() and not is_closing(self.spider.crawler)
-
-    async def _take(self, address: str, entries: Iterator[IndexEntry]) -> int:
-        count = new = faults = 0
-        first = ""
-        try:
-            while self._goes_on() and (some := await asyncio.to_thread(lambda: list(islice(entries, _AT_ONCE)))):
-                for one in some:
-                    faults += bool(one.fault)
-                    first = first or (one.fault and f"line {one.line:,}: {one.fault}")
-                count += len(some)
-                pages = [page for one in some if (page := one.page()) is not None]
-                new += await self.spider.take_indexed([url for url, status in pages if status < 400], address)
-        except (WarcFault, OSError) as error:
-            raise IndexFault(f"{address}: {error}") from error
-        if count and count == faults:
-            raise IndexFault(f"{address}: it is not an index: {first}")
-        level = logging.WARNING if faults else logging.INFO
-        wrong = f"; {many(faults, 'line')} cannot be read, such as {first}" if faults else ""
-        logger.log(level, "Index %s: %s entries, %s new URLs%s", address, f"{count:,}", f"{new:,}", wrong)
-        return count - faults
-
-    async def _ask(self, url: str) -> bytes:
-        """Return an answer; nothing where there are no captures."""
-        got: asyncio.Future[Response | Failure] = asyncio.get_running_loop().create_future()
-        assert self.spider.crawler.engine is not None
-        self.spider.crawler.engine.crawl(
-            Request(url, callback=got.set_result, errback=got.set_result, meta=dict(_META), dont_filter=True)
-        )
-        while not got.done():
-            await asyncio.wait([got], timeout=_LOOK_SECONDS)
-            if is_closing(self.spider.crawler) and not got.done():
-                return b""
-        answer = got.result()
-        if isinstance(answer, Failure):
-            kind, message = failure_kind(answer.value)
-            raise IndexFault(f"{url}: {message}{_CURES.get(kind, '')}")
-        if answer.status == 404 and b"no captures" in answer.body[:1000].lower():
-            return b""
-        if answer.status in OVERLOAD_STATUSES:
-            raise IndexFault(
-                f"{url}: it is busy ({answer.status}); run the same command later, with a JOBDIR, to continue"
-            )
-        if answer.status != 200:
-            said = " ".join(answer.body[:200].decode("utf-8", "replace").split())
-            raise IndexFault(
-                f"{url}: it answers {answer.status} ({said}); give the URL of a CDX server, such as"
-                " https://index.commoncrawl.org/CC-MAIN-2026-04-index or https://web.archive.org/cdx/search/cdx"
-            )
-        return answer.body
-
-
-def _page_count(answer: bytes) -> int | None:
-    """Return the number of pages that a server says it has; None where it says something else."""
-    try:
-        told: Any = json.loads(answer[:1000] or b"0")
-    except (ValueError, RecursionError):
-        return None
-    count = told.get("pages") if isinstance(told, dict) else told
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None

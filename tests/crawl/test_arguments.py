@@ -52,11 +52,6 @@ def test_arguments_of_others_are_ignored():
         (MapOptions, {"subdomains": "perhaps"}, "subdomains"),
         (MapOptions, {"force": "all"}, "force"),
         (MapOptions, {"refresh": "1"}, "refresh"),
-        (MapOptions, {"cdx": "none.cdx"}, "none.cdx: it cannot be read"),
-        (MapOptions, {"cdx": __file__}, "it is not an index: .cdx, .cdxj"),
-        (MapOptions, {"cdx": "https://"}, "https://"),
-        (MapOptions, {"cdx": "https://index.example/", "depth": "2"}, "depth=2: no page is looked through"),
-        (MapOptions, {"cdx": "https://index.example/", "max_pages": "2"}, "max_pages=2: no page is"),
         (ExtractOptions, {"url": "", "max_pages": "5"}, "max_pages='5': give the list to fetch with"),
         (ExtractOptions, {"url": "", "warc": "/no/such.warc.gz"}, "it cannot be read: No such file"),
         (ExtractOptions, {"url": "", "warc": "a", "urls": "b"}, "several lists: give one of them"),
@@ -156,11 +151,3 @@ def test_every_argument_has_a_description_for_help_texts(options):
 def test_values_of_python_are_taken_as_they_are():
     options = ExploreOptions.of({"url": "https://a.example", "max_pages": 7, "depth": 0, "refresh": True})
     assert (options.max_pages, options.depth, options.refresh) == (7, 0, True)
-
-
-def test_a_map_of_an_index_is_another_job_than_one_of_the_site():
-    plain = MapOptions.of({"url": "https://a.example"}).identity()
-    assert MapOptions.of({"url": "https://a.example", "cdx": "https://index.example/"}).identity() == {
-        **plain,
-        "cdx": "https://index.example/",
-    }

@@ -27,7 +27,7 @@ from llmcrawler.core.urls import (
     normalise_with_route,
     origin_of,
 )
-from llmcrawler.items import CDX, UrlSource
+from llmcrawler.items import UrlSource
 
 
 class RecentStrings:
@@ -180,16 +180,15 @@ class MapAdmission(Admission):
 
     def of_list(self, entries: Iterable[Listed], source: str, address: str) -> list[UrlTask]:
         """Return tasks for the entries of a list at `address`, without a check for traps: the site vouches for them.
-        Files that are no pages are listed too. Those of an index of archives (CDX) are not asked for.
+        Files that are no pages are listed too.
         """
         tasks = []
-        led_from = None if source == CDX else address
         for entry in entries:
             url = normalise(entry.url) or normalise(entry.url, address)
             if url is None:
                 self.refused[UrlRefusalKind.MALFORMED] += 1
                 continue
-            by_address = None if self._addresses is None else self._addresses.reason_to_refuse(url, led_from)
+            by_address = None if self._addresses is None else self._addresses.reason_to_refuse(url, address)
             reason = by_address or self.scope.reason_to_refuse(url, 1)
             if reason is not None and reason.kind is not UrlRefusalKind.NO_PAGE:
                 self.refused[reason.kind] += 1
@@ -198,7 +197,7 @@ class MapAdmission(Admission):
                 self._listed.add(key)
                 self._unlisted.discard(key)
                 task = self._task(url, 1, address)
-                is_page = reason is None and self._rules.max_depth != 1 and source != CDX
+                is_page = reason is None and self._rules.max_depth != 1
                 priority = TEST_PRIORITY + task.priority if is_page else LISTED_ONLY_PRIORITY
                 found = UrlSource(source, entry.lastmod or None, entry.title or None)
                 tasks.append(replace(task, priority=priority, found=found))

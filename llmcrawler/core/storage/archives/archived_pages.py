@@ -219,12 +219,12 @@ class IndexEntry(NamedTuple):
     values: dict[str, Any]
     fault: str = ""
 
-    def page(self) -> tuple[str, int] | None:
-        """Return url and status (200 where it is not said) of a page; None for a capture of anything else."""
+    def page(self) -> str | None:
+        """Return the url of a page; None for a capture of anything else."""
         url, status = str(self.values.get("url", "")), str(self.values.get("status", "-"))
         mime, code = str(self.values.get("mime", "-")), int(status) if status.isdecimal() and len(status) == 3 else 200
         is_page = mime != "warc/revisit" and may_be_page(code, None if mime in ("-", "unk") else mime)
-        return (url, code) if is_page and url.startswith(("http:", "https:")) else None
+        return url if is_page and url.startswith(("http:", "https:")) else None
 
 
 def pages_of_index(file: str, root: str = "") -> Iterator[ArchivedPage]:
@@ -234,9 +234,9 @@ def pages_of_index(file: str, root: str = "") -> Iterator[ArchivedPage]:
     root = root or dirname(file)
     for entry in entries_of_file(file):
         fault = entry.fault
-        if not fault and (found := entry.page()) is not None:
+        if not fault and (url := entry.page()) is not None:
             try:
-                yield ArchivedPage(found[0], _place_of(entry.values, root))
+                yield ArchivedPage(url, _place_of(entry.values, root))
             except ValueError as error:
                 fault = str(error)
         if fault:
