@@ -30,9 +30,9 @@ from llmcrawler.core.storage import TemplatesFile, replace_file
 from llmcrawler.core.storage.archives.archived_pages import (
     INDEXES,
     ArchivedPage,
-    is_jobdir,
     open_archive,
-    ranges_of_job,
+    page_at,
+    pages_of_warc,
 )
 from llmcrawler.core.storage.archives.warc_reader import WarcFault, part_starts
 from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
@@ -40,20 +40,19 @@ from llmcrawler.core.storage.feeds.tables import clean, columns_of
 from llmcrawler.core.storage.shared_file import temporary_of
 from llmcrawler.core.understanding.page_extractor import LineRules, PageExtractor
 from llmcrawler.core.urls import normalise
-from llmcrawler.crawl.task_lists import archive_size, archived_pages, pages_between, read_place
+from llmcrawler.crawl.task_lists import archive_size, archived_pages
 from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy, StorageFailed
 from llmcrawler.items import Page, PageError
 
 _COLUMNS: Final = columns_of(Page)
 STATE: Final = "apply.json"
 _PART_BYTES: Final = 16 * 2**20
-_PART_ENTRIES: Final = 1_000  # of an index, or of a job
+_PART_ENTRIES: Final = 1_000  # of an index
 _ours: list[tuple[Application, PageExtractor]] = []  # of a process of the pool
 
 
 class ArchivePart(NamedTuple):
-    """Pages of one archive that a process makes lines of: those between two offsets, of a job two of its lines; or the
-    `entries` of an index.
+    """Pages of one archive that a process makes lines of: those between two offsets, or the `entries` of an index.
     """
 
     name: str
@@ -63,7 +62,7 @@ class ArchivePart(NamedTuple):
     entries: tuple[ArchivedPage, ...] | None = None
 
     def pages(self) -> Iterator[ArchivedPage]:
-        return pages_between(self.file, self.start, self.end) if self.entries is None else iter(self.entries)
+        return pages_of_warc(self.file, self.start, self.end) if self.entries is None else iter(self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +101,6 @@ class Application:
                 while entries := tuple(islice(pages, _PART_ENTRIES)):
                     yield ArchivePart(self._name(at, number), file, entries=entries)
                     number += 1
-                continue
-            if is_jobdir(file):
-                for number, (after, until) in enumerate(ranges_of_job(file, _PART_ENTRIES)):
-                    yield ArchivePart(self._name(at, number), file, after, until)
                 continue
             with open_archive(file) as opened:
                 starts = part_starts(opened, self.part_bytes, reads_heads="://" not in file)
@@ -251,7 +246,7 @@ async def _page_of(extractor: PageExtractor, archived: ArchivedPage) -> Page:
     if archived.fault:
         return Page(url, error=PageError("fetch", "body", archived.fault))
     try:
-        stored = archived.page or read_place(archived.place) if archived.place else archived.page
+        stored = archived.page or page_at(archived.place) if archived.place else archived.page
     except (WarcFault, OSError) as error:
         return Page(url, error=PageError("fetch", "body", f"{archived.place}: {error}"))
     assert stored is not None

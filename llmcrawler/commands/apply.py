@@ -26,7 +26,7 @@ class Command(Offline, ScrapyCommand):
     usage = "[options] -o FOLDER <templates> <archive> ..."
     summary = "Take the records of web archives, without network and model"
     details = (
-        "Write a line for each page of web archives (.warc, .warc.gz, .cdx and .cdxj that list such, or a JOBDIR), by a"
+        "Write a line for each page of web archives (.warc, .warc.gz, .cdx and .cdxj that list such), by a"
         " TEMPLATES_FILE or the templates of a JOBDIR. The same command goes on where it was."
     )
 

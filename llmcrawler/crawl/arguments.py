@@ -248,7 +248,7 @@ class ExtractOptions(ExploreOptions):
 
     urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {LISTS}")
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
-    warc: str = Field(default="", description="pages of archives: FILE,FILE of .warc, .warc.gz, .cdx, .cdxj; a JOBDIR")
+    warc: str = Field(default="", description="pages of archives: FILE,FILE of .warc, .warc.gz, .cdx, .cdxj")
     warc_root: str = Field(default="", description="where the archives of a .cdx or .cdxj are; else beside it")
     keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT

@@ -19,19 +19,13 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
-from llmcrawler.core.storage import StoredBody
 from llmcrawler.core.storage.archives.archived_pages import (
     INDEXES,
     ArchivedPage,
     RecordPlace,
-    is_jobdir,
     open_archive,
-    page_at,
-    page_of_job,
     pages_of_index,
-    pages_of_job,
     pages_of_warc,
-    size_of_job,
 )
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.urls import MAX_URL_LENGTH, normalise, normalise_with_route, without_login
@@ -346,8 +340,8 @@ class ArchiveList:
 
 
 def archive_files(given: str) -> list[str]:
-    """Return the files that an argument names: paths and urls with commas between them, and patterns as *.warc.gz; and
-    JOBDIRs. Raises ConfigError where one of them cannot be read.
+    """Return the files that an argument names: paths and urls with commas between them, and patterns as *.warc.gz.
+    Raises ConfigError where one of them cannot be read.
     """
     files: list[str] = []
     for name in filter(None, map(str.strip, given.split(","))):
@@ -367,9 +361,7 @@ def archive_files(given: str) -> list[str]:
 
 
 def archive_size(file: str) -> int:
-    """Return the size of a file, or of a job. Raises OSError, or ConfigError for a job without pages."""
-    if is_jobdir(file):
-        return size_of_job(file)
+    """Return the size of a file. Raises OSError."""
     with open_archive(file) as opened:
         return opened.seek(0, 2)
 
@@ -378,19 +370,9 @@ def archived_pages(files: tuple[str, ...], root: str = "") -> Iterator[ArchivedP
     """Yield the pages of archives, file by file. Raises ConfigError where the rest of one cannot be read."""
     for file in files:
         try:
-            yield from pages_of_index(file, root) if file.endswith(INDEXES) else pages_between(file)
+            yield from pages_of_index(file, root) if file.endswith(INDEXES) else pages_of_warc(file)
         except (WarcFault, OSError) as error:
             raise ConfigError(f"{file}: {error}") from error
-
-
-def pages_between(archive: str, start: int = 0, end: int | None = None) -> Iterator[ArchivedPage]:
-    """Yield the pages of a WARC file that begin between two offsets, or of a job between two of its lines."""
-    return (pages_of_job if is_jobdir(archive) else pages_of_warc)(archive, start, end)
-
-
-def read_place(place: RecordPlace) -> StoredBody:
-    """Read a page. Raises WarcFault where there is none, OSError where the archive cannot be read."""
-    return (page_of_job if is_jobdir(place.file) else page_at)(place)
 
 
 def place_of(details: dict[str, Any]) -> RecordPlace | None:

@@ -17,12 +17,13 @@ from scrapy.http import Headers, Response
 
 from llmcrawler.core.politeness.robots import NOFOLLOW, NOINDEX
 from llmcrawler.core.storage import Ledger
+from llmcrawler.core.storage.archives.archived_pages import page_at
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.storage.archives.warc_writer import Exchange, ExchangeStore, Pairs
 from llmcrawler.crawl.arguments import ExtractOptions
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.start_checks import wants_exchanges
-from llmcrawler.crawl.task_lists import place_of, read_place
+from llmcrawler.crawl.task_lists import place_of
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import RENDERED, context_of, response_context, update_context
 from llmcrawler.engine.responses import NOT_STORED_COOKIES, response_of
@@ -82,7 +83,7 @@ class ArchivedPageMiddleware:
         if place is None:
             return None
         try:
-            stored = await asyncio.to_thread(read_place, place)
+            stored = await asyncio.to_thread(page_at, place)
         except (WarcFault, OSError) as error:
             raise RequestRefused(RefusalKind.BODY, f"{place.file} at byte {place.offset:,}: {error}") from error
         update_context(request, archived_at=stored.fetched_at or None)

@@ -16,7 +16,6 @@ import pytest
 from scrapy.exceptions import UsageError
 
 import llmcrawler
-from llmcrawler.api import archive_application
 from llmcrawler.api.archive_application import Application, apply_archives
 from llmcrawler.api.public_api import learned_file
 from llmcrawler.commands.apply import Command
@@ -87,26 +86,6 @@ def test_an_archive_has_the_records_of_its_crawl(tmp_path, shop):
     assert done.returncode == 0, done.stderr
     assert_as_crawled(lines_in(tmp_path / "out"), shop)
     assert f"{sum(1 for one in shop.lines.values() if one['record']):,} with a record" in done.stdout
-
-
-@pytest.mark.nightly
-def test_a_job_has_the_lines_of_its_archive(tmp_path, monkeypatch):
-    learned = learn(tmp_path, "events", {"JOBDIR": tmp_path / "job"})
-    monkeypatch.setattr(archive_application, "_PART_ENTRIES", 7)
-
-    def made(name: str, archive: Path, processes: int) -> list[dict[str, Any]]:
-        work = Application(learned_file(learned.templates), (str(archive),), tmp_path / name, LineRules.of())
-        apply_archives(work, processes)
-        # A job keeps no page with an error status, and the second of a date may be the one before.
-        return [{**line, "fetched_at": None} for line in lines_in(tmp_path / name) if line["status"] == 200]
-
-    lines = made("of_job", tmp_path / "job", 2)
-    assert lines == made("of_archive", learned.archive, 1)
-    assert {line["url"] for line in lines} == learned.lines.keys()
-    assert len(list((tmp_path / "of_job").glob("part-*"))) == -(-len(lines) // 7)
-    done = apply(learned, tmp_path / "whole", archive=tmp_path / "job")
-    assert done.returncode == 0, done.stderr
-    assert len(lines_in(tmp_path / "whole")) == len(lines)
 
 
 def test_parts_that_are_there_are_not_made_again_and_those_of_other_work_not_mixed(tmp_path, shop):

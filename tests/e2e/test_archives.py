@@ -190,18 +190,6 @@ def test_an_extraction_that_was_killed_goes_on_with_its_archive(tmp_path):
     assert Counter(page["url"] for page in second.pages) == archived
 
 
-def test_the_pages_that_a_job_keeps_are_extracted_without_the_network(tmp_path):
-    pages, job = ManyPages(15), tmp_path / "job"
-    with MockSite(pages.routes()).in_thread() as site:
-        first = explore(tmp_path, site.url(), {"JOBDIR": job})
-    assert first.exit_status == 0, first.log
-    again = extract(tmp_path, warc=job, settings={"JOBDIR": tmp_path / "other"})
-    assert again.exit_status == 0, again.log
-    told = {one["url"]: facts(one) for one in first.pages if one["status"] == 200}
-    assert {one["url"]: facts(one) for one in again.pages} == told
-    assert "downloader/request_count" not in again.log
-
-
 def places_of(file: Path) -> list[tuple[str, RecordPlace]]:
     return [(one.url, one.place) for one in pages_of_warc(str(file)) if one.place]
 

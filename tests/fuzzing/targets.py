@@ -22,6 +22,7 @@ from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.politeness.robots import PageRobots, parse_robots
 from llmcrawler.core.politeness.throttling import retry_after_seconds
 from llmcrawler.core.storage import TemplatesFile
+from llmcrawler.core.storage.archives.archived_pages import page_at
 from llmcrawler.core.storage.archives.warc_reader import WarcFault
 from llmcrawler.core.understanding.classification.classify_prompt import answer_schema, describe_page, parse_answers
 from llmcrawler.core.understanding.classification.evidence import StructuredEvidence
@@ -48,7 +49,7 @@ from llmcrawler.core.urls import (
     parse_sitemap,
     url_pattern,
 )
-from llmcrawler.crawl.task_lists import archived_pages, read_place
+from llmcrawler.crawl.task_lists import archived_pages
 from llmcrawler.errors import BadAnswer, ConfigError, TooCostly
 from llmcrawler.items import Link
 from tests.fuzzing.inputs import (
@@ -258,7 +259,7 @@ def _index(path: Path) -> None:
         page.url.encode()
         if page.place is not None:
             with suppress(WarcFault, OSError):
-                read_place(page.place)
+                page_at(page.place)
 
 
 def _sites(path: Path) -> None:

@@ -8,18 +8,14 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from llmcrawler.core.storage.archives.warc_reader import WarcFault, WarcRecord, read_record, read_records
-from llmcrawler.core.storage.job_file import JobConnection
-from llmcrawler.core.storage.ledger import BODY_COLUMNS, StoredBody, body_of_row
-from llmcrawler.errors import ConfigError
+from llmcrawler.core.storage.ledger import StoredBody
 
 
 def open_archive(file: str) -> BinaryIO:
@@ -320,58 +316,3 @@ def _place_of(entry: dict[str, Any], root: str) -> RecordPlace:
             f"its record cannot be at {name[:200]!r}, {str(offset)[:_SHOWN_DIGITS]}, {str(length)[:_SHOWN_DIGITS]}"
         )
     return RecordPlace(join(root, normpath(name)), offset, length)
-
-
-_KEPT: Final = "bodies b JOIN urls u ON u.id = b.url JOIN (SELECT url AS page, seq FROM pages) p ON p.page = b.url"
-_PAGES: Final = f"SELECT u.id, u.url, {BODY_COLUMNS} FROM {_KEPT} WHERE b.body IS NOT NULL"  # noqa: S608 - names of columns
-_SEQS: Final = f"SELECT p.seq FROM {_KEPT} WHERE b.body IS NOT NULL AND p.seq IS NOT NULL ORDER BY p.seq"  # noqa: S608 - likewise
-_LOST: Final = "what is stored of it is damaged"
-
-
-def is_jobdir(archive: str) -> bool:
-    return "://" not in archive and Path(archive).is_dir()
-
-
-def _opened(folder: str) -> AbstractContextManager[JobConnection]:
-    from llmcrawler.core.storage.job_status import open_snapshot
-
-    return open_snapshot(Path(folder))
-
-
-def size_of_job(folder: str) -> int:
-    """Return a number that grows with each line of a job. Raises ConfigError where it has no pages to read."""
-    with _opened(folder) as connection:
-        seqs = connection.execute(f"{_SEQS} DESC LIMIT 1").fetchone()
-    if seqs is None:
-        raise ConfigError(f"{folder}: the job keeps no pages: it has fetched none, or without STORE_BODIES")
-    return int(seqs[0])
-
-
-def ranges_of_job(folder: str, pages: int) -> list[tuple[int, int]]:
-    """Return the ranges of so many pages each that a job's lines fall into, for `pages_of_job`."""
-    with _opened(folder) as connection:
-        seqs = [seq for (seq,) in connection.execute(_SEQS)]
-    return list(pairwise([0, *seqs[pages - 1 : -1 : pages], seqs[-1]]))
-
-
-def pages_of_job(folder: str, after: int = 0, until: int | None = None) -> Iterator[ArchivedPage]:
-    """Yield the pages whose lines are in (after, until]."""
-    query = f"{_PAGES} AND p.seq > ? AND p.seq <= ? ORDER BY p.seq"
-    with _opened(folder) as connection:
-        last = size_of_job(folder) if until is None else until
-        for number, url, *row in connection.execute(query, (after, last)):
-            body, place = body_of_row(connection, url, row), RecordPlace(folder, number, 0)
-            if body is None:
-                yield ArchivedPage(url, None, fault=_LOST)
-            else:
-                yield ArchivedPage(body.url, place, body)
-
-
-def page_of_job(place: RecordPlace) -> StoredBody:
-    """Read a page. Raises WarcFault where the job no longer keeps it."""
-    with _opened(place.file) as connection:
-        row = connection.execute(f"{_PAGES} AND b.url = ?", (place.offset,)).fetchone()
-        body = None if row is None else body_of_row(connection, row[1], row[2:])
-    if body is None:
-        raise WarcFault("the job no longer keeps it" if row is None else _LOST)
-    return body
