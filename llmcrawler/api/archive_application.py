@@ -52,8 +52,7 @@ _ours: list[tuple[Application, PageExtractor]] = []  # of a process of the pool
 
 
 class ArchivePart(NamedTuple):
-    """Pages of one archive that a process makes lines of: those between two offsets, or the `entries` of an index.
-    """
+    """Pages of one archive that a process makes lines of: those between two offsets, or the `entries` of an index."""
 
     name: str
     file: str
