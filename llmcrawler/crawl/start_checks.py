@@ -46,7 +46,7 @@ _OTHER: Final = re.compile(r"[^\w.-]+")
 _LIBRARIES: Final = {"s3": ("boto3", "boto3"), "gs": ("google.cloud.storage", "google-cloud-storage")}
 _FLAT: Final = ("csv", "documents", "markdown")  # their fields may be parts, as record.price
 _OBJECTS: Final = ("record", "results", "meta", "error")  # fields of a page that have parts
-_ALL_LINES: Final = ("json", "jsonlines", "jsonl", "jl", "xml", "marshal", "pickle")  # those of templates too
+_ALL_LINES: Final = ("json", "jsonlines", "jsonl", "jl", "xml")  # those of templates too
 # How the parts of a site in the file of learned templates are read.
 _READERS: dict[str, template_store.Reader] = {
     "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),

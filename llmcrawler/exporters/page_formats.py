@@ -1,4 +1,4 @@
-"""Feeds of pages: JSON Lines, CSV, XML, Parquet, LangChain documents, Markdown, and the formats of Python's own."""
+"""Feeds of pages: JSON Lines, CSV, XML, Parquet, LangChain documents and Markdown."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from scrapy.exporters import (
     BaseItemExporter,
     CsvItemExporter,
     JsonLinesItemExporter,
-    MarshalItemExporter,
-    PickleItemExporter,
     XmlItemExporter,
 )
 from scrapy.statscollectors import StatsCollector
@@ -69,21 +67,6 @@ class PagesJsonLinesExporter(JsonLinesItemExporter):
     def export_item(self, item: Any) -> None:
         super().export_item(item)
         self.file.flush()
-
-
-class _PlainValues(BaseItemExporter):
-    """Writes no class of this package, so that whoever reads the feed needs none."""
-
-    def get_serialized_fields(self, item: Any, *args: Any, **kwargs: Any) -> Iterable[tuple[str, Any]]:
-        return super().get_serialized_fields(plain(item), *args, **kwargs)
-
-
-class PagesMarshalExporter(_PlainValues, MarshalItemExporter):
-    pass
-
-
-class PagesPickleExporter(_PlainValues, PickleItemExporter):
-    pass
 
 
 class PagesXmlExporter(XmlItemExporter):
@@ -278,6 +261,3 @@ class MarkdownExporter(LinesExporter):
             return False
         self._file.add(*markdown_file_of(line, self._fields))
         return True
-
-    def finish_exporting(self) -> None:
-        self._file.finish()

@@ -211,7 +211,7 @@ def test_feeds_of_each_kind_and_a_report_of_one(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("feeds.md")
     assert len(reader.pages("pages.jsonl")) == 15
-    assert all((reader.folder / feed).exists() for feed in ("docs.jsonl", "site/index.md", "pages.parquet"))
+    assert all((reader.folder / feed).exists() for feed in ("docs.jsonl", "site/index.jsonl", "pages.parquet"))
     assert (reader.folder / "products.csv").read_text(encoding="utf-8").startswith("url,page_type,name,price,tags\n")
     assert len((reader.folder / "rights.csv").read_text(encoding="utf-8").splitlines()) == 1 + 15
     reader.read("report.md")

@@ -52,11 +52,6 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
     the host of LLM_BASE_URL. Raises ConfigError, which names the setting and its value (a key's value never).
     """
     provider = _text("LLM_PROVIDER", settings, environ).lower() or "auto"
-    if provider == "embedded":
-        raise ConfigError(
-            "LLM_PROVIDER is 'embedded', and there is no embedded model any more: serve one with Ollama, llama.cpp or "
-            "vLLM and set LLM_BASE_URL (docs/models.md), or leave LLM_PROVIDER out to crawl without a model"
-        )
     if provider not in PROVIDERS:
         raise ConfigError(f"LLM_PROVIDER is {provider!r}; it can be {', '.join(PROVIDERS)}")
     own_url = _checked_url("LLM_BASE_URL", _text("LLM_BASE_URL", settings, environ))

@@ -6,8 +6,6 @@ import csv
 import functools
 import io
 import json
-import marshal
-import pickle
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -36,8 +34,6 @@ from llmcrawler.exporters.page_formats import (
     DocumentsExporter,
     MarkdownExporter,
     PagesCsvExporter,
-    PagesMarshalExporter,
-    PagesPickleExporter,
     PagesXmlExporter,
     ParquetExporter,
 )
@@ -106,8 +102,7 @@ def test_markdown_files_have_a_front_matter_that_yaml_reads(tmp_path):
     files = {file.name: file.read_text("utf-8") for file in folder.index_path.parent.glob("[!.]*")}
     index = [json.loads(line) for line in files["index.jsonl"].splitlines()]
     notes = {line["url"]: files[line["file"]] for line in index if line["file"]}
-    assert files["index.md"].count("\n- ") == len(PAGES)
-    assert len(files) == len(WITH_TEXT) + 2
+    assert len(files) == len(WITH_TEXT) + 1
     assert [line["url"] for line in index] == [page.url for page in PAGES]
     assert list(notes) == WITH_TEXT
     for page in PAGES:
@@ -252,21 +247,12 @@ def test_xml_is_well_formed_and_says_what_was_there(parse, encoding, indent):
     assert items[-1]["found"] == [{"url": SITE, "source": "sitemap", "priority": "", "kind": "url"}]
 
 
-def test_python_formats_hold_plain_values():
-    pages = [PAGES[0], PAGES[5]]
-    lines = [page.as_line() for page in pages]
-    for exporter_class, load in ((PagesPickleExporter, pickle.load), (PagesMarshalExporter, marshal.load)):
-        file = exported(exporter_class, pages)
-        file.seek(0)
-        assert [load(file) for _page in pages] == lines
-
-
 DEEP: Any = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), cast("Any", 1))
 
 
 @pytest.mark.parametrize(
     "name",
-    ["csv", "documents", "json", "jsonlines", "marshal", "parquet", "pickle", "records", "rights", "xml"],
+    ["csv", "documents", "json", "jsonlines", "parquet", "records", "rights", "xml"],
 )
 def test_no_form_minds_how_deep_a_page_nests_its_values(name):
     """As it stands in a page's JSON-LD, or in what a stage of the user's found."""

@@ -27,7 +27,7 @@ from llmcrawler.items import Page, Template
 from tests.adapters.stubs import stub
 from tests.e2e.copying import STORAGES
 
-FORMATS = ("jsonlines", "json", "csv", "xml", "pickle", "marshal", "documents", "parquet")
+FORMATS = ("jsonlines", "json", "csv", "xml", "documents", "parquet")
 PLUGINS = ("Gzip", "Bz2", "LZMA")
 PAGES = [Page(url=f"https://a.test/{number}", title="Lamp", text=f"{number:,} " * 500) for number in range(30)]
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -117,7 +117,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
     feed = tmp_path / "feed.zip"
     feed.symlink_to("/dev/full")
     crawled = Crawled({str(feed): {"format": format_}}, PAGES[:count])
-    if count == 0 and format_ in ("jsonlines", "pickle", "marshal", "documents"):
+    if count == 0 and format_ in ("jsonlines", "documents"):
         assert crawled.status is ExitStatus.FINISHED  # an empty file is whole
         return
     line = failure_of(crawled, caplog)

@@ -54,7 +54,6 @@ def test_a_key_of_openai_is_not_sent_to_another_host() -> None:
     ("settings", "named"),
     [
         ({"LLM_PROVIDER": "opnai"}, "LLM_PROVIDER is 'opnai'"),
-        ({"LLM_PROVIDER": "embedded"}, "serve one with Ollama, llama.cpp or vLLM and set LLM_BASE_URL"),
         ({"LLM_PROVIDER": "openai"}, "LLM_API_KEY"),
         ({"LLM_BASE_URL": "localhost:11434"}, "LLM_BASE_URL is 'localhost:11434'"),
         ({"LLM_BASE_URL": "http://h:99999/v1"}, "LLM_BASE_URL is 'http://h:99999/v1'"),

@@ -18,7 +18,7 @@ def there(tmp_path):
     (tmp_path / "there.parquet").write_text("x")
     (tmp_path / "empty").touch()
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "index.md").write_text("mine")
+    (tmp_path / "notes" / "index.jsonl").write_text("mine")
     return tmp_path
 
 
@@ -27,7 +27,7 @@ def there(tmp_path):
     [
         ("file", "parquet", {}, "nothing can be appended to a parquet file"),
         ("file", "markdown", {"overwrite": True}, "is a file; the markdown feed is a folder"),
-        ("notes", "markdown", {"overwrite": True}, "has an index.md that is not from a crawl"),
+        ("notes", "markdown", {"overwrite": True}, "has an index.jsonl that is not from a crawl"),
         ("new", "markdown", {"is_processed": True}, "a folder on this machine"),
         ("products", "records", {}, r"end it with \.csv, \.parquet or \.jsonl"),
         ("there.parquet", "records", {}, "nothing can be appended to a parquet file"),

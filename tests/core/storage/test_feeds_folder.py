@@ -7,7 +7,6 @@ import json
 import pytest
 
 from llmcrawler.core.storage.feeds.markdown_files import (
-    CONTENTS,
     INDEX,
     JOURNAL,
     MarkdownFolder,
@@ -25,46 +24,36 @@ def page(number: int, text: str | None = "Text.", **facts) -> Page:
     return Page(url=f"https://a.test/{number}", title=f"Page {number}", text=text, **facts)
 
 
-def write(path, numbers, *, overwrite=True, finish=True, text="Text."):
+def write(path, numbers, *, overwrite=True, text="Text."):
     folder = MarkdownFolder(path, overwrite=overwrite)
     for number in numbers:
         folder.add(*markdown_file_of(page(number, text).as_line()))
-    if finish:
-        folder.finish()
     folder.close()
 
 
 def notes(path) -> set[str]:
-    return {file.name for file in path.iterdir()} - {INDEX, CONTENTS, JOURNAL}
+    return {file.name for file in path.iterdir()} - {INDEX, JOURNAL}
 
 
 def names(*numbers) -> set[str]:
     return {file_name(f"https://a.test/{number}") for number in numbers}
 
 
-def test_a_folder_has_an_index_for_programs_and_one_for_people(tmp_path):
+def test_a_folder_has_an_index(tmp_path):
     folder = MarkdownFolder(tmp_path / "new" / "site", overwrite=True)
     folder.add(*markdown_file_of(page(1, page_type="product").as_line()))
     folder.add(*markdown_file_of(page(2, None, error=PageError("fetch", "http_404", "404 [Not] Found")).as_line()))
-    folder.finish()
     folder.close()
     lines = [json.loads(line) for line in (tmp_path / "new/site" / INDEX).read_text().splitlines()]
     assert [(line["file"], line["title"]) for line in lines] == [(*names(1), "Page 1"), (None, "Page 2")]
     assert lines[1]["error"]["kind"] == "http_404"
-    contents = (tmp_path / "new/site" / CONTENTS).read_text()
-    assert f"- [Page 1]({names(1).pop()}) product <https://a.test/1>\n" in contents
-    assert "- <https://a.test/2> 404 \\[Not\\] Found\n" in contents
-    assert "2 pages, 1 of them without text" in contents
 
 
-@pytest.mark.parametrize("finish", [True, False])
-def test_writing_anew_removes_what_a_run_before_has_written_and_nothing_else(tmp_path, finish):
-    write(tmp_path, range(5), finish=finish)
+def test_writing_anew_removes_what_a_run_before_has_written_and_nothing_else(tmp_path):
+    write(tmp_path, range(5))
     (tmp_path / "my notes.md").write_text("mine")
     write(tmp_path, (3, 9))
     assert notes(tmp_path) == names(3, 9) | {"my notes.md"}
-    assert not finish or "Page 9" in (tmp_path / CONTENTS).read_text()
-    assert "Page 1" not in (tmp_path / CONTENTS).read_text()
 
 
 def test_adding_keeps_what_is_there_and_replaces_pages_that_come_again(tmp_path):
@@ -72,9 +61,6 @@ def test_adding_keeps_what_is_there_and_replaces_pages_that_come_again(tmp_path)
     write(tmp_path, (2, 3), overwrite=False, text="New.")
     assert notes(tmp_path) == names(1, 2, 3)
     assert (tmp_path / names(2).pop()).read_text().endswith("New.\n")
-    contents = (tmp_path / CONTENTS).read_text()
-    assert contents.count("- [") == 3
-    assert contents.startswith("# Pages\n\n3 pages")
 
 
 @pytest.mark.parametrize("before", [(), (1, 2)])
@@ -110,7 +96,7 @@ def test_what_a_finished_run_has_written_stays_unless_the_next_one_writes_there(
 
 
 def test_half_a_page_and_half_a_line_of_the_index_are_gone_after_the_next_run(tmp_path):
-    write(tmp_path, (1,), finish=False)
+    write(tmp_path, (1,))
     with (tmp_path / JOURNAL).open("a") as journal:
         journal.write(f"{names(2).pop()}\nhalf-a-na")
     (tmp_path / names(2).pop()).write_text("ha")
@@ -134,12 +120,11 @@ def test_a_journal_can_remove_nothing_but_markdown_of_its_folder(tmp_path, name)
     assert (folder / "my.txt").exists()
 
 
-@pytest.mark.parametrize("name", [INDEX, CONTENTS])
-def test_a_folder_with_an_index_of_its_own_is_refused_and_stays_as_it_is(tmp_path, name):
-    (tmp_path / name).write_text("mine")
+def test_a_folder_with_an_index_of_its_own_is_refused_and_stays_as_it_is(tmp_path):
+    (tmp_path / INDEX).write_text("mine")
     with pytest.raises(ConfigError, match="not from a crawl"):
         MarkdownFolder(tmp_path, overwrite=True)
-    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(name, "mine")]
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(INDEX, "mine")]
 
 
 def test_a_damaged_index_is_told_and_removes_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""Writes a page as Markdown with YAML front matter, names its file, and writes the index of such files."""
+"""Writes pages as Markdown files with YAML front matter into a folder, and an index of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
@@ -16,8 +16,7 @@ from urllib.parse import unquote
 from llmcrawler.core.storage.feeds.tables import as_json, clean
 from llmcrawler.errors import ConfigError
 
-INDEX = "index.jsonl"  # for programs: a line for each page
-CONTENTS = "index.md"  # for people
+INDEX = "index.jsonl"  # a line for each page
 
 _SLUG_BYTES = 80  # file systems allow 255; paths as a whole have limits too
 # Characters that YAML reads as the end of a line, or does not allow, and that JSON lets stand.
@@ -47,7 +46,7 @@ def file_name(url: str) -> str:
     """Name a url's file by its words and a hash of all of it: /Shop/lamp?id=1 is shop-lamp-id-1-0123456789ab.md.
 
     The hash tells urls apart that differ only in case, in the query or in what was cut; and with it no name is one that
-    Windows reserves (con.md, nul.md) or that the folder's index has.
+    Windows reserves (con.md, nul.md).
     """
     digest = blake2b(url.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     _scheme, _mark, rest = url.partition("://")
@@ -92,41 +91,6 @@ def _quoted(text: str) -> str:
     return _UNSAFE.sub(lambda char: f"\\u{ord(char[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def contents(lines: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """Return the index as Markdown, from its lines, which are read three times. A page that came again stands once."""
-
-    def entries(*, has_file: bool) -> Iterator[dict[str, Any]]:
-        for number, line in enumerate(lines()):
-            entry = json.loads(line)
-            if (entry["file"] is not None) == has_file and last[entry["file"] or entry["url"]] == number:
-                yield entry
-
-    last: dict[str, int] = {}
-    without = 0
-    for number, line in enumerate(lines()):
-        entry = json.loads(line)
-        last[entry["file"] or entry["url"]] = number
-        without += entry["file"] is None
-    yield f"# Pages\n\n{len(last)} pages, {without} of them without text.\n\n".encode()
-    for entry in entries(has_file=True):
-        about = f" {entry['page_type']}" if entry.get("page_type") else ""
-        title = _inline(entry.get("title") or entry["url"])
-        yield f"- [{title}]({entry['file']}){about} {_address(entry['url'])}\n".encode()
-    if without:
-        yield b"\n## Without text\n\n"
-        for entry in entries(has_file=False):
-            message = (entry.get("error") or {}).get("message") or ""
-            yield f"- {_address(entry['url'])} {_inline(message)}".rstrip().encode() + b"\n"
-
-
-def _inline(text: Any) -> str:
-    return re.sub(r"([\\`*_\[\]<>])", r"\\\1", " ".join(str(text).split()))
-
-
-def _address(url: Any) -> str:
-    return f"<{re.sub(r'[<>]', '', ''.join(str(url).split()))}>"
-
-
 JOURNAL: Final = ".llmcrawler-files"
 
 
@@ -159,7 +123,8 @@ class MarkdownFolder:
         name = None
         if note is not None:
             name = file_name(str(entry["url"]))
-            self._announce(name)
+            self._journal.write(name.encode() + b"\n")
+            self._journal.flush()
             try:
                 (self._path / name).write_bytes(note)
             except OSError:
@@ -168,11 +133,6 @@ class MarkdownFolder:
         self._index.write(_index_line(entry, name))
         self._index.flush()
 
-    def finish(self) -> None:
-        self._announce(CONTENTS)
-        with (self._path / CONTENTS).open("wb") as file:
-            file.writelines(contents(lambda: _lines(self.index_path)))
-
     def flush(self) -> None:
         self._index.flush()
 
@@ -180,18 +140,13 @@ class MarkdownFolder:
         self._index.close()
         self._journal.close()
 
-    def _announce(self, name: str) -> None:
-        self._journal.write(name.encode() + b"\n")
-        self._journal.flush()
-
 
 def check_folder(path: Path) -> None:
     """Raises ConfigError where no folder of pages can be written. Changes nothing."""
     if path.exists() and not path.is_dir():
         raise ConfigError(f"{path} is a file; the markdown feed is a folder")
-    theirs = [name for name in (INDEX, CONTENTS) if (path / name).exists()]
-    if theirs and not (path / JOURNAL).exists():
-        raise ConfigError(f"{path} has an {theirs[0]} that is not from a crawl: name another folder")
+    if (path / INDEX).exists() and not (path / JOURNAL).exists():
+        raise ConfigError(f"{path} has an {INDEX} that is not from a crawl: name another folder")
 
 
 def sweep(path: Path) -> None:
