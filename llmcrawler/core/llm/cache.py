@@ -9,18 +9,15 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from llmcrawler.core.storage.shared_file import connect_shared, delete_database
+from llmcrawler.core.storage.shared_file import SharedFile
+from llmcrawler.errors import StorageFailed
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_BUSY_SECONDS = 5.0
-_PRUNE_EVERY = 1000
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, used_at REAL NOT NULL) WITHOUT ROWID;
@@ -45,17 +42,14 @@ class AnswerStore(Protocol):
 
 
 class AnswerCache:
-    """Holds JSON values that have been checked, on a thread of its own. It never raises: a damaged file is moved aside
-    and a fresh one started, and what can't be read or written is a miss with one warning.
+    """Holds JSON values that have been checked. It never raises: what can't be read or written is a miss, with one
+    warning, and so is all that follows in this run.
     """
 
     def __init__(self, path: Path, *, max_entries: int = 200_000, wall_clock: Callable[[], float] = time.time) -> None:
-        self._path = path
+        self._file = SharedFile(path, _SCHEMA, setting="LLM_CACHE")
         self._max_entries = max_entries
         self._wall_clock = wall_clock
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llm-cache")
-        self._connection: sqlite3.Connection | None = None
-        self._puts_since_prune = 0
         self._is_off = False
 
     async def get(self, key: str) -> Any | None:
@@ -71,57 +65,25 @@ class AnswerCache:
 
     async def put(self, key: str, value: Any) -> None:
         row = (key, json.dumps(value, ensure_ascii=False), self._wall_clock())
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
-            self._puts_since_prune += 1
-            if self._puts_since_prune >= _PRUNE_EVERY:
-                self._prune(connection)
-
-        await self._run(write)
+        await self._run(lambda connection: connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
-        self._thread.shutdown(wait=False)
+        await self._run(self._prune)
+        await asyncio.to_thread(self._file.close)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work)
-
-    # Everything below runs on the cache's own thread.
-
-    def _work(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        is_new = False
-        while not self._is_off:
-            try:
-                if self._connection is None:
-                    self._connection = connect_shared(self._path, _SCHEMA, _BUSY_SECONDS)
-                    self._prune(self._connection)
-                return work(self._connection)
-            except (sqlite3.Error, OSError) as error:
-                self._disconnect()
-                # Else it is locked for long, or on a full or read-only disk.
-                is_damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
-                    error, sqlite3.OperationalError
-                )
-                if is_new or not is_damaged:
-                    self._is_off = True
-                    logger.warning("The LLM answer cache %s is off for this run: %s", self._path, error)
-                    return None
-                is_new = True
-                aside = self._path.with_name(f"{self._path.name}.damaged-{self._wall_clock():.0f}")
-                logger.warning("The LLM answer cache %s is damaged (%s): moved to %s", self._path, error, aside.name)
-                self._path.rename(aside)
-                delete_database(self._path)
-        return None
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._is_off:
+            return None
+        try:
+            return await self._file.run(work)
+        except StorageFailed as error:
+            if not self._is_off:
+                logger.warning("%s. The model's answers are not kept in this run; delete a file that is damaged", error)
+            self._is_off = True
+            return None
 
     def _prune(self, connection: sqlite3.Connection) -> None:
         """Forget the answers not used for longest, down to nine tenths of the limit, so that this is seldom due."""
-        self._puts_since_prune = 0
         (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
         if count > self._max_entries:
             surplus = count - self._max_entries * 9 // 10

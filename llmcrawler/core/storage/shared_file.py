@@ -21,10 +21,11 @@ _BUSY_SECONDS: Final = 30.0
 
 class SharedFile:
     """Does each piece of work in a transaction of its own, on a thread of its own. `setting` is named in errors,
-    `application` is the number that SQLite keeps in the file's head: another program's file is left as it is.
+    `application`, if given, is the number that SQLite keeps in the file's head: another program's file is left as it
+    is.
     """
 
-    def __init__(self, path: Path, schema: str, *, setting: str, application: int) -> None:
+    def __init__(self, path: Path, schema: str, *, setting: str, application: int | None = None) -> None:
         self.path = path
         self._schema = schema
         self._setting = setting
