@@ -10,6 +10,7 @@ found = extractor.record(html, "https://shop.example/tea/7")
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -25,7 +26,7 @@ from llmcrawler.core.storage import TemplatesFile
 from llmcrawler.core.storage.feeds.langchain import document_of
 from llmcrawler.core.storage.feeds.parquet_file import arrow_table, arrow_type
 from llmcrawler.core.storage.feeds.tables import clean, columns_of, fitted
-from llmcrawler.core.understanding.page_extractor import LineRules, OfflineExtractor, PageExtractor
+from llmcrawler.core.understanding.page_extractor import LineRules, PageExtractor
 from llmcrawler.core.urls import normalise_with_route
 from llmcrawler.errors import ConfigError, require
 from llmcrawler.items import Link, Page, PageError
@@ -47,7 +48,7 @@ class ReadPage:
 
 
 class PageRecord(NamedTuple):
-    """A page's type and its record; None where no crawl has learned it, or the page has none of its fields."""
+    """A page's type and its record; None where neither what a crawl has learned nor structured data gives one."""
 
     page_type: str | None
     record: dict[str, Any] | None
@@ -78,33 +79,6 @@ def read_page(html: str | bytes, url: str, *, content_type: str | None = None) -
         structured_data=page.structured_data,
         metadata=page.metadata,
     )
-
-
-class Extractor:
-    """Takes records from pages of the sites that crawls have learned, without a model and without the network.
-
-    >>> extractor = Extractor.load("shop.json")
-    >>> found = extractor.record(html, url)
-    >>> found.page_type, found.record["name"]
-    ('product', 'Carlo steel Chair 7')
-    """
-
-    def __init__(self, learned: OfflineExtractor) -> None:
-        self._learned = learned
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a TEMPLATES_FILE, or what a JOBDIR has learned. Raises llmcrawler.errors.ConfigError for a file that is
-        not there or none of ours.
-        """
-        return cls(OfflineExtractor(learned_file(path, "Extractor.load")))
-
-    def record(self, html: str | bytes, url: str, *, content_type: str | None = None) -> PageRecord:
-        """Return the type and the record of a page. Raises llmcrawler.errors.ConfigError where the file has nothing of
-        the url's site.
-        """
-        text = _text(html, content_type)
-        return PageRecord(self._learned.page_type(text, url), self._learned.record(text, url))
 
 
 def documents(
@@ -139,7 +113,7 @@ def extract_batch(
     >>> line["page_type"], line["record_by"], line["record"]["name"]
     ('product', 'template', 'Carlo steel Chair 7')
     """
-    with BatchExtractor(learned_file(templates), LineRules.of(fields, schema, page_types)) as extractor:
+    with Extractor.load(templates, fields=fields, schema=schema, page_types=page_types) as extractor:
         return extractor.lines(pages)
 
 
@@ -175,23 +149,49 @@ def ray_extract(  # noqa: PLR0913 - what a crawl has as arguments, and how Ray i
     )
 
 
-class BatchExtractor:
-    """Makes the lines of pages that a program has, by a file of learned templates. Its work is done in a thread with an
-    event loop of its own, so that it may be called anywhere, in a notebook too. `close` ends that; so does a `with`.
+class Extractor:
+    """Makes records and lines of pages of the sites that crawls have learned, without a model and without the network.
+
+    Its work is done in a thread with an event loop of its own, so that it may be called anywhere, in a notebook too.
+    `close`, a `with`, or the end of the object ends that.
+
+    >>> extractor = Extractor.load("shop.json")
+    >>> found = extractor.record(html, url)
+    >>> found.page_type, found.record["name"]
+    ('product', 'Carlo steel Chair 7')
     """
 
     def __init__(self, file: TemplatesFile, rules: LineRules) -> None:
         self._extractor = PageExtractor(file, rules)
-        self._loop = asyncio.Runner()
+        self._loop = asyncio.new_event_loop()
         self._thread = ThreadPoolExecutor(1, "page-lines")
+        self._end = weakref.finalize(self, _end, self._extractor, self._loop, self._thread)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        *,
+        fields: str = "",
+        schema: str | PathLike[str] = "",
+        page_types: str | PathLike[str] = "",
+    ) -> Self:
+        """Read a TEMPLATES_FILE, or what a JOBDIR has learned. `fields`, `schema` and `page_types` are those of the
+        crawl that has learned. Raises llmcrawler.errors.ConfigError for a file that is not there or none of ours.
+        """
+        return cls(learned_file(path), LineRules.of(fields, schema, page_types))
+
+    def record(self, html: str | bytes, url: str, *, content_type: str | None = None) -> PageRecord:
+        """Return the type and the record of a page; it is that of its structured data where none is learned."""
+        (line,) = self.lines([{"url": url, "html": html, "content_type": content_type}])
+        return PageRecord(line["page_type"], line["record"])
 
     def lines(self, pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return self._thread.submit(self._loop.run, self._lines(pages)).result()
+        """Return a line for each page; see `extract_batch`."""
+        return self._thread.submit(self._loop.run_until_complete, self._lines(pages)).result()
 
     def close(self) -> None:
-        self._extractor.close()
-        self._thread.submit(self._loop.close).result()
-        self._thread.shutdown()
+        self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -217,6 +217,12 @@ class BatchExtractor:
         return page
 
 
+def _end(extractor: PageExtractor, loop: asyncio.AbstractEventLoop, thread: ThreadPoolExecutor) -> None:
+    extractor.close()
+    thread.shutdown()
+    loop.close()
+
+
 class RayBatches:
     """Makes a table of lines of a table of pages, in an actor that has read the templates once."""
 
@@ -226,7 +232,7 @@ class RayBatches:
         with TemporaryDirectory() as folder:
             file = Path(folder) / name
             file.write_bytes(templates)
-            self._extractor = BatchExtractor(TemplatesFile(file, "templates"), rules)
+            self._extractor = Extractor(TemplatesFile(file, "templates"), rules)
         self._schema = pa.schema([(column.name, arrow_type(column)) for column in _COLUMNS])
 
     def __call__(self, batch: Any) -> Any:

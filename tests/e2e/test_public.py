@@ -97,12 +97,10 @@ def shop(tmp_path_factory):
 
 def test_an_extractor_gives_what_the_crawl_gave(shop):
     folder, html, url, line = shop
-    extractor = llmcrawler.Extractor.load(folder / "shop.json")
-    assert extractor.record(html, url) == (line["page_type"], line["record"])
-    assert extractor.record(html.encode(), url).record == line["record"]
-    assert extractor.record("<p>Something else", url.replace("product", "no-such")) == (None, None)
-    with pytest.raises(ConfigError, match=r"has no templates of other\.example"):
-        extractor.record(html, "https://other.example/")
+    with llmcrawler.Extractor.load(folder / "shop.json") as extractor:
+        assert extractor.record(html, url) == (line["page_type"], line["record"])
+        assert extractor.record(html.encode(), url).record == line["record"]
+        assert extractor.record("<p>Something else", url.replace("product", "no-such")).record is None
 
 
 def test_a_site_is_explored_from_within_an_event_loop():

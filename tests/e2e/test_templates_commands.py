@@ -1,6 +1,5 @@
-"""`scrapy templates`, `shell` and `parse` with what a crawl has learned."""
+"""`scrapy templates` and `parse` with what a crawl has learned."""
 
-import ast
 import json
 import shutil
 from pathlib import Path
@@ -77,31 +76,6 @@ def test_templates_as_json_are_those_of_the_file(learned, site):
 def test_templates_of_a_jobdir(learned, tmp_path):
     shutil.copy(learned, tmp_path / "templates.json")
     assert printed(templates.Command(), tmp_path) == printed(templates.Command(), learned)
-
-
-def test_the_shell_has_the_record_of_a_page(learned, site):
-    code = "record()['number'], record(response)['name'], {one['field'] for one in selectors()}, template(response)[0]"
-    shown = scrapy("shell", site.url(PRODUCT), "-c", code, settings={"TEMPLATES_FILE": learned})
-    expected = ("M-0007", mock_pages.product_name(7), {"name", "number", "price"}, "t")
-    assert ast.literal_eval(shown.stdout.strip()) == expected, shown.stderr
-
-
-def test_the_shell_knows_that_a_page_is_of_no_template_and_changes_nothing(learned, site):
-    before = learned.read_bytes()
-    code = "fetch('{}') or (template(), record(), selectors())".format(site.url("/odd/meta-refresh"))
-    shown = scrapy("shell", site.url("/odd/soft-404"), "-c", "record()", settings={"TEMPLATES_FILE": learned})
-    assert shown.stdout.strip() == "None", shown.stderr
-    assert scrapy("shell", site.url(), "-c", code, settings={"TEMPLATES_FILE": learned}).returncode == 0
-    assert learned.read_bytes() == before
-
-
-def test_the_shell_says_what_is_there_for_it_and_what_is_missing(learned, site, tmp_path):
-    shown = scrapy("shell", settings={"TEMPLATES_FILE": learned, "LOG_ENABLED": False})
-    assert "record()" in shown.stdout
-    (tmp_path / "broken.json").write_text("{")
-    broken = scrapy("shell", "-c", "1", settings={"TEMPLATES_FILE": tmp_path / "broken.json"})
-    assert broken.returncode == 2
-    assert "Traceback" not in broken.stderr
 
 
 def test_parse_shows_the_page_and_its_links_and_fetches_nothing_else(site):

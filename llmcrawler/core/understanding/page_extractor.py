@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from types import MappingProxyType
+from typing import Final, NamedTuple, Self
 
 from llmcrawler.core.content import PageReader, main_text, read_names
 from llmcrawler.core.processes.bounded_processes import BoundedProcesses
@@ -19,16 +19,9 @@ from llmcrawler.core.storage import StoredSite, TemplatesFile
 from llmcrawler.core.understanding.classification.classifier import Classifier
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.core.understanding.classification.question import CLASSIFIER, NO_CUE, RULE, TEMPLATE, UNSURE, Question
-from llmcrawler.core.understanding.classification.template_samples import SiteVerdicts
 from llmcrawler.core.understanding.extraction.corrections import Correction, correction_of, read_corrections
 from llmcrawler.core.understanding.extraction.extractor import ExtractionRunner
-from llmcrawler.core.understanding.extraction.learner import (
-    Learner,
-    Variant,
-    described_selectors,
-    extract_best,
-    read_learners,
-)
+from llmcrawler.core.understanding.extraction.learner import read_learners
 from llmcrawler.core.understanding.extraction.record_schema import (
     RecordTypes,
     RequestedSchema,
@@ -92,26 +85,6 @@ async def ask_for_record(page: Page, content: PageContent, html: str, site: str,
     if answer.home is not None:
         page.template, page.page_type = answer.home.template, answer.home.page_type
     return answer
-
-
-class _OpenedSite(NamedTuple):
-    name: str
-    origin: str
-    templates: TemplateGrouper
-    learners: list[Learner]
-    verdicts: Mapping[str, Any] | None
-    corrections: Mapping[str, Correction]
-
-    @classmethod
-    def open(cls, stored: StoredSite, name: str, origin: str) -> Self:
-        """Raises ValueError or KeyError where what is stored is damaged."""
-        state = stored.state()
-        templates = TemplateGrouper.from_json(state["grouping"], origin)
-        learners = read_learners(name, state["records"]) if "records" in state else []
-        return cls(name, origin, templates, learners, state.get("verdicts"), read_corrections(stored.corrections))
-
-    def correction_of(self, template: str) -> Correction | None:
-        return correction_of(self.corrections, template, self.templates.resolve)
 
 
 class _SiteKnowledge(NamedTuple):
@@ -190,11 +163,13 @@ class PageExtractor:
         if stored is None:
             return self._unknown
         try:
-            site = _OpenedSite.open(stored, name, origin_of(url))
-            known = self._knowledge(name, site.templates, site)
-            if site.verdicts is not None:
-                known.classifier.restore(name, site.verdicts, site.origin)
-            known.records.restore(site.learners)
+            state, origin = stored.state(), origin_of(url)
+            templates = TemplateGrouper.from_json(state["grouping"], origin)
+            known = self._knowledge(name, templates, read_corrections(stored.corrections))
+            if "verdicts" in state:
+                known.classifier.restore(name, state["verdicts"], origin)
+            if "records" in state:
+                known.records.restore(read_learners(name, state["records"]))
         except (ValueError, KeyError) as error:
             raise damaged(self._file, name, error) from error
         self._sites[name] = known
@@ -202,72 +177,13 @@ class PageExtractor:
             self._sites.popitem(last=False)
         return known
 
-    def _knowledge(self, name: str, grouper: TemplateGrouper, site: _OpenedSite | None = None) -> _SiteKnowledge:
+    def _knowledge(
+        self, name: str, grouper: TemplateGrouper, corrections: Mapping[str, Correction] = MappingProxyType({})
+    ) -> _SiteKnowledge:
         def corrected(_site: str, template: str) -> Correction | None:
-            return None if site is None else site.correction_of(template)
+            return correction_of(corrections, template, grouper.resolve)
 
         types, requested = self._rules.record_types, self._rules.requested
         rules = RecordRules(record_types=types, requested=requested, tries_guesses=tries_guesses(requested, types))
         classifier = Classifier(self._rules.page_types, None, correction_of=corrected)
         return _SiteKnowledge(name, grouper, classifier, Records(None, rules, self._runner, correction_of=corrected))
-
-
-class OfflineExtractor:
-    """Reads a file of learned templates (TEMPLATES_FILE, or templates.json in a JOBDIR), for single pages of its sites.
-
-    Raises ConfigError for a file that is none; its methods do where the file has nothing of the page's site."""
-
-    def __init__(self, file: TemplatesFile) -> None:
-        self._file = file
-        self._stored = file.load()
-        self._site = lru_cache(_MAX_SITES)(self._opened)
-        self._look = lru_cache(maxsize=1)(self._look_at)  # several things are asked of one page
-
-    def template(self, html: str, url: str) -> str | None:
-        """Return the template that the page would get in a crawl; None where it is unlike all that are known."""
-        return self._look(html, url)[1]
-
-    def record(self, html: str, url: str) -> dict[str, Any] | None:
-        """Return the page's record; None where its template has none, or the page has none of its fields."""
-        variants = self._variants(html, url)
-        return extract_best(variants, html, url, self._look(html, url)[0].lang) if variants else None
-
-    def selectors(self, html: str, url: str) -> list[dict[str, Any]]:
-        """Return the selectors of the page's template, as the feed and `scrapy templates` show them."""
-        return described_selectors([one.extractor for one in self._variants(html, url)])
-
-    def page_type(self, html: str, url: str) -> str | None:
-        """Return the page's type by the verdicts of earlier crawls; None where it is unlike all templates."""
-        template = self._look(html, url)[1]
-        if template is None:
-            return None
-        site, verdicts = self._site(site_name(url), origin_of(url))
-        corrected = site.correction_of(template)
-        return (corrected and corrected.page_type) or verdicts.page_type(url, template)
-
-    def _variants(self, html: str, url: str) -> list[Variant]:
-        template, page_type = self._look(html, url)[1], self.page_type(html, url)
-        if template is None:
-            return []
-        site = self._site(site_name(url), origin_of(url))[0]
-        known = [one for one in site.learners if one.key.template == template and one.variants]
-        best = max(known, key=lambda one: one.key.page_type == page_type, default=None)
-        corrected = site.correction_of(template)
-        variants = [] if best is None else best.variants
-        return variants if corrected is None else corrected.variants(variants)
-
-    def _look_at(self, html: str, url: str) -> tuple[PageContent, str | None]:
-        site, content = self._site(site_name(url), origin_of(url))[0], read_names(html, url)
-        found = site.templates.find(url, content.features, words_of(content), title=content.title)
-        return content, None if found is None else found.template
-
-    def _opened(self, name: str, origin: str) -> tuple[_OpenedSite, SiteVerdicts]:
-        stored = find_site(self._stored, name)
-        if stored is None:
-            there = ", ".join(sorted(self._stored)) or "no site"
-            raise ConfigError(f"{self._file.path} has no templates of {name}; there are: {there}")
-        try:
-            site = _OpenedSite.open(stored, name, origin)
-            return site, SiteVerdicts.from_json(site.verdicts or {"answers": [], "groups": {}}, origin)
-        except (ValueError, KeyError) as error:
-            raise damaged(self._file, name, error) from error

@@ -476,11 +476,6 @@ class SiteVerdicts:
         """Return what the model said of this very page in an earlier crawl."""
         return self._earlier.get(relative_url(url))
 
-    def page_type(self, url: str, template: str) -> str | None:
-        """Return the verdict of an earlier crawl: that of the page itself, else of its template."""
-        answer = self.earlier(url)
-        return answer.label if answer is not None else self.samples(template).majority
-
     def enter(self, url: str, template: str, guess: Answer | None = None) -> None:
         """Let a page stay until `leave`; it is asked about, or waits for others of its template."""
         if url not in self._answers:

@@ -14,7 +14,6 @@ from llmcrawler.core.understanding.extraction.extractor import (
     Extraction,
     TemplateExtractor,
     compile_extractor,
-    extractions,
 )
 from llmcrawler.core.understanding.extraction.queries import PageSource
 from llmcrawler.core.understanding.extraction.record_schema import Field, RequestedSchema, schema_of
@@ -102,11 +101,6 @@ def best_record(variants: Iterable[Variant], found: Iterable[Extraction]) -> dic
     """Return the record of the variant that fits best; None where none finds anything."""
     match = best_match(variants, found)
     return match.extraction.record if match is not None and match.extraction.present else None
-
-
-def extract_best(variants: Sequence[Variant], html: str, url: str, lang: str = "") -> dict[str, Any] | None:
-    """Return a page's record, as `best_record`. Raises TooCostly."""
-    return best_record(variants, extractions([one.extractor for one in variants], html, url, lang))
 
 
 @dataclass(frozen=True, slots=True)
