@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
@@ -105,7 +105,7 @@ Duplicates = Annotated[Literal["mark", "drop", "keep"], _of_text(str.lower)]
 Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
 
 
-_OF_ONE_RUN: Final = frozenset(("force", "refresh", "keys"))
+_OF_ONE_RUN: Final = frozenset(("force", "refresh"))
 
 
 class ExploreOptions(BaseModel):
@@ -140,7 +140,6 @@ class ExploreOptions(BaseModel):
     force: Names = Field(default=(), description="of a job: run these stages again, such as classify,record, or all")
     refresh: bool = Field(default=False, description="of a job: find out what has changed")
 
-    keys: Names = ()
     has_countries: bool = False
     faulty: tuple[ListedTask, ...] = ()
     list_fault: str = ""
@@ -233,9 +232,7 @@ class ExploreOptions(BaseModel):
 
 
 class ExtractOptions(ExploreOptions):
-    """Arguments of `scrapy crawl extract`. The list may be long, so `urls` has one of each host only. `keys`:
-    the tasks to run, of those that the list has.
-    """
+    """Arguments of `scrapy crawl extract`. The list may be long, so `urls` has one of each host only."""
 
     is_list: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = {
@@ -250,7 +247,6 @@ class ExtractOptions(ExploreOptions):
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
     warc: str = Field(default="", description="pages of archives: FILE,FILE of .warc, .warc.gz, .cdx, .cdxj")
     warc_root: str = Field(default="", description="where the archives of a .cdx or .cdxj are; else beside it")
-    keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT
     depth: Depth | None = 0
     duplicates: Duplicates = KEEP
@@ -259,23 +255,16 @@ class ExtractOptions(ExploreOptions):
     @model_validator(mode="before")
     @classmethod
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
-        listed, keys = list_of(given), split_names(given.get("keys", ""))
-        if keys and listed.kind != "tasks":
-            raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
+        listed = list_of(given)
         urls: dict[str, str] = {}
-        missing, has_countries, count, faults, first_fault = set(keys), False, 0, 0, ""
+        has_countries, count, faults, first_fault = False, 0, 0, ""
         for task in listed:
-            if keys and task.fault and task.key not in keys:
-                continue
-            missing.discard(task.key)
             if task.fault:
                 faults, first_fault = faults + 1, first_fault or task.fault
                 continue
             count += 1
             urls.setdefault(urlsplit(task.url).netloc, task.url)
             has_countries = has_countries or (task.payload is not None and "country" in json.loads(task.payload))
-        if missing:
-            raise ConfigError(f"keys={given['keys']}: {listed.argument} has no task {min(missing)!r}")
         return {
             **given,
             "list_fault": _fault_summary(listed.argument, count, faults, first_fault),
@@ -289,11 +278,6 @@ class ExtractOptions(ExploreOptions):
     def is_archive(self) -> bool:
         """Tell whether all pages come from archives."""
         return isinstance(self.listed, ArchiveList)
-
-    def selected(self) -> Iterator[ListedTask]:
-        """Return the tasks of this run. Raises ConfigError when the list has become another one meanwhile."""
-        assert self.listed is not None
-        return (task for task in self.listed if not self.keys or task.key in self.keys)
 
     def identity(self) -> dict[str, Any]:
         assert self.listed is not None

@@ -395,7 +395,6 @@ class JobSettings(SettingsGroup):
             options.refresh,
             any_arguments=self.jobdir_force,
             retries=options.is_list,
-            keys=options.keys,
             feeds=tuple(map(str, self.feeds)),
             given=options.given,
         )

@@ -46,7 +46,7 @@ from llmcrawler.core.storage.archives.warc_writer import ExchangeStore
 from llmcrawler.core.storage.feeds.markdown_files import INDEX, sweep
 from llmcrawler.core.storage.job_file import DUPLICATE, JOB_FILE, LOCK_FILE, Run, checksum, lock_folder, write_run
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec, check_arguments, check_bodies
-from llmcrawler.core.storage.requeueing import RequeueChoice, park, requeue_in_transaction
+from llmcrawler.core.storage.requeueing import requeue_failed
 from llmcrawler.crawl.configuration import JobSettings
 from llmcrawler.errors import ConfigError, StorageFailed
 
@@ -107,8 +107,8 @@ class Job:
             connection = open_job_file(folder / JOB_FILE)
             check_arguments(connection, folder, spec)
             check_bodies(connection, folder, spec)
-            # Stages or tasks are to run again that an interrupted run was not already busy with.
-            is_forced = bool(spec.forcing) and spec.forcing != read_value(connection, "forcing", [])
+            # Stages are to run again that an interrupted run was not already busy with.
+            is_forced = bool(spec.stages) and [*spec.stages] != read_value(connection, "forcing", [])
             self.resumed = begin_run(connection, spec, is_forced=is_forced)
             self.fetched_since: float = read_value(connection, "fetched_since", 0.0)
             self.run_number: int = read_value(connection, "runs", 1)
@@ -123,7 +123,7 @@ class Job:
         self.last_earlier_seq = 0
         self._before_close = before_close
         # The first stage that this run is the first to repeat; None when an earlier run has begun with that.
-        self.forced_from = spec.stages[0] if is_forced and not spec.keys else None
+        self.forced_from = spec.stages[0] if is_forced else None
         self._database = Database(connection, folder / JOB_FILE, on_failure=on_failure)
         self.ledger = Ledger(self._database, keep_bodies=rules.keep_bodies)
         self.frontier = SqliteFrontier(
@@ -310,16 +310,12 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
         " OR EXISTS (SELECT 1 FROM pages p WHERE p.url = urls.id AND p.line IS NOT NULL))",
         (State.QUEUED, State.LEASED, read_value(connection, "generation", 0)),
     )
-    if is_forced and not spec.keys:
+    if is_forced:
         _force(connection, spec.stages)
     if spec.retries:
-        choice = RequeueChoice(keys=spec.keys, dead=True, failed=True)
-        if spec.keys and is_forced:
-            choice = RequeueChoice(stages=spec.stages or ("fetch",), keys=spec.keys, is_forced=True)
-        requeue_in_transaction(connection, choice)
-    park(connection, spec.keys)
-    if is_forced or not spec.forcing:
-        write_value(connection, "forcing", spec.forcing)
+        requeue_failed(connection)
+    if is_forced or not spec.stages:
+        write_value(connection, "forcing", spec.stages)
     now, fetched_since = time.time(), read_value(connection, "fetched_since", 0.0)
     values = {
         "spider": spec.spider,

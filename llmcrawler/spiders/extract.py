@@ -33,7 +33,8 @@ class ExtractSpider(ExploreSpider):
     options: ExtractOptions
 
     async def _queue_given(self) -> None:
-        tasks = iter(self.options.selected())
+        assert self.options.listed is not None
+        tasks = iter(self.options.listed)
         while some := [_task(listed) for listed in islice(tasks, _TASKS_AT_ONCE)]:
             await self._room()
             if is_closing(self.crawler):

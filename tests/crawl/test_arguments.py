@@ -72,14 +72,14 @@ def test_a_password_in_a_wrong_url_is_not_shown(url):
     assert "hunter2" not in str(raised.value)
 
 
-def test_a_list_is_the_same_by_its_name_and_content_and_not_by_the_keys_of_a_run(tmp_path: Path):
-    def identity(folder: str, text: str, **arguments: str) -> dict[str, object]:
+def test_a_list_is_the_same_by_its_name_and_content(tmp_path: Path):
+    def identity(folder: str, text: str) -> dict[str, object]:
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "tasks.json").write_text(text)
-        return ExtractOptions.of({"tasks": str(tmp_path / folder / "tasks.json"), **arguments}).identity()
+        return ExtractOptions.of({"tasks": str(tmp_path / folder / "tasks.json")}).identity()
 
     known = identity("a", '{"k": {"url": "a.example"}}')
-    assert identity("b", '{"k": {"url": "a.example"}}', keys="k") == known
+    assert identity("b", '{"k": {"url": "a.example"}}') == known
     assert identity("b", '{"k": {"url": "b.example"}}') != known
     assert str(known["tasks"]).startswith("tasks.json (")
 
@@ -100,15 +100,6 @@ def test_bad_entries_of_a_list_are_counted_and_a_list_of_them_alone_is_refused(t
         options.of({"urls": str(listed)})
 
 
-def test_a_bad_task_is_no_matter_where_others_are_chosen_by_their_keys(tmp_path):
-    listed = tmp_path / "tasks.json"
-    listed.write_text('{"a": {"url": "a.example"}, "b": {"url": "http://["}, "c": {}}')
-    assert ExtractOptions.of({"tasks": str(listed), "keys": "a"}).list_fault == ""
-    some = ExtractOptions.of({"tasks": str(listed), "keys": "a,b"})
-    assert "task 'b'" in some.list_fault
-    assert [one.key for one in some.selected() if one.fault] == ["b"]
-
-
 def test_start_urls_come_from_the_same_kinds_of_files_as_lists(tmp_path):
     listed = tmp_path / "urls.csv"
     listed.write_text("name,url\nx,https://a.example/\n")
@@ -120,7 +111,7 @@ def test_of_a_long_list_one_url_of_each_host_is_kept_and_the_rest_is_read_when_i
     listed.write_text("".join(f"https://{n % 3}.example/{n}\n" for n in range(30)))
     options = ExtractOptions.of({"urls": str(listed)})
     assert options.urls == ("https://0.example/0", "https://1.example/1", "https://2.example/2")
-    assert len(list(options.selected())) == 30
+    assert len(list(options.listed)) == 30
 
 
 def test_a_map_has_arguments_of_its_own():

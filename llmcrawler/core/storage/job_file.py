@@ -286,7 +286,6 @@ class State(IntEnum):
     DONE = 2  # its line is in `pages`
     DEAD = 3  # the same, and the line says why it could not be fetched
     SEEN = 4  # a redirect's target, reserved for the url in `referer`: it has no line of its own
-    PARKED = 5  # not of this run, which is for the tasks of other keys
 
 
 def check_job_file(path: Path, *, is_whole: bool = False) -> None:

@@ -36,8 +36,8 @@ class JobSpec:
 
     `stages` (-a force=...) run again, in their order. `refresh` looks for what has changed since the crawl was
     finished. `any_arguments` allows arguments that differ from those of earlier runs. `retries` repeats in every run
-    the pages of which anything failed. `keys` name the only tasks of this run, and repeat them where they were done.
-    `feeds` are the URIs that the lines go to. `given`: the arguments as they were typed, for commands that are shown.
+    the pages of which anything failed. `feeds` are the URIs that the lines go to. `given`: the arguments as they were
+    typed, for commands that are shown.
     """
 
     spider: str
@@ -46,14 +46,8 @@ class JobSpec:
     refresh: bool = False
     any_arguments: bool = False
     retries: bool = False
-    keys: tuple[str, ...] = ()
     feeds: tuple[str, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def forcing(self) -> list[str]:
-        """What runs again: stages and tasks."""
-        return [*self.stages, *(f"key={key}" for key in self.keys)]
 
 
 def check_arguments(connection: JobConnection, folder: Path, spec: JobSpec) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -12,7 +11,6 @@ from pathlib import Path
 from llmcrawler.core.storage.job_file import (
     JOB_FILE,
     JobConnection,
-    State,
     lock_folder,
     open_job_file,
     read_job_file,
@@ -37,7 +35,7 @@ class RequeueChoice:
 
     `dead`: dead letters; `failed`: pages of which a stage failed; both by default. `is_forced`: also pages of which
     nothing failed. `kinds` are kinds of errors; in kinds and urls "*" stands for any characters. `stages`: those that
-    failed, or that are to run again. `keys`: the names of tasks.
+    failed, or that are to run again.
     """
 
     dead: bool = False
@@ -46,10 +44,9 @@ class RequeueChoice:
     stages: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     is_forced: bool = False
-    keys: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.dead or self.failed or bool(self.kinds or self.stages or self.urls or self.keys)
+        return self.dead or self.failed or bool(self.kinds or self.stages or self.urls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +107,13 @@ def _requeue(connection: JobConnection, choice: RequeueChoice) -> Requeued:
     return Requeued(fetched, rerun, left_out.get(1, 0), left_out.get(0, 0), unknown, spider, given)
 
 
-def requeue_in_transaction(connection: JobConnection, choice: RequeueChoice) -> None:
-    """Requeue the chosen pages, in a transaction of the caller, which holds the job's lock."""
+def requeue_failed(connection: JobConnection) -> None:
+    """Requeue all pages of which anything failed, in a transaction of the caller, which holds the job's lock."""
     _create_tables(connection)
-    connection.executemany(
-        "INSERT OR IGNORE INTO named SELECT url FROM tasks WHERE name = ?", [(key,) for key in choice.keys]
-    )
-    _choose(connection, choice)
+    _choose(connection, RequeueChoice(dead=True, failed=True))
     _return(connection)
     connection.execute("DROP TABLE named")
     connection.execute("DROP TABLE chosen")
-
-
-def park(connection: JobConnection, keys: Iterable[str]) -> None:
-    """Park all waiting urls but the tasks of these names; without names, park none."""
-    connection.execute("UPDATE urls SET state = ? WHERE state = ?", (State.QUEUED, State.PARKED))
-    names = json.dumps(list(keys))
-    if names != "[]":
-        connection.execute(
-            "UPDATE urls SET state = ? WHERE state IN (?, ?) AND id NOT IN"
-            " (SELECT url FROM tasks WHERE name IN (SELECT value FROM json_each(?)))",
-            (State.PARKED, State.QUEUED, State.LEASED, names),
-        )
 
 
 def _create_tables(connection: JobConnection) -> None:
@@ -190,7 +172,7 @@ def _conditions(choice: RequeueChoice) -> tuple[str, list[str]]:
         ran = f"s.stage IN ({marks})"
         parts.append(f"(p.error_stage IN ({marks}) OR {(_RAN if choice.is_forced else _FAILED).format(ran)})")
         values += [*choice.stages, *choice.stages]
-    if choice.urls or choice.keys:
+    if choice.urls:
         parts.append("u.id IN (SELECT id FROM named)")
     return " AND ".join(parts), values
 
