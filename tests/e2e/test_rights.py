@@ -12,7 +12,7 @@ from tests.servers.mock_site import MockSite
 
 RECORD = {"RIGHTS_POLICY": "record"}
 RESPECT = {"RIGHTS_POLICY": "respect", "CRAWL_PURPOSE": "ai-train"}
-FILES = {"/.well-known/tdmrep.json", "/ai.txt", "/llms.txt"}
+FILES = {"/.well-known/tdmrep.json", "/ai.txt"}
 BY = "https://creativecommons.org/licenses/by/4.0/"
 WORDS = " ".join(f"word{number}" for number in range(80))
 
@@ -52,7 +52,6 @@ SIGNALS = {
     "/tdm/": (page("P"), "tdmrep", "/.well-known/tdmrep.json", "no"),
     "/noai/": (page("P", head='<meta name="robots" content="noai, noimageai">'), "noai", "meta", "no"),
     "/ai/": (page("P"), "ai.txt", "/ai.txt", "no"),
-    "/": (page("Home"), "llms.txt", "/llms.txt", None),
     "/by-link/": (page("P", head=f'<link rel="license" href="{BY}">'), "licence", "link", "conditions"),
     "/pay/": (answer("pay", status=402, Crawler_Price="USD 0.01"), "payment", "header", "conditions"),
 }
@@ -61,7 +60,6 @@ FILES_OF_SIGNALS = {
     "/l.xml": PROHIBITED.replace('url="/"', 'url="/rsl/*"'),
     "/.well-known/tdmrep.json": '[{"location": "/tdm/", "tdm-reservation": 1}]',
     "/ai.txt": "User-Agent: *\nDisallow: /ai/\n",
-    "/llms.txt": "# Site\n> Pages",
 }
 
 
@@ -195,7 +193,6 @@ def test_a_file_that_hangs_or_is_huge_holds_nothing_up_for_long(tmp_path):
     routes = {
         "/": page("Home", ["/about/"]),
         "/ai.txt": endless,
-        "/llms.txt": answer("no", status=500),
         "/.well-known/tdmrep.json": answer("[" * 200_000, content_type="application/json"),
     }
     with MockSite(routes).in_thread() as site:
@@ -218,7 +215,7 @@ def test_a_job_keeps_rights_when_its_stages_run_again_and_no_body_of_what_is_for
         "/": page("Home", ["/no/", "/yes/"]),
         "/no/": page("No", head='<meta name="robots" content="noai">'),
         "/yes/": answer(page("Yes"), Content_Usage="train-ai=y"),
-        "/llms.txt": "# Site",
+        "/ai.txt": "User-agent: *\nAllow: /",
     }
     job = {"JOBDIR": tmp_path / "job"}
     with MockSite(routes).in_thread() as site:
@@ -235,7 +232,7 @@ def test_a_job_keeps_rights_when_its_stages_run_again_and_no_body_of_what_is_for
     rights = {line["url"]: line["rights"] for line in first.pages}
     assert rights == {line["url"]: line["rights"] for line in again.pages}
     assert rights == {line["url"]: line["rights"] for line in refreshed.pages}
-    assert found(first.page("/no/")) == {("noai", "meta"): "no", ("llms.txt", site.url("/llms.txt")): None}
+    assert found(first.page("/no/")) == {("noai", "meta"): "no", ("ai.txt", site.url("/ai.txt")): "yes"}
     assert respected.error_kinds() == Counter(rights=1)
     assert (respected.page("/no/")["text"], respected.page("/no/")["title"]) == (None, None)
     assert respected.page("/yes/")["rights"]["verdict"] == "allowed"

@@ -305,8 +305,8 @@ class RightsPolicy:
 
 
 CONTENT_USAGE, CONTENT_SIGNAL, RSL, TDMREP = "content-usage", "content-signal", "rsl", "tdmrep"
-NOAI, NOIMAGEAI, AI_TXT, LLMS_TXT, LICENCE, PAYMENT = "noai", "noimageai", "ai.txt", "llms.txt", "licence", "payment"
-SIGNALS: Final = (CONTENT_USAGE, CONTENT_SIGNAL, RSL, TDMREP, NOAI, NOIMAGEAI, AI_TXT, LLMS_TXT, LICENCE, PAYMENT)
+NOAI, NOIMAGEAI, AI_TXT, LICENCE, PAYMENT = "noai", "noimageai", "ai.txt", "licence", "payment"
+SIGNALS: Final = (CONTENT_USAGE, CONTENT_SIGNAL, RSL, TDMREP, NOAI, NOIMAGEAI, AI_TXT, LICENCE, PAYMENT)
 ALLOWED, FORBIDDEN, UNSAID = VERDICTS = "allowed", "forbidden", "unsaid"
 
 _MAX_SIGNALS: Final = 40  # of one page
@@ -384,7 +384,7 @@ def _counted(signals: Sequence[Signal]) -> list[Signal]:
 
 
 ROBOTS_PATH, TDMREP_PATH = "/robots.txt", "/.well-known/tdmrep.json"
-AI_TXT_PATH, LLMS_TXT_PATH = "/ai.txt", "/llms.txt"
+AI_TXT_PATH: Final = "/ai.txt"
 
 _EVERYWHERE: Final = "/"
 _TDMREP_NAMES: Final = ("location", "tdm-reservation", "tdm-policy")
@@ -423,7 +423,7 @@ def tdmrep_signals(body: bytes, where: str) -> ScopedSignals:
 
 
 def ai_txt_signals(body: bytes, where: str, token: str) -> ScopedSignals:
-    """Read Spawning's ai.txt: robots.txt for training alone. Of another form it is only noted."""
+    """Read Spawning's ai.txt: robots.txt for training alone."""
     lines = []
     for line in body[:_MAX_AI_TXT_BYTES].splitlines():
         rule = _AI_TXT_RULE.match(line)
@@ -434,24 +434,12 @@ def ai_txt_signals(body: bytes, where: str, token: str) -> ScopedSignals:
         path, _, said = text.partition(" ")
         answer, word = (YES, "Allow") if said.endswith("y") else (NO, "Disallow")
         rules.append((path, Signal(AI_TXT, where, uses_of_list(["train-ai"], answer), f"{word}: {path}")))
-    return ScopedSignals(rules or _presence(AI_TXT, body, where))
-
-
-def llms_txt_signals(body: bytes, where: str) -> ScopedSignals:
-    """Note that there is an llms.txt: it offers pages to models, and states no rights."""
-    return ScopedSignals(_presence(LLMS_TXT, body, where))
-
-
-def _presence(name: str, body: bytes, where: str) -> Sequence[tuple[str, Signal]]:
-    text = body[: 4 * _MAX_SHOWN].decode("utf-8-sig", "replace").strip()
-    if not text or text.startswith("<") or "\0" in text:
-        return ()
-    return ((_EVERYWHERE, Signal(name, where, {}, text[:_MAX_SHOWN])),)
+    return ScopedSignals(rules)
 
 
 MAX_FILE_BYTES: Final = 256 * 1024
 _HOST_BYTES: Final = 1_000
-_FILES: Final = (TDMREP_PATH, AI_TXT_PATH, LLMS_TXT_PATH)
+_FILES: Final = (TDMREP_PATH, AI_TXT_PATH)
 
 
 # Fetches a file (url) that another one (base) names or has. None: there is none, or it cannot be had; an exception: not
@@ -478,7 +466,7 @@ class _Host:
 
 
 class SiteRights:
-    """Rights stated by hosts, in robots.txt and, with `reads_files`, at most four files of a host. `reads_robots`:
+    """Rights stated by hosts, in robots.txt and, with `reads_files`, at most three files of a host. `reads_robots`:
     robots.txt is one more of them, as nobody else asks for it. `token` names this crawler there.
     """
 
@@ -584,7 +572,6 @@ class SiteRights:
         readers: dict[str, Callable[[bytes, str], ScopedSignals]] = {
             TDMREP_PATH: tdmrep_signals,
             AI_TXT_PATH: partial(ai_txt_signals, token=self._token),
-            LLMS_TXT_PATH: llms_txt_signals,
         }
         read = (readers[path](body[:MAX_FILE_BYTES], origin + path) for path, body in bodies.items())
         return [one for one in read if one]

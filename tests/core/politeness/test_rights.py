@@ -15,7 +15,6 @@ from llmcrawler.core.politeness.rights import (
     content_signals,
     header_signals,
     licence_files,
-    llms_txt_signals,
     noai_signals,
     refusal_of,
     rights_of,
@@ -197,19 +196,14 @@ def test_what_is_no_tdmrep_json_says_nothing(body):
         ("User-Agent: *\nDisallow: *.jpg\nDisallow: *.html", "/a.html", [TRAINING]),
         ("User-Agent: *\nDisallow: *.jpg", "/a", []),
         ("User-Agent: *\nDisallow: /\nAllow: /open/", "/open/a", [{"ai-train": "yes"}]),
-        ("User-Agent: other\nDisallow: /", "/a", [{}]),
-        ("# About us\nWe sell lamps.", "/a", [{}]),
+        ("User-Agent: other\nDisallow: /", "/a", []),
+        ("# About us\nWe sell lamps.", "/a", []),
         ("<!doctype html><p>Not found", "/a", []),
         ("", "/a", []),
     ],
 )
 def test_ai_txt(text, path, uses):
     assert uses_at(ai_txt_signals(text.encode(), WHERE, "foobot"), path) == uses
-
-
-def test_llms_txt_is_noted_and_states_nothing():
-    (signal,) = llms_txt_signals(b"# Shop\n> Lamps", WHERE).of(b"/a")
-    assert (signal.name, signal.uses, signal.value) == ("llms.txt", {}, "# Shop\n> Lamps")
 
 
 def rsl(contents):
@@ -440,7 +434,7 @@ class Files:
         return self.bodies.get(url)
 
 
-THREE = ["/.well-known/tdmrep.json", "/ai.txt", "/llms.txt"]
+BOTH = ["/.well-known/tdmrep.json", "/ai.txt"]
 PROHIBITED = rsl(licence('<prohibits type="usage">ai-train</prohibits>'))
 
 
@@ -455,20 +449,20 @@ async def test_a_host_is_asked_once_for_all_who_wait():
     rights = SiteRights(RightsPolicy("respect", "ai-train"))
     await ask(rights, files, f"{HOST}/a", f"{HOST}/b")
     await ask(rights, files, f"{HOST}/c")
-    assert files.asked == THREE
+    assert files.asked == BOTH
     assert rights.refusal_of(f"{HOST}/a") == f"ai-train: no by ai.txt ({HOST}/ai.txt)"
     assert rights.refusal_of(f"{HOST}/b") is None
 
 
-async def test_a_licence_that_robots_txt_names_is_the_fourth_file_and_for_all_pages():
+async def test_a_licence_that_robots_txt_names_is_the_third_file_and_for_all_pages():
     files = Files(**{"l.xml": PROHIBITED})
     rights = SiteRights(RightsPolicy())
     rights.note_robots(f"{HOST}/a", [("license", "/l.xml"), ("content-usage", "search=y")])
     await ask(rights, files, f"{HOST}/a")
-    assert files.asked == [*THREE, "/l.xml"]
+    assert files.asked == [*BOTH, "/l.xml"]
     assert [one.name for one in rights.signals_for(f"{HOST}/a")] == ["content-usage", "rsl"]
     (other,) = await rights.licence_signals(f"{HOST}/a", "/m.xml", files)
-    assert (other.uses, other.value, files.asked[4:]) == ({}, f"{HOST}/m.xml", [])
+    assert (other.uses, other.value, files.asked[3:]) == ({}, f"{HOST}/m.xml", [])
 
 
 async def test_a_licence_that_a_page_names_is_for_the_pages_that_name_it():
@@ -478,7 +472,7 @@ async def test_a_licence_that_a_page_names_is_for_the_pages_that_name_it():
     for page in (f"{HOST}/a", f"{HOST}/b"):
         (signal,) = await rights.licence_signals(page, "/l.xml", files)
         assert signal.uses == TRAINING
-    assert files.asked == [*THREE, "/l.xml"]
+    assert files.asked == [*BOTH, "/l.xml"]
     assert rights.signals_for(f"{HOST}/c") == []
 
 
@@ -491,7 +485,7 @@ async def test_a_licence_of_a_third_host_is_read_for_each_host_that_names_it():
     named = "https://rsl.example/l.xml"
     both = await asyncio.gather(*(rights.licence_signals(page, named, files) for page in pages))
     assert [dict(one.uses) for (one,) in both] == [TRAINING, TRAINING]
-    assert files.asked[6:] == [named, named]
+    assert files.asked[4:] == [named, named]
 
 
 @pytest.mark.parametrize("named", ["", "http://[x", "javascript:alert(1)", "#", "data:,x"])
@@ -500,7 +494,7 @@ async def test_a_licence_that_is_at_no_address_is_not_asked_for(named):
     rights = SiteRights(RightsPolicy())
     rights.note_robots(f"{HOST}/a", [("license", named)])
     await ask(rights, files, f"{HOST}/a")
-    assert len(files.asked) <= 4
+    assert len(files.asked) <= 3
     await rights.licence_signals(f"{HOST}/a", named, files)
     assert [dict(one.uses) for one in rights.signals_for(f"{HOST}/a")] in ([], [{}])
 
@@ -512,7 +506,7 @@ async def test_a_host_that_has_no_time_is_asked_again():
     with pytest.raises(ConnectionError):
         await ask(rights, files, f"{HOST}/a")
     await ask(rights, files, f"{HOST}/a")
-    assert files.asked == THREE * 2
+    assert files.asked == BOTH * 2
 
 
 async def test_without_files_there_is_what_robots_txt_says():
