@@ -203,7 +203,6 @@ RECORD_SINGLETONS = False  # True: one LLM call for each page without a learned 
 # JOBDIR: a folder; run the same command with it again to resume the crawl, however it ended
 JOBDIR_FORCE = False  # True: resume even with other spider arguments
 STORE_BODIES = True  # keep response bodies (compressed) for -a force=STAGE; False: only while they are needed
-LEASE_SECONDS = 3600.0  # a URL whose worker is silent for this long goes back to the queue
 MAX_LEASES = 5  # crashes while a page is read, or in a stage of yours, before the page is given up
 STAGE_TIMEOUT_SECONDS = 1800.0  # for one page in one stage, including the wait for its batch or template
 PAGE_STAGES: list[

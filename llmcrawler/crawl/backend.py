@@ -29,12 +29,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CrawlBackend:
-    """Storage of a crawl. At most one of `job` and `session` is given, the latter with `lines`. A url whose worker is
-    silent for `lease_seconds` is queued again.
-    """
+    """Storage of a crawl. At most one of `job` and `session` is given, the latter with `lines`."""
 
     frontier: Frontier
-    lease_seconds: float
     job: Job | None = None
     session: DistributedSession | None = None
     lines: SafeLines | None = None
@@ -66,21 +63,19 @@ def build_backend(
             widen_here=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
             on_failure=partial(_end_crawl, crawler),
         )
-        return CrawlBackend(session.frontier, kept.redis_lease_seconds, session=session, lines=lines)
+        return CrawlBackend(session.frontier, session=session, lines=lines)
     if kept.jobdir is not None and options.urls:
         from llmcrawler.crawl.job import Job
 
         job = Job(
             kept.jobdir,
             kept.spec(crawler.spidercls.name, options),
-            JobRules(kept.store_bodies, kept.lease_seconds, kept.max_leases),
+            JobRules(kept.store_bodies, kept.max_leases),
             on_failure=partial(_end_crawl, crawler),
             before_close=lambda reason: crawler.signals.send_catch_log(signals.job_closing, reason=reason),
         )
-        return CrawlBackend(job.frontier, kept.lease_seconds, job=job)
-    return CrawlBackend(
-        MemoryFrontier(lease_seconds=kept.lease_seconds, max_leases=kept.max_leases), kept.lease_seconds
-    )
+        return CrawlBackend(job.frontier, job=job)
+    return CrawlBackend(MemoryFrontier())
 
 
 def _end_crawl(crawler: Crawler, failure: StorageFailed) -> None:

@@ -342,7 +342,6 @@ class JobSettings(SettingsGroup):
     jobdir: Folder
     jobdir_force: Flag
     store_bodies: Flag
-    lease_seconds: Annotated[float, Field(ge=1, allow_inf_nan=False)]
     max_leases: Count
     redis_url: Text
     crawl_id: Text

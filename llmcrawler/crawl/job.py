@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import math
 import os
 import re
 import sqlite3
@@ -126,9 +125,7 @@ class Job:
         self.forced_from = spec.stages[0] if is_forced else None
         self._database = Database(connection, folder / JOB_FILE, on_failure=on_failure)
         self.ledger = Ledger(self._database, keep_bodies=rules.keep_bodies)
-        self.frontier = SqliteFrontier(
-            self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=time.monotonic
-        )
+        self.frontier = SqliteFrontier(self._database, max_leases=rules.max_leases)
 
     async def open(self) -> None:
         """Take over what earlier runs left. Pages that end after this are those of this run."""
@@ -270,9 +267,7 @@ def open_request_job(crawler: Crawler, end: Callable[[str], None]) -> Job:
 
     feeds = tuple(map(str, kept.feeds))
     spec = JobSpec(spider.name, _arguments_of(spider), any_arguments=kept.jobdir_force, feeds=feeds)
-    # No other process has the job, so no lease is ever lost while it runs.
-    rules = JobRules(keep_bodies=False, lease_seconds=math.inf)
-    return Job(kept.jobdir, spec, rules, on_failure=fail)
+    return Job(kept.jobdir, spec, JobRules(keep_bodies=False), on_failure=fail)
 
 
 def _arguments_of(spider: Spider) -> dict[str, str]:

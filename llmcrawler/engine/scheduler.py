@@ -217,7 +217,7 @@ def _site(host: str) -> str:
 
 
 class FrontierScheduler(BaseScheduler):
-    """Leases urls until `max_pages` came, renews their leases, and acknowledges or releases them. A url that could not
+    """Leases urls until `max_pages` came, and acknowledges or releases them. A url that could not
     be fetched does not count, up to a limit (PageBudget). `_buffer` has the leases that wait to go out, `_waiting` and
     `_delayed` the requests that came back.
 
@@ -239,7 +239,7 @@ class FrontierScheduler(BaseScheduler):
         self._waiting: HostQueues[Request] = HostQueues()
         self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
         self._is_on_hold = self._is_stopping = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._filling: asyncio.Task[None] | None = None
         self.crawler.signals.connect(self._item_is_through, signals.item_scraped)
         self.crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
         self.crawler.signals.connect(self._item_failed, signals.item_error)
@@ -392,7 +392,7 @@ class FrontierScheduler(BaseScheduler):
             await job.restore(self.admission, self._relearn)
             self.sites.start(await job.counts_by_host())
             self._resume_budget(job)
-        self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
+        self._filling = asyncio.ensure_future(self._keep_filled())
 
     def _relearn(self, connection: JobConnection) -> None:
         if self.focused_crawl is not None:
@@ -548,12 +548,6 @@ class FrontierScheduler(BaseScheduler):
         assert isinstance(downloader, PoliteDownloader)  # checked by open()
         return downloader
 
-    async def _keep_leases(self) -> None:
-        with suppress(StorageFailed):
-            while True:
-                await asyncio.sleep(self.backend.lease_seconds / 3)
-                await self.frontier.renew(self._leases)
-
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, FeedItem):
             is_dead = item.error is not None and item.error.stage == "fetch"
@@ -605,9 +599,12 @@ class FrontierScheduler(BaseScheduler):
         if self.focused_crawl is not None:
             self.crawler.stats.set_value("llmcrawler/goal_records", self.focused_crawl.records)
 
+    def _stop_filling(self) -> None:
+        if self._filling is not None:
+            self._filling.cancel()
+
     async def _close(self, reason: str) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._stop_filling()
         if self.backend.session is not None:  # it is closed when the feeds are
             self.backend.session.leave()
         try:

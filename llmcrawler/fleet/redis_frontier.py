@@ -259,9 +259,6 @@ class RedisFrontier:
                 await self.connection.put("reading", {self.connection.worker: ",".join(reading)})
                 self._marked = reading
 
-    async def renew(self, urls: Iterable[str]) -> None:
-        """Do nothing: the leases of a worker last as long as its heartbeats come."""
-
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         lease = self._held.pop(url, None)
         if lease is None:

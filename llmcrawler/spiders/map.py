@@ -170,8 +170,7 @@ class MapScheduler(FrontierScheduler):
 
     async def _close(self, reason: str) -> None:
         if self.backend.job is None and reason != "finished":
-            for task in self._tasks:
-                task.cancel()
+            self._stop_filling()
             await self._list_at_the_end()
         await super()._close(reason)
 

@@ -74,7 +74,7 @@ def task(url: str, priority: int = 0) -> UrlTask:
 
 async def with_frontier(folder: Path, work: Callable[[SqliteFrontier, Ledger], Any]) -> Any:
     database = Database(open_job_file(folder / JOB_FILE), folder / JOB_FILE, sync_seconds=60.0)
-    frontier = SqliteFrontier(database, lease_seconds=60.0, max_leases=3, clock=lambda: STARTED)
+    frontier = SqliteFrontier(database, max_leases=3)
     await frontier.open()
     try:
         return await work(frontier, Ledger(database))

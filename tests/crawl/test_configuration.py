@@ -100,7 +100,7 @@ def test_each_worker_has_a_textfile_of_its_own(tmp_path):
     [
         ({"LLM_CONCURRENCY": 0}, "LLM_CONCURRENCY=0 is out of range: at least 1"),
         ({"DOWNLOAD_DELAY": "-1"}, "DOWNLOAD_DELAY='-1' is out of range: at least 0"),
-        ({"LEASE_SECONDS": "inf"}, "LEASE_SECONDS='inf' is out of range: it must be finite"),
+        ({"REDIS_LEASE_SECONDS": "inf"}, "REDIS_LEASE_SECONDS='inf' is out of range: it must be finite"),
         ({"CRAWL_MAX_ERRORS_SHARE": 2}, "CRAWL_MAX_ERRORS_SHARE=2 is out of range: at most 1"),
         ({"STOP_SECONDS": "soon"}, "STOP_SECONDS='soon' is not a number; the default is 8.0"),
         ({"RETRY_TIMES": 2.5}, "RETRY_TIMES=2.5 is not a whole number; the default is 5"),

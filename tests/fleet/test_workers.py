@@ -226,7 +226,7 @@ async def test_status_shows_the_workers_their_leases_and_the_hosts(sessions, ser
 
 async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_back(tmp_path, caplog):
     with RedisServer(tmp_path) as server:
-        frontier = redis(tmp_path, None, server.url)
+        frontier = redis(tmp_path, server.url)
         await frontier.open()
         await frontier.connection.put("meta", {"spec": "{}"})
         await frontier.add([task("/1"), task("/2")])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
-from math import inf
 
 from llmcrawler.core.frontier.host_turns import HostTurns
 from llmcrawler.core.frontier.protocol import Counts, Lease, UrlTask
@@ -20,20 +18,13 @@ _Entry = tuple[int, int, UrlTask]  # priority, arrival, task
 class MemoryFrontier:
     """Keeps a heap of (priority, arrival) per host and group, and the keys of all urls ever seen."""
 
-    def __init__(
-        self, *, lease_seconds: float = 3600.0, max_leases: int = 5, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._lease_seconds = lease_seconds
-        self._max_leases = max_leases
-        self._clock = clock
+    def __init__(self) -> None:
         self._seen: set[int] = set()
         self._redirect_targets: dict[str, str] = {}  # url -> the url that is redirected to it
         self._found: dict[int, UrlSource] = {}  # by key, for unfinished urls of a map
         self._queues: dict[tuple[str, str], list[_Entry]] = {}  # by host and group
         self._turns: HostTurns[str, str] = HostTurns()
-        self._leased: dict[str, tuple[_Entry, float]] = {}  # url -> its entry, and the deadline of the lease
-        self._first_deadline = inf  # or before it
-        self._attempts: dict[str, int] = {}  # of unfinished urls that were started
+        self._leased: dict[str, _Entry] = {}  # by url
         self._arrival = count()
         self._queued = self._done = self._dead = self._duplicates = 0
 
@@ -58,9 +49,7 @@ class MemoryFrontier:
         self._turns.set_priorities(priorities)
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
-        self._expire()
         leases: list[Lease] = []
-        deadline = self._clock() + self._lease_seconds
         self._turns.look(lambda host: per_host - held.get(host, 0), worst)
         while len(leases) < limit and (turn := self._turns.next()) is not None:
             host, group, _room = turn
@@ -73,27 +62,19 @@ class MemoryFrontier:
             self._queued -= 1
             if task.found is not None:
                 task = replace(task, found=self._found.get(url_key(task.url), task.found))
-            self._first_deadline = min(self._first_deadline, deadline)
-            self._leased[task.url] = (priority, arrival, task), deadline
-            leases.append(Lease(task, self._attempts.get(task.url, 0) + 1))
+            self._leased[task.url] = (priority, arrival, task)
+            leases.append(Lease(task))
         return leases
 
     async def start(self, url: str) -> None:
-        if url in self._leased:
-            self._attempts[url] = self._attempts.get(url, 0) + 1
+        """Count nothing: with the process all of this is gone."""
 
     def mark_survived(self, url: str) -> None:
-        if url in self._leased:
-            self._attempts.pop(url, None)
-
-    async def renew(self, urls: Iterable[str]) -> None:
-        deadline = self._clock() + self._lease_seconds
-        self._leased |= {url: (self._leased[url][0], deadline) for url in urls if url in self._leased}
+        """Count nothing, as `start`."""
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         if self._leased.pop(url, None) is None:
             return False
-        self._attempts.pop(url, None)
         if self._found:
             self._found.pop(url_key(url), None)
         is_dead = outcome is not None and outcome.is_dead
@@ -103,10 +84,10 @@ class MemoryFrontier:
         return True
 
     async def release(self, url: str) -> bool:
-        leased = self._leased.pop(url, None)
-        if leased is not None:
-            self._push(leased[0])
-        return leased is not None
+        entry = self._leased.pop(url, None)
+        if entry is not None:
+            self._push(entry)
+        return entry is not None
 
     async def reserve_target(self, url: str, by: str) -> bool:
         key = url_key(url)
@@ -120,18 +101,6 @@ class MemoryFrontier:
 
     def queued_hosts(self) -> list[str]:
         return self._turns.hosts()
-
-    def _expire(self) -> None:
-        now = self._clock()
-        if now < self._first_deadline:
-            return
-        for url in [url for url, (_entry, deadline) in self._leased.items() if deadline <= now]:
-            entry, _deadline = self._leased.pop(url)
-            if self._attempts.get(url, 0) < self._max_leases:
-                self._push(entry)
-            else:
-                self._dead += 1
-        self._first_deadline = min((deadline for _entry, deadline in self._leased.values()), default=inf)
 
     def _push(self, entry: _Entry) -> None:
         priority, arrival, task = entry

@@ -107,8 +107,8 @@ class Counts:
 class Frontier(Protocol):
     """A queue of urls, each known once for the whole crawl.
 
-    A lease that is neither acknowledged nor renewed for `lease_seconds` goes back to the queue: its holder is gone. A
-    url whose holders were lost `max_leases` times after they had started on it becomes a dead letter.
+    A lease whose holder is gone goes back to the queue. A url whose holders were lost `max_leases` times after they had
+    started on it becomes a dead letter.
     The methods are coroutines because a backend may keep its urls on disk or on another machine.
     """
 
@@ -137,9 +137,6 @@ class Frontier(Protocol):
 
     def mark_survived(self, url: str) -> None:
         """Mark a leased url as survived: it did not take the process down. Returns before this is written."""
-
-    async def renew(self, urls: Iterable[str]) -> None:
-        """Extend the leases of these urls."""
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         """Finish a url and write its outcome, in one transaction where there is a ledger. False: it was not leased."""

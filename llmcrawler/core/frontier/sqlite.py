@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from math import inf
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llmcrawler.core.frontier.host_turns import HostTurns
@@ -65,19 +64,13 @@ class SqliteFrontier:
     a time has the file, so what was leased when it was opened is free again.
     """
 
-    def __init__(
-        self, database: Database, *, lease_seconds: float, max_leases: int, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, database: Database, *, max_leases: int) -> None:
         self._database = database
-        self._lease_seconds = lease_seconds
         self._max_leases = max_leases
-        self._clock = clock
         self._hosts = NameTable("hosts")
         self._groups = NameTable("groups")
         self._groups.note(0, "")
         self._turns: HostTurns[int, int] = HostTurns()  # by places no later than those of the first urls
-        self._deadlines: dict[str, float] = {}
-        self._first_deadline = inf  # or before it
         self._counts = dict.fromkeys(State, 0)
         self._duplicates = 0
         self._referer: tuple[str, int] = ("", 0)
@@ -106,10 +99,6 @@ class SqliteFrontier:
     def mark_survived(self, url: str) -> None:
         query = "UPDATE urls SET attempts = 0 WHERE id = ?"
         self._database.post(lambda connection: connection.execute(query, (id_of(connection, url),)))
-
-    async def renew(self, urls: Iterable[str]) -> None:
-        deadline = self._clock() + self._lease_seconds
-        self._deadlines |= {url: deadline for url in urls if url in self._deadlines}
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         return await self._database.run(lambda connection: self._ack(connection, url, outcome))
@@ -199,8 +188,7 @@ class SqliteFrontier:
         self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int, worst: int | None
     ) -> list[Lease]:
         """Lease the first urls of all queues whose hosts have room. A queue's urls are read when its turn comes."""
-        self._expire(connection)
-        names, deadline = self._hosts.name_of, self._clock() + self._lease_seconds
+        names = self._hosts.name_of
         self._turns.look(lambda host: per_host - held.get(names[host], 0), worst)
         ahead: dict[tuple[int, int], deque[Any]] = {}
         leases: list[Lease] = []
@@ -215,10 +203,8 @@ class SqliteFrontier:
                 task = UrlTask(url, names[host], depth, referer, priority, name, payload, _found(*found))
                 leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
                 ids.append(number)
-                self._deadlines[url] = deadline
                 self._turns.took(host)
             self._turns.put(host, group, rows[0][:2] if rows else None)
-        self._first_deadline = min(self._first_deadline, deadline)
         self._move(connection, ids, State.QUEUED, State.LEASED)
         return leases
 
@@ -234,7 +220,6 @@ class SqliteFrontier:
         if not connection.execute(query, (state, number, State.LEASED)).rowcount:
             return False
         self._counts |= {State.LEASED: self._counts[State.LEASED] - 1, state: self._counts[state] + 1}
-        self._deadlines.pop(url, None)
         if outcome is not None:
             write_outcome(connection, number, outcome)
             self._duplicates += outcome.is_duplicate
@@ -247,7 +232,6 @@ class SqliteFrontier:
             number, host, group, priority = row
             self._move(connection, [number], State.LEASED, State.QUEUED)
             self._turns.note(host, group, (priority, number))
-        self._deadlines.pop(url, None)
         return row is not None
 
     def _reserve(self, connection: JobConnection, url: str, by: str) -> bool:
@@ -264,16 +248,8 @@ class SqliteFrontier:
         query = "SELECT 1 FROM urls WHERE id = ? AND state = ? AND referer = ?"
         return connection.execute(query, (number, State.SEEN, referer)).fetchone() is not None
 
-    def _expire(self, connection: JobConnection) -> None:
-        now = self._clock()
-        if now < self._first_deadline:
-            return
-        for url in [url for url, deadline in self._deadlines.items() if deadline <= now]:
-            self._give_back(connection, url)
-        self._first_deadline = min(self._deadlines.values(), default=inf)
-
     def _give_back(self, connection: JobConnection, url: str) -> None:
-        """Queue a url again whose holder is gone, or make it a dead letter when that happened too often."""
+        """Queue a url again that an earlier run had leased, or make it a dead letter when that happened too often."""
         row = connection.execute(_HELD, (id_of(connection, url), State.LEASED)).fetchone()
         if row is None or row[0] < self._max_leases:
             self._release(connection, url)

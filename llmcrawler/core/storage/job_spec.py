@@ -16,7 +16,6 @@ class JobRules:
     """Settings of a job directory."""
 
     keep_bodies: bool = True
-    lease_seconds: float = 3600.0
     max_leases: int = 5
 
 

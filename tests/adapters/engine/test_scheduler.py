@@ -49,7 +49,7 @@ FETCHED = StageRun("success", None, 1, 1.0, 0.1)
 def crawl_with(frontier: Frontier, max_pages: int, per_site: int | None = None, job: Job | None = None) -> Any:
     urls = ["http://a.test/"]
     return stub(
-        backend=CrawlBackend(frontier, 3600.0, job),
+        backend=CrawlBackend(frontier, job),
         options=stub(max_pages=max_pages, max_pages_per_site=per_site),
         admission=Admission(Scope(urls), TrapGuard(date(2026, 1, 1)), AddressGuard(urls)),
         understanding=stub(templates=TemplateStore(None, {})),
@@ -106,8 +106,7 @@ async def run(folder, site: Site, steps: int | None, spec: JobSpec = SPEC, per_s
     job = Job(folder, spec, JobRules())
     scheduler = JobScheduler(job, per_site)
     await scheduler._open()
-    for task in scheduler._tasks:  # the test has the say when something is leased
-        task.cancel()
+    scheduler._stop_filling()  # the test has the say when something is leased
     await scheduler.add(site.found(MAX_PAGES))
     scheduler.busy = Counter({random.choice(HOSTS): random.choice((0, 5))})
     under_way: list[str] = []

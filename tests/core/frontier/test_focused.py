@@ -228,7 +228,7 @@ async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp
     path = tmp_path / "crawl.sqlite"
     first = FocusedCrawl(LinkScorer(["product"]), max_records=None, clock=lambda: 0.0)
     database = Database(open_job_file(path), path)
-    frontier = SqliteFrontier(database, lease_seconds=60, max_leases=3, clock=lambda: 0.0)
+    frontier = SqliteFrontier(database, max_leases=3)
     await frontier.open()
 
     async def add(paths: list[str], referer: str) -> list[UrlTask]:

@@ -20,10 +20,8 @@ from llmcrawler.fleet.session import KeptSite
 from llmcrawler.items import StageRun, UrlSource
 from tests.fleet.sessions import session_at
 from tests.servers.redis_server import RedisServer, carried_server
-from tests.virtual_time import Clock
 
 MANY = 100
-LEASE_SECONDS = 60.0
 MAX_LEASES = 3
 
 
@@ -39,28 +37,23 @@ def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-def memory(_tmp_path: Path, clock: Clock) -> Frontier:
-    return MemoryFrontier(lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+def memory(_tmp_path: Path) -> Frontier:
+    return MemoryFrontier()
 
 
 class SqliteFile(SqliteFrontier):
     """A frontier with a file of its own, which it closes."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path) -> None:
         self._file = Database(open_job_file(path), path)
-        super().__init__(self._file, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+        super().__init__(self._file, max_leases=MAX_LEASES)
 
     async def close(self) -> None:
         await self._file.close()
 
 
-def sqlite(tmp_path: Path, clock: Clock) -> SqliteFile:
-    return SqliteFile(tmp_path / "crawl.sqlite", clock)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def sqlite(tmp_path: Path) -> SqliteFile:
+    return SqliteFile(tmp_path / "crawl.sqlite")
 
 
 class RedisMember(RedisFrontier):
@@ -71,25 +64,23 @@ class RedisMember(RedisFrontier):
         await self.connection.client.zadd(f"{self.connection.prefix}:workers", {self.connection.worker: 1e12})
 
 
-def redis(
-    tmp_path: Path, _clock: Callable[[], float] | None, url: str, worker: str = "w1", **options: Any
-) -> RedisFrontier:
+def redis(tmp_path: Path, url: str, worker: str = "w1", **options: Any) -> RedisFrontier:
     return RedisMember(RedisConnection(url, tmp_path.name, worker), max_leases=MAX_LEASES, **options)
 
 
-def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
-    return redis(tmp_path, clock, url)
+def valkey(tmp_path: Path, url: str) -> RedisFrontier:
+    return redis(tmp_path, url)
 
 
 SERVERS = [pytest.param(backend, marks=pytest.mark.server) for backend in (redis, valkey)]
 
 
 @pytest.fixture(params=[memory, sqlite, *SERVERS])
-async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
+async def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Frontier]:
     backend: Callable[..., Frontier] = request.param
-    fixture = {redis: "redis_url", valkey: "valkey_url"}.get(backend)
+    fixture = {"redis": "redis_url", "valkey": "valkey_url"}.get(backend.__name__)
     given = () if fixture is None else (request.getfixturevalue(fixture),)
-    frontier = backend(tmp_path, clock, *given)
+    frontier = backend(tmp_path, *given)
     await frontier.open()
     yield frontier
     close = getattr(frontier, "close", None)
@@ -130,6 +121,7 @@ async def test_a_host_that_is_busy_leaves_room_for_the_others(frontier):
     assert frontier.counts() == Counts(queued=4, leased=7)
 
 
+@pytest.mark.parametrize("frontier", [sqlite, *SERVERS], indirect=True)
 @pytest.mark.parametrize(("deeds", "attempts"), [(["start"], 2), ([], 1), (["start", "mark_survived"], 1)])
 async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(frontier, deeds, attempts):
     await frontier.add([task("/1"), task("/2")])
@@ -141,28 +133,6 @@ async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(
     assert await frontier.release(first.url)
     (again,) = await frontier.lease(1, {}, MANY)
     assert (again.task, again.attempts) == (first.task, attempts)
-
-
-@pytest.mark.parametrize("frontier", [memory, sqlite], indirect=True)  # in Redis heartbeats count
-async def test_a_lease_returns_after_its_holder_is_gone(frontier, clock):
-    await frontier.add([task("/1"), task("/2")])
-    await frontier.lease(MANY, {}, MANY)
-    clock.now += LEASE_SECONDS - 1
-    await frontier.renew(["https://a.example/2"])
-    clock.now += 2
-    assert await leased_paths(frontier) == ["/1"]
-    assert frontier.counts() == Counts(leased=2)
-
-
-@pytest.mark.parametrize("frontier", [memory, sqlite], indirect=True)
-async def test_a_url_that_takes_down_its_holders_becomes_a_dead_letter(frontier, clock):
-    await frontier.add([task("/1")])
-    for _ in range(MAX_LEASES):
-        (lease,) = await frontier.lease(MANY, {}, MANY)
-        await frontier.start(lease.url)
-        clock.now += LEASE_SECONDS + 1
-    assert await leased_paths(frontier) == []
-    assert frontier.counts() == Counts(dead=1)
 
 
 async def test_dead_urls_and_duplicates_are_counted_apart(frontier):
@@ -214,20 +184,20 @@ async def test_a_reserved_url_is_never_queued_and_a_queued_one_never_reserved(fr
     assert not await frontier.reserve_target("https://a.example/1", "https://a.example/from")
 
 
-async def reopened(tmp_path: Path, clock: Clock) -> SqliteFile:
-    frontier = sqlite(tmp_path, clock)
+async def reopened(tmp_path: Path) -> SqliteFile:
+    frontier = sqlite(tmp_path)
     await frontier.open()
     return frontier
 
 
-async def test_what_was_leased_when_the_process_ended_is_free_at_once_and_all_else_is_as_it_was(tmp_path, clock):
-    first = await reopened(tmp_path, clock)
+async def test_what_was_leased_when_the_process_ended_is_free_at_once_and_all_else_is_as_it_was(tmp_path):
+    first = await reopened(tmp_path)
     await first.set_priorities({"good": 1, "bad": 5})
     await first.add([task("/done"), task("/held"), grouped("/bad", "bad"), grouped("/good", "good")])
     leases = await first.lease(2, {}, MANY)
     runs = {"fetch": StageRun("success", None, 1, 1.0, 0.5)}
     assert await first.ack(leases[0].url, Outcome({"url": leases[0].url}, runs))
-    second = await reopened(tmp_path, clock)  # the first one was never closed
+    second = await reopened(tmp_path)  # the first one was never closed
     assert second.counts() == Counts(queued=3, done=1)
     assert await second.add([task("/done"), task("/held"), task("/good")]) == 0
     assert await leased_paths(second) == ["/held", "/good", "/bad"]
@@ -235,14 +205,14 @@ async def test_what_was_leased_when_the_process_ended_is_free_at_once_and_all_el
     await second.close()
 
 
-async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tmp_path, clock):
+async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tmp_path):
     for _ in range(MAX_LEASES):
-        frontier = await reopened(tmp_path, clock)
+        frontier = await reopened(tmp_path)
         await frontier.add([task("/1")])
         (lease,) = await frontier.lease(1, {}, MANY)
         await frontier.start(lease.url)
         await frontier.close()
-    last = await reopened(tmp_path, clock)
+    last = await reopened(tmp_path)
     assert last.counts() == Counts(dead=1)
     ((_seq, line),) = await Ledger(last._database).lines(0, 100)
     assert line["error"]["kind"] == "lost"
@@ -278,9 +248,9 @@ async def test_groups_of_a_host_share_its_room_and_a_released_url_comes_back_int
 
 
 @pytest.fixture
-async def workers(redis_url, tmp_path, clock):
+async def workers(redis_url, tmp_path):
     """Two workers of one crawl."""
-    both = [redis(tmp_path, clock, redis_url, worker) for worker in ("w1", "w2")]
+    both = [redis(tmp_path, redis_url, worker) for worker in ("w1", "w2")]
     for one in both:
         await one.open()
     yield both
@@ -410,14 +380,14 @@ async def test_a_release_that_was_long_on_its_way_does_not_bring_back_what_was_l
 
 
 @pytest.mark.server
-async def test_a_worker_that_was_taken_for_gone_writes_no_line_of_what_it_had(redis_url, tmp_path, clock):
+async def test_a_worker_that_was_taken_for_gone_writes_no_line_of_what_it_had(redis_url, tmp_path):
     written: list[str] = []
 
     async def confirm() -> None:
         await lose(first, second)
         first.lose_all()
 
-    first, second = (redis(tmp_path, clock, redis_url, name) for name in ("w1", "w2"))
+    first, second = (redis(tmp_path, redis_url, name) for name in ("w1", "w2"))
     first.confirm, first.make_safe = confirm, written.extend
     await first.open()
     await second.open()
@@ -559,9 +529,9 @@ async def test_sets_of_hashes_that_are_full_become_smaller_ones(workers, monkeyp
 
 
 @pytest.mark.server
-async def test_lines_that_a_process_could_lose_are_kept_in_redis(tmp_path, clock, redis_url):
+async def test_lines_that_a_process_could_lose_are_kept_in_redis(tmp_path, redis_url):
     kept: list[str] = []
-    first = redis(tmp_path, clock, redis_url, make_safe=list, on_kept=kept.extend)
+    first = redis(tmp_path, redis_url, make_safe=list, on_kept=kept.extend)
     await first.open()
     await first.add([task("/1"), task("/2")])
     for lease in await first.lease(MANY, {}, MANY):
@@ -571,13 +541,13 @@ async def test_lines_that_a_process_could_lose_are_kept_in_redis(tmp_path, clock
     await first.close()
 
 
-async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypatch):
+async def test_urls_are_known_wherever_their_keys_are(tmp_path, monkeypatch):
     monkeypatch.setattr(keys, "_MIN_GATHERED", 10)
-    first = await reopened(tmp_path, clock)
+    first = await reopened(tmp_path)
     for start in range(0, 35, 7):  # some keys are in their table by now, and some are only gathered
         assert await first.add(task(f"/{n}") for n in range(start, start + 7)) == 7
     assert await first.add(task(f"/{n}") for n in range(40)) == 5
-    second = await reopened(tmp_path, clock)  # the first one was never closed
+    second = await reopened(tmp_path)  # the first one was never closed
     assert await second.add(task(f"/{n}") for n in range(41)) == 1
     assert await leased_paths(second) == [f"/{n}" for n in range(41)]
     assert await second.ack("https://a.example/3")
@@ -603,8 +573,8 @@ async def test_what_is_found_of_a_url_that_waits_is_merged(frontier):
     assert await frontier.add([first]) == 0
 
 
-async def test_a_site_is_not_given_up_before_its_last_page_is_acknowledged(tmp_path, clock, redis_url):
-    frontier = redis(tmp_path, clock, redis_url, ack_seconds=0.2)
+async def test_a_site_is_not_given_up_before_its_last_page_is_acknowledged(tmp_path, redis_url):
+    frontier = redis(tmp_path, redis_url, ack_seconds=0.2)
     await frontier.open()
     await frontier.add([task("/1"), task("/1", host="b.example")])
     leasing = asyncio.ensure_future(frontier.lease(1, {}, MANY))
