@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "status": "Tell how far the crawl of a JOBDIR or of several workers is",
     "workers": "Pause, resume or delete a crawl that workers share",
     "requeue": "Bring failed pages of a JOBDIR back to its queue",
+    "recover": "Save what can be read of a damaged JOBDIR",
     "campaign": "Crawl many sites, or tell how far that is",
     "serve": "Crawl for clients over HTTP, and show the crawls as pages",
     "report": "Show a crawl as one HTML page",

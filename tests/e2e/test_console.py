@@ -144,6 +144,7 @@ def test_a_job_can_be_looked_at_as_with_scrapy(tmp_path, site):
     assert run(tmp_path, "report", job, "-o", "report.html").returncode == 0
     assert "about" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert run(tmp_path, "requeue", job, "--dead").stdout == "nothing to bring back\n"
+    assert run(tmp_path, "recover", job).stdout.startswith("Lines saved: 1\n")
 
 
 def test_a_list_is_extracted_and_a_site_mapped(tmp_path, site):

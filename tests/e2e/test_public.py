@@ -41,7 +41,7 @@ llmcrawler.core.frontier.focused_crawl llmcrawler.core.frontier.link_scorer llmc
 llmcrawler.core.llm.budget llmcrawler.core.llm.call_limits llmcrawler.core.llm.client llmcrawler.core.llm.usage
 llmcrawler.core.politeness.proxies
 llmcrawler.core.reporting.crawl_metrics llmcrawler.core.reporting.html llmcrawler.core.reporting.planning
-llmcrawler.core.storage.job_status llmcrawler.core.storage.requeueing
+llmcrawler.core.storage.job_status llmcrawler.core.storage.recovery llmcrawler.core.storage.requeueing
 llmcrawler.core.understanding.classification.classify_prompt llmcrawler.core.understanding.classification.page_asker
 llmcrawler.core.understanding.extraction.annotators llmcrawler.core.understanding.extraction.column_annotator
 llmcrawler.core.understanding.extraction.induce_prompt llmcrawler.core.understanding.extraction.repeated_parts

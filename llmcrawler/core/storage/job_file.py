@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
 import sys
 import zlib
@@ -123,7 +124,7 @@ CREATE TABLE exchanges (url INTEGER PRIMARY KEY, packed BLOB NOT NULL, crc INTEG
 """
 
 # Urls whose requests should be in `tasks`, as those of all but redirects' targets are (4: State.SEEN).
-_LOST_REQUESTS: Final = (
+LOST_REQUESTS: Final = (
     f"SELECT id FROM urls WHERE (url GLOB '*{REQUEST_MARK}*' OR url GLOB '*#{'[0-9a-f]' * 16}')"  # noqa: S608 - constants
     " AND state != 4 AND id NOT IN (SELECT url FROM tasks)"
 )
@@ -135,7 +136,7 @@ _RULES: Final[Mapping[str, str]] = {
     "the state of a url does not fit its host": "SELECT 1 FROM urls WHERE (state = 4) != (host = 0)",
     "the place of a line is lost": "SELECT 1 FROM pages WHERE seq < 1",
     "the url of a line is lost": "SELECT 1 FROM pages WHERE url NOT IN (SELECT id FROM urls)",
-    "the request of a url is lost": _LOST_REQUESTS,
+    "the request of a url is lost": LOST_REQUESTS,
     "the host of a url is lost": "SELECT 1 FROM urls WHERE host NOT IN (SELECT id FROM hosts UNION SELECT 0)",
     "the group of a url is lost": 'SELECT 1 FROM urls WHERE "group" NOT IN (SELECT id FROM groups UNION SELECT 0)',
     "a key of a url is lost": (
@@ -149,7 +150,7 @@ def checksum(*values: object) -> int:
     return zlib.crc32(b"\0".join(one if isinstance(one, bytes) else str(one).encode() for one in values))
 
 
-def _whole_rows(connection: sqlite3.Connection) -> dict[str, str]:
+def whole_rows(connection: sqlite3.Connection) -> dict[str, str]:
     """Return what is true, in SQL, of the rows of each table that are as they were written."""
     connection.create_function("checksum", -1, checksum, deterministic=True)
     conditions = {}
@@ -370,8 +371,16 @@ def count_duplicates(connection: JobConnection) -> int:
 
 
 def refusal(path: Path, what: str, cure: str = "") -> ConfigError:
-    cure = cure or "it is left as it is: name another JOBDIR, or remove the file to start anew"
+    cure = cure or (
+        f"it is left as it is: {recovery_of(path.parent)} saves what can be read of a damaged job; or name another "
+        "JOBDIR, or remove the file to start anew"
+    )
     return ConfigError(f"JOBDIR: {path} {what}; {cure}")
+
+
+def recovery_of(folder: Path) -> str:
+    """Return the command that recovers a job."""
+    return f"scrapy recover {shlex.quote(str(folder))}"
 
 
 def _connect_to_read(path: Path) -> JobConnection:
@@ -399,12 +408,12 @@ def _damage(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdic
         log, index = (path.with_name(f"{path.name}-{name}") for name in ("wal", "shm"))
         if log.exists() and index.exists():  # SQLite takes the first wrong checksum for the end of the log
             last = int.from_bytes(index.read_bytes()[16:20], sys.byteorder)
-            if _last_committed(log.read_bytes()) > last:
+            if any(place > last for place, _number, _page in committed_pages(log.read_bytes())[-1:]):
                 return "its log has pages that are not as they were written"
         tables = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if any(sql not in _TABLES for (sql,) in tables):
             return "its tables are not those that were made"
-        conditions = _whole_rows(connection)
+        conditions = whole_rows(connection)
         for table, whole in conditions.items():
             if connection.execute(f"SELECT 1 FROM {table} WHERE NOT ({whole})").fetchone():  # noqa: S608 - a name of ours
                 return f"a row of the table {table} is not as it was written"
@@ -416,14 +425,17 @@ def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-def _last_committed(log: bytes) -> int:
-    """Return the place of the last committed frame in SQLite's write-ahead log (sqlite.org/walformat.html); 0: none."""
+def committed_pages(log: bytes) -> list[tuple[int, int, bytes]]:
+    """Return the frames of SQLite's write-ahead log (sqlite.org/walformat.html) up to its last commit: the place in the
+    log, the number and the content of a page.
+    """
     places = range(32, len(log) - PAGE_BYTES - 23, PAGE_BYTES + 24)
     salts = [log[at + 8 : at + 16] for at in places]  # pages of before, which are left behind these, have another salt
     salt = log[16:24] if log[16:24] in salts else next((one for one in salts if salts.count(one) > 1), b"")
-    # A frame that is no commit has no size of the database.
-    committed = (place for place, at in enumerate(places, 1) if salts[place - 1] == salt and any(log[at + 4 : at + 8]))
-    return max(committed, default=0)
+    frames = [(place, log[at : at + PAGE_BYTES + 24]) for place, at in enumerate(places, 1) if salts[place - 1] == salt]
+    while frames and frames[-1][1][4:8] == bytes(4):  # it was not committed
+        frames.pop()
+    return [(place, int.from_bytes(frame[:4]), frame[24:]) for place, frame in frames]
 
 
 def _stamp(path: Path) -> _Stamp:

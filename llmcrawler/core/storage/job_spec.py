@@ -53,7 +53,8 @@ def check_arguments(connection: JobConnection, folder: Path, spec: JobSpec) -> N
     """Raise ConfigError where the job was started by another spider or with other arguments."""
     spider = read_value(connection, "spider")
     if spider is not None:
-        check_same(spider, read_value(connection, "arguments", {}), spec, f"JOBDIR={folder}", ("resume it", "go on"))
+        arguments = read_value(connection, "arguments", spec.arguments)  # which `scrapy recover` may not have saved
+        check_same(spider, arguments, spec, f"JOBDIR={folder}", ("resume it", "go on"))
 
 
 def check_same(spider: str, arguments: Mapping[str, Any], spec: JobSpec, where: str, verbs: tuple[str, str]) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from llmcrawler.core.storage.job_file import recovery_of
 from llmcrawler.core.storage.shared_file import replace_file, temporary_of
 from llmcrawler.errors import ConfigError
 
@@ -157,7 +158,7 @@ class TemplatesFile:
             replace_file(self.path, data)
 
     def refusal(self, what: str, cure: str = "") -> ConfigError:
-        other = "name another JOBDIR" if self._setting == "JOBDIR" else "name another file"
+        other = recovery_of(self.path.parent) if self._setting == "JOBDIR" else "name another file"
         cure = cure or f"it is left as it is: {other}, or remove it to learn anew"
         return ConfigError(f"{self._setting}={self.path}: {what}; {cure}")
 

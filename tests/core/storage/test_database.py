@@ -211,7 +211,7 @@ def test_a_file_that_is_not_ours_or_damaged_is_refused_and_left_as_it_is(tmp_pat
     with pytest.raises(ConfigError, match=reason) as refusal:
         open_job_file(path)
     assert str(path) in str(refusal.value)
-    assert "it is left as it is: name another JOBDIR" in str(refusal.value)
+    assert f"it is left as it is: scrapy recover {tmp_path} saves" in str(refusal.value)
     assert path.read_bytes() == before
 
 
