@@ -35,7 +35,7 @@ def test_the_package_is_light_to_import():
 # What a crawl of a page loads none of, the modules below these included: it has no model, job, goal or workers, learns
 # no template, and writes lines of JSON to a file.
 NOT_NEEDED = """
-aiohttp dateparser jinja2 httpx2 pandas pyarrow redis regex requests rich.console tldextract twisted.conch
+aiohttp dateparser jinja2 openai pandas pyarrow redis regex requests rich.console tldextract twisted.conch
 llmcrawler.api llmcrawler.campaigns
 llmcrawler.core.frontier.focused_crawl llmcrawler.core.frontier.link_scorer llmcrawler.core.frontier.sqlite
 llmcrawler.core.llm.budget llmcrawler.core.llm.call_limits llmcrawler.core.llm.client llmcrawler.core.llm.usage

@@ -51,6 +51,8 @@ MODULES = (
     "anyio._backends._asyncio",
     "httpcore2",
     "jsonschema_rs",
+    "openai.resources.chat.completions.completions",
+    "openai.resources.models",
     "regex",
     "truststore",
     "uvloop",

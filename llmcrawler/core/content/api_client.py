@@ -20,11 +20,11 @@ _KEPT_HEADERS = ("retry-after", "retry-after-ms")
 _MAX_HEADER_CHARS = 200
 
 
-def quieten() -> None:
-    """Keep the client's loggers at WARNING, but where the user has set their level: at DEBUG, Scrapy's default, they
-    write dozens of lines a request, and at INFO the address of each, and some addresses hold a key.
+def quieten(*names: str) -> None:
+    """Keep these loggers at WARNING, but where the user has set their level: at DEBUG, Scrapy's default, they write
+    whole prompts or dozens of lines a request, and at INFO the address of each, and some addresses hold a key.
     """
-    for logger in map(logging.getLogger, ("httpx2", "httpcore2")):
+    for logger in map(logging.getLogger, (*names, "httpx2", "httpcore2")):
         if logger.level == logging.NOTSET:
             logger.setLevel(logging.WARNING)
 

@@ -26,7 +26,7 @@ OPENAI_DEFAULT_MODEL = "gpt-6-luna"
 _OPENAI_EFFORT = "low"
 _OPENAI_THINKERS = ("gpt-5", "gpt-6", "o3", "o4")
 
-PLACEHOLDER_KEY = "no-key"  # of servers of one's own, which mostly want none
+PLACEHOLDER_KEY = "no-key"  # the openai package refuses an empty key; servers of one's own mostly want none
 
 
 @dataclass(frozen=True, slots=True)

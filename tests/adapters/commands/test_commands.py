@@ -56,7 +56,7 @@ def test_to_list_the_commands_loads_nothing_that_they_work_with() -> None:
     ours = [name for name in loaded if name.partition(".")[0] == "llmcrawler"]
     allowed = ("llmcrawler.commands", "llmcrawler.errors", "llmcrawler.settings")
     assert [name for name in ours if name != "llmcrawler" and not name.startswith(allowed)] == []
-    assert not {"numpy", "httpx2", "redis", "rich", "aiohttp", "jinja2"} & {name.partition(".")[0] for name in loaded}
+    assert not {"numpy", "openai", "redis", "rich", "aiohttp", "jinja2"} & {name.partition(".")[0] for name in loaded}
 
 
 @pytest.mark.parametrize(
