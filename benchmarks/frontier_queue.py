@@ -192,7 +192,7 @@ async def timed(work: Awaitable[T]) -> tuple[float, T]:
 @asynccontextmanager
 async def sqlite_frontier(path: Path) -> AsyncIterator[SqliteFrontier]:
     database = Database(open_job_file(path), path)
-    frontier = SqliteFrontier(database, lease_seconds=3600, max_leases=5, clock=time.monotonic)
+    frontier = SqliteFrontier(database, max_leases=5)
     await frontier.open()
     try:
         yield frontier

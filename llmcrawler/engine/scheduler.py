@@ -217,9 +217,9 @@ def _site(host: str) -> str:
 
 
 class FrontierScheduler(BaseScheduler):
-    """Leases urls until `max_pages` came, and acknowledges or releases them. A url that could not
-    be fetched does not count, up to a limit (PageBudget). `_buffer` has the leases that wait to go out, `_waiting` and
-    `_delayed` the requests that came back.
+    """Leases urls until `max_pages` came, and acknowledges or releases them. A url that could not be fetched does not
+    count, up to a limit (PageBudget). `_buffer` has the leases that wait to go out, `_waiting` and `_delayed` the
+    requests that came back.
 
     Where the frontier raises StorageFailed the crawl is being closed already, and the log says why.
     """
