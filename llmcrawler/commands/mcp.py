@@ -16,7 +16,7 @@ from typing import Any, Final
 from scrapy.commands import ScrapyCommand
 
 from llmcrawler.commands import Offline, config_errors_as_usage, wrong_usage
-from llmcrawler.commands.serve import add_job_options, job_limits, serve
+from llmcrawler.commands.serve import add_job_options, job_limits
 from llmcrawler.errors import ConfigError, require
 
 _NAME: Final = "llmcrawler"  # of the entry
@@ -51,7 +51,7 @@ _ASSISTANTS: Final = {
 
 
 class Command(Offline, ScrapyCommand):
-    """Exit status: 0, or 2 for wrong usage and for a file or a port that cannot be used."""
+    """Exit status: 0, or 2 for wrong usage and for a file that cannot be used."""
 
     usage = "[options] | install [options] [<assistant> ...]"
     summary = "Give assistants tools to crawl with (MCP)"
@@ -68,9 +68,6 @@ class Command(Offline, ScrapyCommand):
         add_job_options(parser)
         folder = platformdirs.user_data_path("llmcrawler") / "jobs"  # an assistant starts programs in any folder
         parser.add_argument("--jobs", metavar="FOLDER", default=str(folder), help=f"where the jobs are kept ({folder})")
-        parser.add_argument(
-            "--http", type=int, metavar="PORT", help="serve http://127.0.0.1:PORT/mcp, as llmcrawler serve"
-        )
         parser.add_argument("--yes", action="store_true", help="of install: do not ask before a file is changed")
         parser.add_argument("--print", action="store_true", dest="only_print", help="of install: only print the entry")
 
@@ -82,8 +79,6 @@ class Command(Offline, ScrapyCommand):
                 install(args[1:], _options(opts), is_agreed=opts.yes, only_print=opts.only_print)
             elif args:
                 raise wrong_usage(f"mcp takes no {args[0]!r}, only install")
-            elif opts.http is not None:
-                serve(argparse.Namespace(**vars(opts), host="127.0.0.1", port=opts.http, public_name=[]))
             else:
                 # Ctrl-C is no more than kill -9: what waits for standard input cannot be interrupted in an orderly way.
                 signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -67,9 +67,9 @@ class Agent:
         return rows
 
 
-def arguments(folder: Path, *options: str) -> list[str]:
+def arguments(folder: Path, command: str = "mcp", *options: str) -> list[str]:
     given = [part for name, value in FAST.items() for part in ("-s", f"{name}={value}")]
-    return ["-c", START, "mcp", f"--jobs={folder}", "--allow-private", *options, *given]
+    return ["-c", START, command, f"--jobs={folder}", "--allow-private", *options, *given]
 
 
 def variables() -> dict[str, str]:
@@ -85,7 +85,7 @@ async def over_stdio(folder: Path) -> AsyncIterator[Agent]:
 
 @contextlib.contextmanager
 def http_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    command = [sys.executable, *arguments(folder, "--http=0")]
+    command = [sys.executable, *arguments(folder, "serve", "--port=0")]
     with subprocess.Popen(command, stderr=PIPE, env=variables(), cwd=folder.parent, text=True) as process:
         try:
             assert process.stderr is not None
