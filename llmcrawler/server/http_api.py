@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain, islice
-from tempfile import TemporaryFile
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel, Field
@@ -21,11 +20,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import llmcrawler
-from llmcrawler.core.storage.feeds.parquet_file import ParquetFile
-from llmcrawler.core.storage.feeds.tables import RECORD, Column, clean, columns_of
-from llmcrawler.core.understanding.extraction.record_table import RecordTable, typed_cell
-from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob, require
-from llmcrawler.items import Page, Url
+from llmcrawler.core.storage.feeds.tables import RECORD, clean
+from llmcrawler.errors import ConfigError, JobRefused, JobsFull, NoSuchJob
 from llmcrawler.server import firecrawl_api, job_pages, job_results
 from llmcrawler.server.http_guard import MAX_BODY_BYTES, HttpGuard, error_response, query_number, read_body
 from llmcrawler.server.jobs import ARGUMENTS, JobBudget, Jobs, ServerJob, Spider, Webhook
@@ -35,7 +31,6 @@ _MOST_JOBS: Final = 100  # of one answer
 _SHORT_CHARS: Final = 2_000
 _MOST_LINES: Final = 10_000
 _MOST_TEMPLATES: Final = 100
-_PARQUET: Final = "application/vnd.apache.parquet"
 _JSON_LINES: Final = "application/x-ndjson"
 _OF_RECORDS: Final = ("url", "page_type", "template", RECORD, "lang")
 
@@ -141,21 +136,10 @@ class _JobApi:
         limit, after = query_number(request, "limit", 1_000, _MOST_LINES), query_number(request, "after", 0, 2**62)
         where = dict(one.split(":", 1) for one in asked.getlist("where") if ":" in one)
         passes = job_results.line_filter(asked.get("page_type"), where, has_record=taken is not None)
-        form = asked.get("format") or ("parquet" if request.headers.get("Accept", "") == _PARQUET else "jsonl")
-        if form not in ("jsonl", "parquet"):
-            raise JobRefused(f"format={form[:80]!r}: it is jsonl or parquet")
         found = islice((one for one in job_results.lines_after(job, after) if passes(one[1])), limit)
         first = await asyncio.to_thread(list, islice(found, 1))  # a damaged job is told before an answer begins
-        lines = chain(first, found)
-        if form == "jsonl":
-            texts = (_text_of(seq, line, taken) for seq, line in lines)
-            return StreamingResponse(texts, media_type=_JSON_LINES)
-        try:
-            require("pyarrow", "parquet", "format=parquet")
-        except ConfigError as error:
-            raise JobRefused(str(error)) from error
-        kind = None if taken else Url if job.spider == "map" else Page
-        return StreamingResponse(_parts_of(await asyncio.to_thread(_write, lines, kind)), media_type=_PARQUET)
+        texts = (_text_of(seq, line, taken) for seq, line in chain(first, found))
+        return StreamingResponse(texts, media_type=_JSON_LINES)
 
 
 def _cursor_of(job: ServerJob) -> str:
@@ -165,32 +149,6 @@ def _cursor_of(job: ServerJob) -> str:
 def _text_of(seq: int, line: Mapping[str, Any], taken: Iterable[str] | None) -> str:
     shown = line if taken is None else {name: line.get(name) for name in taken}
     return json.dumps(clean({"seq": seq, **shown}), ensure_ascii=False) + "\n"
-
-
-def _write(lines: Iterator[tuple[int, dict[str, Any]]], kind: type[Page | Url] | None) -> IO[bytes]:
-    """Return a Parquet file of lines, which are all of one kind; None: of their records."""
-    rows: Iterable[Iterable[Any]]
-    if kind is not None:
-        columns: Sequence[Column] = columns_of(kind)
-        rows = ([clean(line.get(column.name)) for column in columns] for _seq, line in lines)
-    else:
-        table = RecordTable()
-        found = [(table.row_of(line), line.get("lang") or "") for _seq, line in lines]
-        columns = table.columns
-        rows = ([typed_cell(column, row.get(column.name), lang) for column in columns] for row, lang in found)
-    file = TemporaryFile()  # noqa: SIM115 - it is read after this
-    out = ParquetFile(file, [(column.name, column) for column in columns])
-    for row in rows:
-        out.add(row)
-    out.close()
-    return file
-
-
-def _parts_of(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        file.seek(0)
-        while part := file.read(2**16):
-            yield part
 
 
 def _handler(status: int, code: str, headers: dict[str, str] | None = None) -> Callable[..., Response]:
@@ -209,7 +167,7 @@ def _failed(_request: Request, _error: Exception) -> Response:
 
 _LIMIT: Final = {"limit": "how many at most"}
 _AFTER: Final = {"after": "the place behind which to go on"}
-_WHERE: Final = {"where": "FIELD:TEXT, FIELD:>NUMBER or FIELD:~PART", "page_type": "", "format": "jsonl or parquet"}
+_WHERE: Final = {"where": "FIELD:TEXT, FIELD:>NUMBER or FIELD:~PART", "page_type": ""}
 # Method, path, name of the endpoint, its parameters in the query, the status and the schema of a good answer.
 _OPERATIONS: Final[tuple[tuple[Any, ...], ...]] = (
     ("POST", "/v1/jobs", "submit", {}, 201, "Job"),
@@ -234,7 +192,7 @@ def openapi() -> dict[str, Any]:
         told = [(one, "query", text) for one, text in asked.items()] + [("id", "path", "the job")] * ("{id}" in path)
         good: dict[str, Any] = {"description": "done"}
         if answer == _JSON_LINES:
-            good["content"] = {media: {"schema": {}} for media in (_JSON_LINES, _PARQUET)}
+            good["content"] = {_JSON_LINES: {"schema": {}}}
         elif answer:
             good |= _json_of(answer)
         paths.setdefault(path, {})[method.lower()] = {

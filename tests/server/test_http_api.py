@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import socket
 from contextlib import asynccontextmanager
@@ -100,19 +99,6 @@ async def test_pages_are_streamed_with_their_places(tmp_path):
         ]
 
 
-async def test_pages_and_records_come_as_parquet(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    async with open_server(tmp_path) as (client, _jobs):
-        pages = await client.get(f"/v1/jobs/{ID}/pages", headers={"Accept": "application/vnd.apache.parquet"})
-        assert pages.headers["Content-Type"] == "application/vnd.apache.parquet"
-        records = await client.get(f"/v1/jobs/{ID}/records", params={"format": "parquet"})
-        none = await client.get(f"/v1/jobs/{ID}/pages", params={"format": "parquet", "page_type": "nothing"})
-    assert parquet.read_table(io.BytesIO(pages.content)).column("title")[44].as_py() == "Thing 45"
-    table = parquet.read_table(io.BytesIO(records.content)).to_pydict()
-    assert (table["url"][0], table["tags"][0]) == ("https://shop.test/1", ["red", "Blue"])
-    assert parquet.read_table(io.BytesIO(none.content)).num_rows == 0
-
-
 async def test_templates_are_listed_by_the_page(tmp_path):
     sites = {"shop.test": [{"template": f"t{number}", "selectors": []} for number in range(3)]}
     async with open_server(tmp_path) as (client, jobs):
@@ -127,7 +113,7 @@ async def test_templates_are_listed_by_the_page(tmp_path):
 async def test_a_damaged_job_is_told(tmp_path):
     async with open_server(tmp_path) as (client, jobs):
         (jobs.get(ID).jobdir / "crawl.sqlite").write_bytes(b"no database")
-        for path in ("", "/pages", "/records?format=parquet"):
+        for path in ("", "/pages", "/records"):
             answer = await client.get(f"/v1/jobs/{ID}{path}")
             assert (answer.status_code, answer.json()["code"]) == (500, "DAMAGED")
         jobs.folder.joinpath(ID, "job.json").write_text("{")
@@ -267,8 +253,8 @@ HOSTILE = [
         bad("GET", f"/v1/jobs{path}", 400, "BAD_REQUEST")
         for path in (
             *("?limit=-1", "?limit=101", "?limit=a", "?limit=1e3", "?limit=%D9%A1", "?limit=" + "1" * 5000),
-            *(f"/{ID}/pages?limit=1000000", f"/{ID}/pages?after=-1", f"/{ID}/pages?format=csv"),
-            *(f"/{ID}/pages?where=price:>cheap", f"/{ID}/records?format=../a", f"/{ID}/templates?after=9999999999"),
+            *(f"/{ID}/pages?limit=1000000", f"/{ID}/pages?after=-1"),
+            *(f"/{ID}/pages?where=price:>cheap", f"/{ID}/templates?after=9999999999"),
         )
     ),
 ]
