@@ -45,6 +45,7 @@ _SHOWN: Final = ((20, 0, 1.0), (6, 20, 0.5), (1, 26, 0.3))
 _RIGHT_F1, _RIGHT_PRECISION = 0.6, 0.75
 _THRESHOLDS: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _UNSURE_F1, _UNSURE_PRECISION = 0.2, 0.6  # between, a candidate is no example
+_AS_GOOD, _MUCH_WORSE = 0.1, 0.2  # than the best of the field
 # Of the candidates that nobody would take most are left out.
 _LEAST_NAME, _LEAST_RANK, _ONE_EASY_OF = 0.1, 3.5, 4
 # Fields that some are asked for who do not have them.
@@ -163,13 +164,24 @@ def _fields_of(site: Site, *, asked: bool) -> Iterator[Example]:
     shown = PagesToAnnotate(pages, site.page_type, _with_absent(site) if asked else None)
     truth = [columns_of(page.fields) for page in site.records]
     known = {name for row in truth for name in row}
+    if not shown.candidates:
+        return
     for one, table in zip(shown.wanted, feature_tables(shown.template, shown.candidates, shown.wanted), strict=True):
-        names = (
-            known & {one.name} if asked else {key for key in known if one.name in (key, *NAMES.get(key, "").split())}
-        )
+        if one in shown.others:  # what the truth calls it is not known
+            names = _best_names(shown, one, truth, known)
+        else:
+            names = {key for key in known if one.name in (key, *("" if asked else NAMES.get(key, "")).split())}
         rights = [[row.get(name, []) for row in truth] for name in names]
         scores = [_score(shown, one, candidate, rights) for candidate in shown.candidates]
         yield Example(bool(names), table, np.array([f1 for f1, _ in scores]), np.array([right for _, right in scores]))
+
+
+def _best_names(shown: PagesToAnnotate, one: Field, truth: Sequence[dict[str, list[Any]]], known: set[str]) -> set[str]:
+    """Return the field of the truth that what is called as `one` fits best, if it is right at all."""
+    f1, _, name = max(
+        (*_score(shown, one, shown.others[one], [[row.get(name, []) for row in truth]]), name) for name in sorted(known)
+    )
+    return {name} if f1 >= _RIGHT_F1 else set()
 
 
 def _with_absent(site: Site) -> RequestedSchema:
@@ -232,8 +244,11 @@ def rows_of(data: Sequence[Examples]) -> Rows:
         groups.append([])
         of_all = np.where(_easy(template.fields), _ONE_EASY_OF, 1)
         for one in template.fields:
-            is_right = (one.f1 >= _RIGHT_F1) & (one.precision >= _RIGHT_PRECISION)
-            is_wrong = (one.f1 <= _UNSURE_F1) & (one.precision <= _UNSURE_PRECISION)
+            best = one.f1.max(initial=0)
+            is_right = (one.f1 >= max(_RIGHT_F1, best - _AS_GOOD)) & (one.precision >= _RIGHT_PRECISION)
+            # What has a part of a list or of a text is wrong where there is all of it.
+            is_part = (one.f1 < best - _MUCH_WORSE) & (one.f1 > _UNSURE_F1)
+            is_wrong = ((one.f1 <= _UNSURE_F1) & (one.precision <= _UNSURE_PRECISION)) | is_part
             right.append(is_right)
             left = np.where(np.arange(len(is_right)) % _ONE_EASY_OF == 0, _ONE_EASY_OF, 0)
             each = template.weight * of_all * np.where(_is_easy(one), left, 1)

@@ -295,7 +295,8 @@ def stored(folder: Path, pages: int = 0) -> Site:
         html = gzip.decompress((folder / row["file"]).read_bytes()).decode()
         meanings = row["meanings"]
         fields = {name: Shown(one, meanings[name]) if name in meanings else one for name, one in row["fields"].items()}
-        found.append(SitePage(urlsplit(row["url"]).path, html, row["page_type"], fields))
+        path = urlsplit(row["url"])._replace(scheme="", netloc="").geturl()
+        found.append(SitePage(path, html, row["page_type"], fields))
     return Site(folder.name, rows[0]["page_type"], tuple(found))
 
 

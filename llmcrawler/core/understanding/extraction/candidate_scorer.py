@@ -46,6 +46,8 @@ _TOLD: Final = 0.9
 _MAX_SPOTS: Final = 20  # of a page
 _MAX_TEXTS: Final = 8  # that are read as values of a type
 _MAX_CHARS: Final = 300
+_MAX_LIST_CHARS, _MAX_ITEM_CHARS = 1_000, 40
+_BETWEEN_ITEMS: Final = (";", " | ", " · ", " • ", ", ", "、", " / ")
 _SEVERAL: Final = 1.3  # blocks a page
 _FORMS: Final = (
     {"title"},
@@ -114,9 +116,11 @@ def probabilities(template: ScoredTemplate, candidates: Sequence[FieldCandidate]
     found = []
     for table, others in zip(tables, compared(odds), strict=True):
         chances = 1 / (1 + np.exp(-second.log_odds([table, others])))
-        label, name, agrees = (table[:, FEATURES.index(feature)] for feature in ("label", "name", "agrees"))
+        told = "label,name,fits many,agrees,requested,usual".split(",")
+        label, name, fits_many, agrees, requested, usual = (table[:, FEATURES.index(feature)] for feature in told)
         # It is what its label or the structured data says, though it be the same on all pages.
-        is_told = ((label > 0) & (name >= _SAME)) | (agrees > _AGREED)
+        is_labelled = (label > 0) & (name >= _SAME) & ((requested > 0) | (usual > 0))
+        is_told = (is_labelled | (agrees > _AGREED)) & (fits_many > 0)
         found.append(np.where(is_told, np.maximum(chances, _TOLD), chances))
     return np.array(found)
 
@@ -140,6 +144,7 @@ def feature_tables(
     of_candidates = np.array([[row[name] for name in OWN] for row in own], np.float32)
     scores = _Scores(template, candidates)
     names = _Names(candidates)
+    may_be_many = [_may_be_many(template, one) for one in candidates]
     for one in wanted:
         trained = trained_field(one)
         told = {
@@ -148,9 +153,7 @@ def feature_tables(
             **_form_features(template, candidates, one, trained),
             **_stated_features(template, candidates, trained, [page.get(one.name) for page in template.stated]),
             "many": one.many,
-            "fits many": [
-                one.many == (other.is_list or len(next(iter(other.spots.values()))) > 1) for other in candidates
-            ],
+            "fits many": [one.many in many for many in may_be_many],
             "requested": template.is_requested,
             "usual": any(affinity(one, other.name) >= _USUAL for other in template.usual),
             "pages": np.log2(len(template.pages)),
@@ -196,6 +199,14 @@ def _own_features(template: ScoredTemplate, headings: Sequence[int], one: FieldC
         "said": fmean(plain(text) in template.said[place] for text, (place, _) in zip(said, firsts, strict=True)),
         **{kind: kinds[kind] / count for kind in KINDS[1:]},
     }
+
+
+def _may_be_many(template: ScoredTemplate, one: FieldCandidate) -> tuple[bool, ...]:
+    """Tell whether a candidate may be a list, may be no list, or both: a text that signs part into items."""
+    place, spots = next(iter(one.spots.items()))
+    if one.is_list or len(spots) > 1:
+        return (True,)
+    return (True, False) if items_of(template.text(place, spots[0])) else (False,)
 
 
 def _heading(page: ScoredPage) -> int:
@@ -340,6 +351,14 @@ def _stated_features(
 
     agrees = [agreement(one) for one in candidates] if values else 0.0
     return {"stated": len(values) / len(template.pages), "agrees": agrees}
+
+
+def items_of(text: str) -> list[str]:
+    """Return the items of a list in one text: parted by signs, short, and no sentences."""
+    sign = next((one for one in _BETWEEN_ITEMS if one in text), "")
+    items = [item.strip() for item in text.split(sign)] if sign and len(text) <= _MAX_LIST_CHARS else []
+    is_list = len(set(items)) == len(items) and all(0 < len(one) <= _MAX_ITEM_CHARS for one in items)
+    return items if is_list and not text.endswith((".", "!", "?")) else []
 
 
 def plain(text: str) -> str:

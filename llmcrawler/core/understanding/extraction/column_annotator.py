@@ -20,12 +20,13 @@ from urllib.parse import urlsplit
 import numpy as np
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Induced, Pointed, TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Induced, Pointed, Spot, TrainingPage
 from llmcrawler.core.understanding.extraction.candidate_scorer import (
     FieldCandidate,
     ScoredTemplate,
     Spots,
     Where,
+    items_of,
     plain,
     probabilities,
     trained_field,
@@ -69,8 +70,10 @@ _ICON_MARK: Final = 0.7  # what is behind an icon has to look like the field
 _NAMED_LEVELS: Final = 4
 _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
-# Probabilities that are believed: of what is called as the field is, and of what only looks like it.
-_NAMED_LEAST, _LEAST = 0.2, 0.5
+# Probabilities that are believed: of what is called as the field is, with and without a request, and of what has a
+# label that nobody asked for; of what only looks like the field, and where nobody knows how that looks; of what a label
+# calls another field.
+_NAMED_LEAST, _UNASKED_LEAST, _OTHER_LEAST, _LEAST, _UNKNOWN_LEAST, _OTHERWISE_LEAST = 0.2, 0.3, 0.4, 0.45, 0.5, 0.8
 _HALF: Final = 0.5
 _MAX_PRICES: Final = 30
 _MAX_BESIDE: Final = 6  # blocks of a column that stand for something each, by their place
@@ -81,6 +84,11 @@ _MAX_LABEL_CHARS: Final = 40
 _MAX_LABEL_WORDS: Final = 5
 _MAX_INLINE_CHARS: Final = 200
 _MAX_VALUE_CHARS: Final = 300
+_MAX_WITH_WORD_CHARS: Final = 80
+_MAX_PIECES: Final = 4
+_FEWEST_COLUMNS: Final = 3  # of a table whose head is marked by nothing
+_FEW: Final = 0.3
+_BETWEEN_PIECES: Final = re.compile(r" ?[|·•–—»›@] ?| - | / |, ?")
 _MAX_ITEMS: Final = 100
 _ALIKE: Final = 0.7  # share of pages on which two candidates are the same
 _CONSTANT: Final = 0.8
@@ -90,8 +98,10 @@ _KNOWN: Final = 0.7  # a label that means a field so surely is believed without 
 _WITHOUT_DIGITS: Final = frozenset({"city", "country", "town"})
 
 _SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]|\s/|\s(?=[A-Z]{2}$)")
-# Before a name, and not in "In stock".
-_BEFORE_VALUE: Final = re.compile(r"(?i:at|by|with|in|bei|von|mit|chez|par|avec|à|en|por|con|@) (?=[A-ZÀ-ÞА-Я])")
+# Before a name, and not in "In stock"; or what parts it from the step above.
+_BEFORE_VALUE: Final = re.compile(
+    r"(?i:at|by|with|in|bei|von|mit|chez|par|avec|à|en|por|con|@) (?=[A-ZÀ-ÞА-Я])|[>»›→|·•–—:]+ (?=\w)"
+)
 _INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：](?!//)\s*(?=\S)")
 _MARKED_CLASS: Final = re.compile(
     r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10}|sr-?only|offscreen|visually-?hidden|screen-reader-text)(?:$|[\s_-])",
@@ -145,6 +155,8 @@ _CONTROLS: Final = frozenset({"label", "button", "option"})
 _NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
 _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
+_ITEM_TAGS: Final = frozenset("li dd a span".split())
+_MAX_ITEM_LEVELS: Final = 8
 _FRAME_TAGS: Final = frozenset({"nav", "footer"})
 _OTHERS: Final = frozenset({"related", "recommend", "similar"})
 _FURNITURE: Final = _OTHERS | frozenset("comment review cookie carousel modal menu nav footer cart".split())
@@ -181,6 +193,7 @@ class PagesToAnnotate:
         usual = usual_fields(page_type)
         asked = usual if requested is None else requested.fields
         self.wanted = [replace(one, type=one.type or usual_type(one.name)) for one in asked if not one.group]
+        self.untyped = {one.key for one in asked if requested is not None and one.type is None}
         records = [
             structured_record(PageToRead(page.html, page.url, page.title, page.lang, page_type)) or {} for page in pages
         ]
@@ -191,7 +204,8 @@ class PagesToAnnotate:
         if requested is None:  # what the structured data says is in the record anyway, under schema.org's names
             given = Counter(name for page in stated for name, value in page.items() if value is not None)
             self.wanted = [one for one in self.wanted if given[one.name] < _CONSTANT * self.total]
-        self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type)
+        groups = () if requested is None else requested.fields
+        self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type, groups)
         self.template = ScoredTemplate(
             self.pages,
             [page.title for page in pages],
@@ -205,8 +219,11 @@ class PagesToAnnotate:
         for page in self.pages:
             self.template.counts.update({block.text for block in page.page.blocks})
         self.has_towns = requested is not None or any(one.name == "city" for one in usual)
-        self.candidates = [*self._columns(), *self._labels(), *self._counts(), *self._asked()]
-        self.candidates += self._parts()
+        in_columns, named = list(self._columns()), [*self._labels(), *self._counts()]
+        self.candidates: list[FieldCandidate] = [*in_columns, *named, *self._asked()]
+        self.candidates += [*self._parts(), *self._with_words(), *self._pieces(in_columns)]
+        self.others = dict(self._other_fields(named)) if requested is None else {}
+        self.wanted += self.others
         self.chosen: dict[str, tuple[Field, Spots]] = {}
         self.named: dict[str, str] = {}  # key of a field that is looked for -> of what was chosen, named by its label
 
@@ -277,7 +294,7 @@ class PagesToAnnotate:
         found: dict[str, dict[int, list[_Labelled]]] = defaultdict(lambda: defaultdict(list))
         names_in: dict[ColumnKey, set[str]] = defaultdict(set)
         for place, page in enumerate(self.pages):
-            for one in _labelled(page):
+            for one in _labelled(page, is_requested=self.requested is not None):
                 name = snake_case(re.sub(r"\(.*?\)$", "", one.label) if len(one.label) > 24 else one.label)
                 if name and len(name) < _MAX_LABEL_CHARS and not is_furniture(one.label):
                     found[name][place].append(one)
@@ -295,6 +312,11 @@ class PagesToAnnotate:
                 weight = _UNMARKED_WEIGHT + (_LABEL_WEIGHT - _UNMARKED_WEIGHT) * marked
                 spots = {place: [several[0].where] for place, several in by_page.items()}
                 yield FieldCandidate(spots, {name: weight}, is_label=True)
+                items: Spots = {
+                    place: [(_items_at(self.pages[place], where[0]), None)] for place, [where, *_] in spots.items()
+                }
+                if fmean(len(blocks) for [(blocks, _)] in items.values()) > _ONE_A_PAGE:
+                    yield FieldCandidate(items, {name: weight}, is_label=True, is_list=True)
 
     def _without_the_sites(self, by_page: Mapping[int, list[_Labelled]]) -> Mapping[int, list[_Labelled]]:
         """Return the values behind a label without the one that nearly all pages have beside their own: the telephone
@@ -332,6 +354,47 @@ class PagesToAnnotate:
             return False
         return marked >= 0.5 or is_known or own * 2 <= count
 
+    def _with_words(self) -> Iterator[FieldCandidate]:
+        """Yield texts without a word that calls them as a field is, the first or the last on many pages: "Room 204",
+        "Grey cloth upholstery".
+        """
+        found: dict[tuple[str, bool], Spots] = defaultdict(dict)
+        for place, page in enumerate(self.pages):
+            for number, column in enumerate(page.columns, 1):
+                text = page.page.blocks[number - 1].text
+                if column is None or column.key[1] or " " not in text or len(text) > _MAX_WITH_WORD_CHARS:
+                    continue
+                if not column.frame & _FRAME_TAGS and column.above.isdisjoint(_FURNITURE):
+                    (first, _, rest), (before, _, last) = text.partition(" "), text.rpartition(" ")
+                    found[first, True].setdefault(place, [((number,), rest)])
+                    found[last, False].setdefault(place, [((number,), before)])
+        for (word, _), spots in found.items():
+            one = FieldCandidate(spots, {snake_case(word): _OWN_NAME_WEIGHT})
+            values = {self.text(place, where) for place, [where] in spots.items()}
+            is_often = len(spots) >= max(2, _FEW * self.total) and len(values) >= max(2, _HALF * len(spots))
+            if is_often and any(one.weight(field) >= _LEAST_WEIGHT for field in self.wanted):
+                yield one
+
+    def _pieces(self, columns: Sequence[FieldCandidate]) -> Iterator[FieldCandidate]:
+        """Yield the pieces of texts that signs part into as many on all pages: "Leith, Edinburgh"."""
+        for one in columns:
+            if one.is_list or one.is_several or len(one.spots) < _SOME_PAGES:
+                continue
+            texts = {place: self.text(place, spots[0]) for place, spots in one.spots.items()}
+            sign = _BETWEEN_PIECES.search(next(iter(texts.values()))[:_MAX_WITH_WORD_CHARS])
+            parted = {place: text.split(sign[0]) for place, text in texts.items()} if sign else {}
+            counts = {len(pieces) for pieces in parted.values()}
+            if len(counts) != 1 or max(map(len, texts.values())) > _MAX_WITH_WORD_CHARS:
+                continue
+            for at in range(min(*counts, _MAX_PIECES)):
+                spots: Spots = {
+                    place: [(one.spots[place][0][0], pieces[at].strip())]
+                    for place, pieces in parted.items()
+                    if pieces[at].strip()
+                }
+                if len({spot[0][1] for spot in spots.values()}) > 1:
+                    yield FieldCandidate(spots, {name: _PART_OF_NAME * weight for name, weight in one.names.items()})
+
     def _counts(self) -> Iterator[FieldCandidate]:
         """Yield numbers within texts that are otherwise alike: "In stock (92 available)", "1,204 views, 7 replies"."""
         found: dict[tuple[ColumnKey, str], FieldCandidate] = {}
@@ -358,7 +421,7 @@ class PagesToAnnotate:
             if one.is_list or column is None or column.frame & _FRAME_TAGS:
                 continue
             is_address = self.has_towns and one.weight(_ADDRESS) >= _LEAST_WEIGHT
-            for name, form in (*_SHAPES, *_PARTS_OF_ADDRESSES) if is_address else _SHAPES:
+            for name, form in (*_SHAPES, *_PARTS_OF_ADDRESSES) if self.has_towns else _SHAPES:
                 found: Spots = {}
                 for place, spots in one.spots.items():
                     texts = ((where, self.text(place, where)[:_MAX_INLINE_CHARS]) for where in spots)
@@ -367,10 +430,28 @@ class PagesToAnnotate:
                 whole = (self.text(place, (spots[0][0], None)) for place, spots in found.items())
                 if name == "end_date" and found and all(len(text) <= _PARAGRAPH_CHARS for text in whole):
                     one.names["start_date"] = _SHAPE_WEIGHT  # it starts there, too
-                if len(found) <= (_HALF * len(one.spots) if is_address else 0):
+                of_address = (name, form) in _PARTS_OF_ADDRESSES
+                if len(found) <= (_HALF * len(one.spots) if of_address else 0):
                     continue
                 is_whole = all(self.text(place, (spots[0][0], None)) == spots[0][1] for place, spots in found.items())
-                yield FieldCandidate(found, {name: _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT})
+                weight = _LABEL_WEIGHT if is_whole else _SHAPE_WEIGHT
+                yield FieldCandidate(found, {name: weight if is_address or not of_address else _HALF * weight})
+
+    def _other_fields(self, candidates: Sequence[FieldCandidate]) -> Iterator[tuple[Field, FieldCandidate]]:
+        """Yield what is no usual field of the page type but has a label, under the name that this gives."""
+        named = {one.name for one in self.wanted}
+        for one in candidates:
+            name = canonical_name(next(iter(one.names)))
+            if name in named or not (one.is_label or not _COUNTED.isdisjoint(one.names)):
+                continue
+            texts = [(place, self.text(place, spots[0])) for place, spots in one.spots.items()]
+            # What the structured data says is in the record anyway.
+            if fmean(plain(text) in self.template.said[place] for place, text in texts) > _ALIKE:
+                continue
+            named.add(name)
+            said = [text for _, text in texts]
+            many = fmean(len(spots[0][0]) for spots in one.spots.values()) > 1.3 and max(map(len, said)) < 300
+            yield Field(name, _type_of(name, said), many), one
 
     def _asked(self) -> Iterator[FieldCandidate]:
         """Yield what is a field only where somebody asks for it: what JSON or a data-* attribute alone says, and where
@@ -424,15 +505,14 @@ class PagesToAnnotate:
                 first.update({place: found for place, found in spots.items() if found})
             else:
                 label = canonical_name(next(iter(candidate.names))) if candidate.is_label and not self.requested else ""
-                named = replace(one, name=label or one.name)
-                if named.key in self.chosen:
+                texts = (self.text(place, where) for place, some in spots.items() for where in some)
+                is_text = one.key in self.untyped and one.type == "url" and not all(fits(text, "url") for text in texts)
+                named = replace(one, name=label or one.name, type=None if is_text else one.type)
+                if named.key in self.chosen or named.key in self.groups:
                     continue
                 self.named[one.key] = named.key
                 self.chosen[named.key] = (named, spots)
             taken.append(spots)
-        for candidate in self.candidates if self.requested is None else ():
-            if candidate.is_label or not _COUNTED.isdisjoint(candidate.names):
-                self._add_labelled(candidate, taken)
         pointed = {key: spots if one.group else self.without_frame(spots) for key, (one, spots) in self.chosen.items()}
         values = {
             str(place): tuple(
@@ -459,7 +539,9 @@ class PagesToAnnotate:
         last = first[-_MAX_LABEL_CHARS:]  # no value of a megabyte is taken apart at all its commas
         ends = (last[match.start() :] for match in _SEPARATOR.finditer(last))
         end = next((one for one in ends if all(text.endswith(one) and text != one for text in texts)), "")
-        end = "" if any(map(str.isdigit, end)) else end
+        # "875 KB" is no place in a country.
+        is_unit = any(text[: len(text) - len(end)].endswith(tuple("0123456789")) for text in texts)
+        end = "" if is_unit or any(map(str.isdigit, end)) else end
         if not (start or end) or len(_pages_of(spots)) < _SOME_PAGES:
             return spots
         return {
@@ -524,35 +606,27 @@ class PagesToAnnotate:
         most = 2 if weight < _HALF else 1
         return sum(title in text and len(text) <= most * len(title) for text, title in pairs) > _HALF * len(pairs)
 
-    def _add_labelled(self, candidate: FieldCandidate, taken: list[Spots]) -> None:
-        """Add what has a label and is no usual field, under the name that the label gives it."""
-        name = next(iter(candidate.names))
-        key = canonical_name(name)
-        key = name if key in self.chosen else key
-        if (
-            key in self.chosen
-            or key in self.groups
-            or any(self.overlap(candidate.spots, other) > _ALIKE for other in taken)
-        ):
-            return
-        texts = [self.text(place, spots[0]) for place, spots in candidate.spots.items()]
-        if (
-            fmean(plain(text) in self.template.said[place] for place, text in zip(candidate.spots, texts, strict=True))
-            > _ALIKE
-        ):
-            return
-        many = fmean(len(spots[0][0]) for spots in candidate.spots.values()) > 1.3 and max(map(len, texts)) < 300
-        self.chosen[key] = (Field(key, _type_of(key, texts), many), dict(candidate.spots))
-        taken.append(candidate.spots)
-
     def _surest_first(self, wanted: Sequence[Field]) -> Iterator[tuple[Field, FieldCandidate]]:
         """Yield the fields that are looked for with what is surely enough one of them."""
         odds = probabilities(self.template, self.candidates, wanted)
-        order = sorted(zip(*np.nonzero(odds > _NAMED_LEAST), strict=True), key=lambda at: (-odds[at], at))
-        for at in order:
-            one, candidate = wanted[at[0]], self.candidates[at[1]]
-            if odds[at] > _LEAST or candidate.weight(one) >= _LEAST_WEIGHT:
-                yield one, candidate
+        found = [
+            at
+            for at in zip(*np.nonzero(odds > _NAMED_LEAST), strict=True)
+            if odds[at] > self._least(wanted[at[0]], self.candidates[at[1]])
+        ]
+        for at in sorted(found, key=lambda at: (-odds[at], at)):
+            yield wanted[at[0]], self.candidates[at[1]]
+
+    def _least(self, one: Field, candidate: FieldCandidate) -> float:
+        """Return from what probability on a candidate is believed to be a field."""
+        if candidate.weight(one) < _LEAST_WEIGHT:
+            if candidate.is_label and any(usual_type(name) is not None for name in candidate.names):
+                return _OTHERWISE_LEAST
+            # A page may have several dates that nothing tells apart.
+            return _LEAST if trained_field(one) and one.type != "date" else _UNKNOWN_LEAST
+        return (
+            _NAMED_LEAST if self.requested is not None else _UNASKED_LEAST if one not in self.others else _OTHER_LEAST
+        )
 
     def values(self, one: Field, candidate: FieldCandidate) -> Spots:
         """Return where the values of a field stand that a candidate is: the likeliest spot of each page, and the part
@@ -567,15 +641,20 @@ class PagesToAnnotate:
                 where = max(spots, key=lambda where: self.pages[place].scores[where[0][0] - 1, column])
             blocks, quote = where
             text, lang = self.text(place, where), self.template.lang[place]
+            if one.many and len(blocks) == 1 and (items := items_of(text)):
+                found[place] = [(blocks, item) for item in items]
+                continue
             part = text if len(blocks) > 1 else self._part(one, trained, text, quote, lang)
             if part is None and len(text) <= _PARAGRAPH_CHARS and candidate.is_label and candidate.weight(one) >= _SAME:
-                part = self._part(one, None, text, quote, lang)  # in whatever form
+                form = replace(one, type=None) if one.key in self.untyped else one
+                part = self._part(form, None, text, quote, lang)  # in whatever form
             found[place] = [] if part is None else [(blocks, None if part == text and quote is None else part)]
         return found
 
     def _part(self, one: Field, trained: str | None, text: str, quote: str | None, lang: str) -> str | None:
         if one.type == "date" and read_date(text, lang):
             return text
+        trained = trained or ("start_date" if one.type == "date" else None)
         part = quote or (value_part(trained, text) if trained else text)
         if part is None or (one.type not in (None, "string") and not fits(part, one.type)):
             return None
@@ -672,7 +751,7 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
     return names
 
 
-def _named_without_text(element: etree._Element, site: str) -> str:
+def _named_without_text(element: etree._Element, site: str, *, by_icon: bool) -> str:
     """Return what an attribute, an icon by its label or a class, or a link says of an element: one to a telephone, or
     to the address off the site that is its text; "" where none does."""
     icon = icon_before(element)
@@ -689,10 +768,11 @@ def _named_without_text(element: etree._Element, site: str) -> str:
         # With a path it may as well be an account elsewhere.
         if "." in host and "/" not in host and host == _NO_HOST.sub("", text) and host not in site:
             return "website"
-    classes = (node.get("class") or "" for node in (icon.iter() if icon is not None else ()))
-    parts = (_ICON_SET.match(name) for name in " ".join(classes).split())
-    names = (part[1].replace("-", " ") for part in parts if part)
-    return next((canonical_name(name) for name in names if usual_type(name) is not None), "")
+    classes = " ".join(node.get("class") or "" for node in (icon.iter() if icon is not None else ())).split()
+    parts = (_ICON_SET.match(name) for name in classes)
+    names = [part[1].replace("-", " ") for part in parts if part]
+    known = next((canonical_name(name) for name in names if usual_type(name) is not None), "")
+    return known or (NAME_PART.findall(classes[-1])[-1:] or [""])[0] if by_icon and classes else known
 
 
 def _link_of(element: etree._Element) -> etree._Element | None:
@@ -716,8 +796,9 @@ def _above_heading(page: ScoredPage) -> frozenset[str]:
     return next((one.above for one in page.columns if one is not None and "h1" in one.frame), frozenset())
 
 
-def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
-    """Yield the values of a page that stand behind a label, or behind one in the same block."""
+def _labelled(page: ScoredPage, *, is_requested: bool) -> Iterator[_Labelled]:
+    """Yield the values of a page that stand behind a label, or behind one in the same block. Where fields are
+    requested, the class of any icon may be one."""
     blocks = {
         (spot.element, spot.text_index): number
         for number, spot in page.page.spots.items()
@@ -732,7 +813,7 @@ def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
         column = page.columns[run.block - 1]
         if column is None or column.above & furniture:
             continue
-        name = _named_without_text(run.element, site) if run.element not in asked else ""
+        name = _named_without_text(run.element, site, by_icon=is_requested) if run.element not in asked else ""
         if name and name != run.text and text_of(run.element) == run.text:
             leads_to = hrefs.get(_link_of(run.element)) if usual_type(name) == "url" else None
             yield _Labelled(name, ((leads_to or run.block,), None), _ICON_MARK, column.key)
@@ -740,12 +821,18 @@ def _labelled(page: ScoredPage) -> Iterator[_Labelled]:
         inline = _INLINE_LABEL.match(run.text) if len(run.text) <= _MAX_INLINE_CHARS else None
         if inline and inline.end() < len(run.text):
             yield _Labelled(inline[1], ((run.block,), run.text[inline.end() :]), True, column.key)
-        elif _may_be_label(run) and run.text != behind.text and behind.element.tag != "h1":
-            value = page.columns[behind.block - 1]
-            is_furniture = value is None or not value.above.isdisjoint(furniture)
-            found = None if is_furniture else _value_behind(run, behind, blocks, page)
-            if found is not None:
-                yield _Labelled(run.text, (found[0], None), found[1], column.key)
+            continue
+        value = page.columns[behind.block - 1]
+        if run.text == behind.text or value is None or not value.above.isdisjoint(furniture):
+            continue
+        if _may_be_label(behind) and _is_under(behind.element, run.element):
+            yield _Labelled(behind.text, ((run.block,), None), False, value.key)
+        if not _may_be_label(run) or behind.element.tag == "h1":
+            continue
+        if below := _cell_below(run.element, blocks):
+            yield _Labelled(run.text, ((below,), None), run.element.tag == "th", column.key)
+        elif found := _value_behind(run, behind, blocks, page):
+            yield _Labelled(run.text, (found[0], None), found[1], column.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -798,6 +885,25 @@ def _is_head_of_column(line: Sequence[etree._Element]) -> bool:
     return beside is not None and beside.tag == "th"
 
 
+def _is_under(label: etree._Element, value: etree._Element) -> bool:
+    """Tell whether one element of two that are all there is in a box is the label of the other, which stands first."""
+    return label.getprevious() is value and label.getnext() is None and value.getprevious() is None
+
+
+def _cell_below(cell: etree._Element, blocks: Blocks) -> int | None:
+    """Return the block of the cell below, where a table has a head and one row of as many cells."""
+    row = cell.getparent()
+    table = None if row is None or cell.tag not in ("td", "th") else next(row.iterancestors("table"), None)
+    if table is None:
+        return None
+    rows = list(islice(table.iter("tr"), 3))
+    if len(rows) != 2 or rows[0] is not row or len(row) != len(rows[1]):
+        return None
+    if len(row) < _FEWEST_COLUMNS and any(one.tag != "th" for one in row):  # a label and its value, twice
+        return None
+    return _first_block(rows[1][row.index(cell)], blocks)
+
+
 def _value_behind(
     label: _TextRun, run: _TextRun, blocks: Blocks, page: ScoredPage
 ) -> tuple[tuple[int, ...], bool] | None:
@@ -821,7 +927,8 @@ def _value_behind(
     )
     is_heading = label.element.tag in _HEADING_TAGS
     in_link = any(one.tag == "a" for one in line[:2])
-    if (in_link and not is_marked) or not (is_marked or is_heading or line[1:2] == holders[1:2]):
+    is_beside = line[1:2] == holders[1:2] or run.element is label.element.getparent()
+    if (in_link and not is_marked) or not (is_marked or is_heading or is_beside):
         return None
     within = [one for one in line[: up + 1] if one not in holders]
     item = next((one for one in within if one.tag in ("li", "p") and (is_marked or is_heading)), None)
@@ -833,6 +940,35 @@ def _value_behind(
     holding = [blocks[one, None] for one in within[1:] if one.tag in _VALUE_TAGS and (one, None) in blocks]
     holding = [one for one in holding if len(page.page.blocks[one - 1].text) < _MAX_VALUE_CHARS]
     return (holding[-1] if holding else run.block,), is_marked
+
+
+def _items_at(page: ScoredPage, blocks: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the blocks of the items of a list: those within the element that a label stands before, or it and its like
+    behind it; just what was given where there is no list."""
+    element = page.page.spots[blocks[0]].element
+    if len(blocks) > 1 or element is None:
+        return blocks
+    spots = page.page.spots
+    within = list(takewhile(lambda n: _is_in(spots[n].element, element), range(blocks[0] + 1, len(spots) + 1)))
+    texts = [n for n in within if spots[n].attribute is None]
+    leaves = [n for n, after in zip(texts, [*texts[1:], 0], strict=False) if not after or not _is_part(spots, after, n)]
+    if len(leaves) > 1:
+        return tuple(leaves[:_MAX_ITEMS])
+    if element.tag not in _ITEM_TAGS:
+        return blocks
+    like = [element, *takewhile(lambda one: one.tag == element.tag, islice(element.itersiblings(), _MAX_ITEMS))]
+    whole = {spot.element: n for n, spot in spots.items() if spot.attribute is None and spot.text_index is None}
+    return tuple(whole[one] for one in like if one in whole) or blocks
+
+
+def _is_in(element: etree._Element | None, holder: etree._Element) -> bool:
+    return element is not None and holder in islice(line_up(element), _MAX_ITEM_LEVELS)
+
+
+def _is_part(spots: Mapping[int, Spot], number: int, holder: int) -> bool:
+    """Tell whether a block stands within another one."""
+    outer = spots[holder]
+    return outer.text_index is None and outer.element is not None and _is_in(spots[number].element, outer.element)
 
 
 def _first_block(element: etree._Element, blocks: Blocks) -> int | None:

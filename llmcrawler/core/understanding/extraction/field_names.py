@@ -44,6 +44,8 @@ _UNSPACED: Final = "\u3040"
 _OF_LAST_PART: Final = 0.9
 _WRONG_TYPE: Final = 0.3
 _FEWEST_CHARS: Final = 5
+_WITHOUT_STROKES: Final = str.maketrans("łøđı", "lodi", "") | str.maketrans({"æ": "ae", "œ": "oe"})
+_UMLAUT: Final = re.compile(r"([aou])e")  # as those write who have no key for "ä"
 
 
 def snake_case(name: Any) -> str:
@@ -55,7 +57,7 @@ def snake_case(name: Any) -> str:
 def _in_snake_case(name: str) -> str:
     plain = _CAMEL.sub(" ", name).casefold()
     if not plain.isascii():
-        plain = unicodedata.normalize("NFKD", plain)
+        plain = unicodedata.normalize("NFKD", plain.translate(_WITHOUT_STROKES))
         plain = "".join(
             one
             for before, one in pairwise(f" {plain}")
@@ -213,8 +215,11 @@ def _core(name: str) -> str:
 @lru_cache(maxsize=4_096)
 def _alike(one: str, other: str) -> float:
     """Return how surely two names in snake_case mean the same."""
-    if one.replace("_", "") == other.replace("_", ""):
+    plain, other_plain = one.replace("_", ""), other.replace("_", "")
+    if plain == other_plain:
         return 1.0
+    if _UMLAUT.sub(r"\1", plain) == _UMLAUT.sub(r"\1", other_plain):
+        return _SAME
     for first, second in ((one, other), (_core(one), _core(other))):
         known, known_too = _known(first), _known(second)
         if known and known_too:

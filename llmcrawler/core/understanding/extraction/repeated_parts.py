@@ -23,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed
-from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, usual_fields
+from llmcrawler.core.understanding.extraction.field_names import affinity, canonical_name, is_furniture, usual_fields
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
 from llmcrawler.core.understanding.extraction.text_kinds import text_kind
 from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, CONTENT_TAGS, INLINE_TAGS, Work, line_up
@@ -75,6 +75,7 @@ _COUNTED: Final = re.compile(r"\s*\(\d+\)$")  # how many stand below
 _IS_TIME: Final = re.compile(r"^\W{0,3}(?:[^\W\d_]{1,12}\W{1,3}){0,2}(?:19|20)\d\d|^[\d\W]*$")
 _SENTENCE: Final = re.compile(r"[^\W\d_]{4}[.!?]$")
 _YEAR: Final = re.compile(r"(?:1[89]|20)\d\d")
+_NICKNAME: Final = re.compile(r"[^\W\d][\w.-]{2,24}")
 _AMOUNT: Final = re.compile(r"(?:\d|[½¼¾⅓⅔⅛])[^:]*\s[^\W\d_]{2,}")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -84,6 +85,13 @@ _TYPES: Final[dict[str, FieldType]] = {
 }  # fmt: skip
 _OF_ITEMS: Final = _words("of_items")
 _TITLED: Final = _words("titled")
+# What texts of a kind may be asked for as.
+_OF_KINDS: Final = {
+    "person": ("name", "author", "performer"),
+    "role": ("job_title",),
+    "place": ("location", "city"),
+    "company": ("company",),
+}
 _KINDS: Final = {"employers": "company", "experience": "company"}  # of what a row is titled by
 # How sure what names a list makes it.
 _OF_LABEL: Final = 4.0
@@ -105,6 +113,7 @@ _LEAST_SHARE: Final = 0.15
 _MOSTLY: Final = 0.8
 _MANY: Final = 0.5
 _FEW: Final = 0.3
+_NAMED: Final = 0.7
 _VARIED: Final = 0.5
 _PROSE_CHARS: Final = 50
 _TITLE_CHARS: Final = (3, 200)
@@ -141,12 +150,16 @@ class Repeated:
 
 
 def repeated_parts(
-    pages: Sequence[PageBlocks], page_type: str
+    pages: Sequence[PageBlocks], page_type: str, requested: Sequence[Field] = ()
 ) -> tuple[tuple[Repeated, ...], frozenset[etree._Element]]:
     """Return what repeats within the pages of one template, the surest of each name, and the rows that lead to other
-    pages of it."""
+    pages of it. First come the groups of the `requested` fields, under their names."""
     template = _Template(pages, page_type)
-    found: dict[str, Repeated] = {}
+    groups: dict[str, list[Field]] = {}
+    for asked in requested:
+        groups.setdefault(asked.group, []).append(asked)
+    of_groups = [template.requested(name, fields) for name, fields in groups.items() if name]
+    found: dict[str, Repeated] = {one.name: one for one in of_groups if one is not None}
     for _, one in sorted(template.found(), key=lambda pair: -pair[0]):
         best = found.setdefault(one.name, one)
         # A template may have two layouts, each with classes of its own.
@@ -288,7 +301,7 @@ class _Template:
     def __init__(self, pages: Sequence[PageBlocks], page_type: str) -> None:
         self.usual = {one.name for one in usual_fields(page_type)}
         # What people say on such a page.
-        of_type = {"posts", "answers"} & self.usual or {"reviews" if "price" in self.usual else ""}
+        of_type = {"posts", "answers"} & self.usual or {"reviews" if "price" in self.usual else "comments"}
         self._statements = min(of_type)
         numbers: dict[tuple[int, str], int] = {}
         self.pages = [_PageParts(page, numbers) for page in pages]
@@ -500,40 +513,57 @@ class _Template:
 
     def _groups(self) -> Iterator[tuple[float, Repeated]]:
         for series in self._series:
-            label = next(self.pages[at].label(rows[0]) for at, rows in series.items())
-            if (
-                self._is_around(series)
-                or (label and is_furniture(label))
-                or self._is_frame(series)
-                or self._is_same(series)
-            ):
+            if self._is_around(series) or self._is_frame(series) or self._is_same(series):
                 continue
-            first = next(iter(series.values()))[0]
-            words = [
-                *_parts(label),
-                canonical_name(label),
-                *(word for node in islice(line_up(first), 2) for word in _words_of(node)),
-            ]
-            said = (_GROUPS[word] for word in words if word in _GROUPS)
-            name = next((one for one in said if one != "posts" or "posts" in self.usual), "")
             table = _Columns(self.pages, series)
-            own = self._own_name(series)
-            if fields := table.headed():
-                name = name or own
-            elif self._leads_to_others(series):
+            label = next(self.pages[at].label(rows[0]) for at, rows in series.items())
+            name = self._name_of_group(label, series)
+            is_furnished = bool(label) and is_furniture(label)
+            heads = {} if is_furnished else table.headed()
+            may_be_others = not heads and (is_furnished or self._leads_to_others(series))
+            if may_be_others and not self._are_statements(name, table, series):
                 continue
-            elif name in _SOLD:
-                fields = table.offers()
-            else:
-                fields = table.statements()
-                if name not in ("", "reviews"):
-                    fields = {key: one for key, one in fields.items() if key not in ("rating", "title")}
-                if not name and {"author", "date", "text"} <= fields.keys() and not self._are_headed_links(series):
-                    name = self._statements
-                elif not name:
-                    name, fields = own, table.items()
+            name, fields = (name or self._own_name(series), heads) if heads else self._said(name, table, series)
             if name and len(fields.keys() - {"url"}) > 1 and (group := table.group(name, fields)):
                 yield group.share + len(fields) / 10, group
+
+    def _name_of_group(self, label: str, series: _Series) -> str:
+        """Return what a label or classes call rows, "" where they do not."""
+        first = next(iter(series.values()))[0]
+        of_classes = (word for node in islice(line_up(first), 2) for word in _words_of(node))
+        said = (_GROUPS[word] for word in (*_parts(label), canonical_name(label), *of_classes) if word in _GROUPS)
+        return next((one for one in said if one != "posts" or "posts" in self.usual), "")
+
+    def _said(self, name: str, table: _Columns, series: _Series) -> tuple[str, dict[str, _Column]]:
+        """Return the name and the columns of rows without heads: of offers, of what people say, or of items."""
+        if name in _SOLD:
+            return name, table.offers()
+        fields = table.statements()
+        is_said = {"author", "date", "text"} <= fields.keys() or self._are_statements("", table, series)
+        if not name and is_said and not self._are_headed_links(series):
+            return self._statements, fields
+        if not name:
+            return self._own_name(series), table.items()
+        return name, fields if name == "reviews" else {
+            key: one for key, one in fields.items() if key not in ("rating", "title")
+        }
+
+    def requested(self, name: str, fields: Sequence[Field]) -> Repeated | None:
+        """Return the rows that have most of the fields of a group that is asked for; None where none has two of them,
+        or half of them where nothing calls the rows so."""
+        best: tuple[float, Repeated | None] = (1.0, None)
+        for series in self._series:
+            if self._is_around(series) or self._is_frame(series) or self._is_same(series):
+                continue
+            at, rows = next(iter(series.items()))
+            words = ("_".join(_words_of(node)) for node in islice(line_up(rows[0]), 2))
+            called = max(affinity(Field(name), one) for one in (self.pages[at].label(rows[0]), *words))
+            table = _Columns(self.pages, series)
+            columns = table.requested(fields)
+            worth = called + len(columns) / len(fields) + min(len(table.rows), _MAX_ROWS) / 1000
+            if len(columns) > 1 and worth > best[0] and (group := table.group(name, columns)):
+                best = worth, group
+        return best[1]
 
     def _items(self) -> Iterator[tuple[float, Repeated]]:
         for series in self._series:
@@ -546,6 +576,13 @@ class _Template:
             is_titled = "title" in fields or "name" in fields
             if is_titled and len(fields) > 1 and (group := table.group("items", fields)):
                 yield len(table.rows) * (1 + len(fields)), group
+
+    def _are_statements(self, name: str, table: _Columns, series: _Series) -> bool:
+        """Tell whether rows are what people say, by their class and by what they have: each may have an address. In a
+        thread all that have a name and a text are."""
+        is_named = (name or self._statements == "posts") and name not in _SOLD
+        said = table.statements() if is_named else {}
+        return {"author", "text"} <= said.keys() and not self._are_headed_links(series)
 
     @staticmethod
     def _are_headed_links(series: _Series) -> bool:
@@ -641,6 +678,11 @@ class _Column:
         texts = self.texts[:_MAX_TEXTS_READ]
         return sum(bool(holds(text)) for text in texts) >= _MOSTLY * len(texts)
 
+    @property
+    def kind(self) -> str:
+        """The kind of most texts, "" where they are of several."""
+        return next((kind for kind in _OF_KINDS if self.share_of(kind) > _MANY), "")
+
     def share_of(self, kind: str) -> float:
         """The share of texts that are names of companies, or of people, and so on."""
         texts = self.texts[:_MAX_TEXTS_READ]
@@ -710,7 +752,8 @@ class _Columns:
 
     def statements(self) -> dict[str, _Column]:
         """Return the columns of what people say: who, when, and the text, two of them at least."""
-        text = next(iter(self._prose), None)
+        spoken = (one for one in self._texts if one.varies and one.mostly(_SENTENCE.search))
+        text = next(iter(self._prose), None) or _best(spoken, lambda one: one.chars)
         left = [one for one in self._columns if one is not text]
         date = _best(filter(_is_date, left), _worth_of_date)
         author = _best((one for one in left if one is not date and _is_name(one)), _worth_of_name)
@@ -720,6 +763,23 @@ class _Columns:
             return {}
         rating = _first(left, _is_rating)
         return _there({"author": author, "date": date, "rating": rating, "title": title, "text": text})
+
+    def requested(self, fields: Sequence[Field]) -> dict[str, _Column]:
+        """Return the columns that fields mean by the head of a table, by classes, or by what they look like."""
+        columns = [*self.headed().items(), *(("_".join(one.words[-2:]), one) for one in self._texts)]
+        columns += [pair for known in (self.items(), self.offers(), self.statements()) for pair in known.items()]
+        columns += [("date", one) for one in self._columns if _is_date(one)]
+        columns += [(name, one) for one in self._texts for name in _OF_KINDS.get(one.kind, ())]
+        pairs = [
+            (affinity(asked, name), -at, asked.name, one) for asked in fields for at, (name, one) in enumerate(columns)
+        ]
+        found: dict[str, _Column] = {}
+        taken: set[int] = set()
+        for weight, _, field_name, one in sorted(pairs, key=lambda pair: pair[:2], reverse=True):
+            if weight >= _NAMED and field_name not in found and id(one) not in taken:
+                found[field_name] = one
+                taken.add(id(one))
+        return found
 
     def titles(self, kind: str) -> list[_Column]:
         """Return the column of texts of a kind; where none stands out, those of short texts that tell the rows of a
@@ -864,7 +924,7 @@ def _may_be_name(text: str) -> bool:
     """Tell whether a text may be a person's name: a few words without numbers, and not what stands before one."""
     is_short = len(text) < _SHORT_CHARS and 0 < len(_WORDS.findall(text)) <= _MAX_NAME_WORDS
     is_label = text.endswith(":") or canonical_name(text) == "author" or is_furniture(text)
-    return is_short and not _DIGITS.search(text) and not is_label
+    return is_short and (not _DIGITS.search(text) or bool(_NICKNAME.fullmatch(text))) and not is_label
 
 
 def _is_rating(one: _Column) -> bool:

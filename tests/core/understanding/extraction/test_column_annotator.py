@@ -789,3 +789,58 @@ def test_the_trees_know_the_features_that_there_are() -> None:
     with np.load(BytesIO(file.read_bytes())) as arrays:
         first, second = (int(arrays[f"{step} feature"].max()) for step in ("first", "second"))
     assert first < len(FEATURES) <= second < len(FEATURES) + 6
+
+
+def specified(n: int, rows: str) -> str:
+    return product(n, f"<section class=facts>{rows}</section>")
+
+
+def test_a_label_may_stand_behind_its_value_or_at_the_head_of_its_column() -> None:
+    def page(n: int) -> str:
+        behind = (
+            f"<div><div>{n + 40} mm</div><div>Depth</div></div><div><div>{2 * n + 7} mm</div><div>Width</div></div>"
+        )
+        head = "<tr><td>Net price</td><td>Tax</td><td>Delivery</td></tr>"
+        row = f"<tr><td>£{n + 2}.50</td><td>{n % 3 + 5} %</td><td>{n + 2} days</td></tr>"
+        return specified(n, f"{behind}<table>{head}{row}</table>")
+
+    found = records(pages_of(page), "title,depth,width,tax,delivery")
+    assert [(one["depth"], one["width"]) for one in found] == [(f"{n + 40} mm", f"{2 * n + 7} mm") for n in range(8)]
+    assert [(one["tax"], one["delivery"]) for one in found] == [(f"{n % 3 + 5} %", f"{n + 2} days") for n in range(8)]
+
+
+def test_a_unit_is_part_of_its_value() -> None:
+    pages = pages_of(lambda n: specified(n, f"<dl><dt>File size</dt><dd>{n + 3}.{n} KB</dd></dl>"))
+    assert [one["file_size"] for one in records(pages, "title,file_size")] == [f"{n + 3}.{n} KB" for n in range(8)]
+
+
+EXTRAS = "Oven timer,Child lock,Quiet fan,Spare bulb,Long cord".split(",")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["<p><b>Extras:</b> {}</p>", "<dl><dt>Extras</dt><dd>{}</dd></dl>", "<h3>Extras</h3><ul><li>{}</li></ul>"],
+    ids=["text", "cell", "items"],
+)
+def test_a_list_behind_a_label_has_its_items(form: str) -> None:
+    wanted = [[EXTRAS[n % 5], EXTRAS[(n + 2) % 5], *EXTRAS[(n + 3) % 5 :][: n % 2]] for n in range(8)]
+    between = "</li><li>" if "<li>" in form else ", "
+    pages = pages_of(lambda n: specified(n, form.format(between.join(wanted[n]))))
+    schema = RequestedSchema({}, (Field("title"), Field("extras", many=True)))
+    assert [one["extras"] for one in records(pages, schema)] == wanted
+
+
+def test_a_name_that_may_mean_an_address_keeps_its_text_where_nobody_asked_for_one() -> None:
+    pages = pages_of(lambda n: specified(n, f"<dl><dt>Repository</dt><dd>{EXTRAS[n % 5]}</dd></dl>"))
+    found = records(pages, "title,repository")
+    assert [one["repository"] for one in found] == [EXTRAS[n % 5] for n in range(8)]
+
+
+def test_a_word_that_texts_begin_with_tells_them_apart_where_all_have_one_class() -> None:
+    def page(n: int) -> str:
+        rooms = f"<li>Batch {n + 20}</li>" if n % 3 else ""
+        return specified(n, f"<ul><li>Shelf {7 * n + 11}</li>{rooms}<li>Door {n + 300}</li></ul>")
+
+    found = records(pages_of(page), "title,shelf,batch")
+    assert [(one["shelf"] or "").split()[-1:] for one in found] == [[f"{7 * n + 11}"] for n in range(8)]
+    assert [(one["batch"] or "").split()[-1:] for one in found] == [[f"{n + 20}"] if n % 3 else [] for n in range(8)]

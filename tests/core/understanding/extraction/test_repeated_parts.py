@@ -11,6 +11,7 @@ from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks
 from llmcrawler.core.understanding.extraction.extractor import TemplateExtractor, compile_extractor
+from llmcrawler.core.understanding.extraction.record_schema import Field
 from llmcrawler.core.understanding.extraction.repeated_parts import repeated_parts
 from llmcrawler.core.understanding.extraction.selector_induction import (
     AnnotatedPage,
@@ -24,7 +25,9 @@ ORIGIN = "https://site.example"
 Found = dict[str, list[Any]]
 
 
-def found_on(bodies: Sequence[str], page_type: str, paths: Sequence[str] = ()) -> Found:
+def found_on(
+    bodies: Sequence[str], page_type: str, paths: Sequence[str] = (), requested: Sequence[Field] = ()
+) -> Found:
     """Return what is found, by name: of each page the texts of a list, or of each field of a group."""
     paths = paths or [f"/{page_type}/{at}/slug-{at}" for at in range(len(bodies))]
     pages = [
@@ -32,7 +35,7 @@ def found_on(bodies: Sequence[str], page_type: str, paths: Sequence[str] = ()) -
         for body, path in zip(bodies, paths, strict=True)
     ]
     found: Found = {}
-    for one in repeated_parts(pages, page_type)[0]:
+    for one in repeated_parts(pages, page_type, requested)[0]:
         found[one.name] = []
         for page, pointed in zip(pages, one.values, strict=True):
             texts = {value.field: [page.blocks[n - 1].text for n in value.blocks] for value in pointed}
@@ -426,3 +429,32 @@ def test_the_rows_of_a_table_of_threads_have_a_title_beside_what_its_head_names(
     found = found_on(bodies, "directory")["items"]
     assert [one["items.title"] for one in found] == [[f"About {word}" for word in page] for page in pages]
     assert [one["items.reply_count"] for one in found] == [["3", "4", "5", "6"]] * 4
+
+
+SAID = "It saves the orchard in spite of the rain and all who came. The second day was as long as the first one."
+NICKS = "Juniper tinker71 Gannet yarrow99 BlueHeron50 Wicket".split()
+
+
+def test_what_people_say_below_an_article_are_comments_though_each_has_an_address() -> None:
+    row = (
+        "<li class='comment odd'><b class=fn><a href='/2020/05/other-{0}'>{1}</a></b>"
+        "<a href='/2020/05/slug-{2}#c{0}'><time datetime=2020-05-1{0}>May 1{0}</time></a><p>{1} says: {3}</p></li>"
+    )
+    rows = ["".join(row.format(i, NICKS[(n + i) % 6], n, SAID) for i in range(2 + n % 3)) for n in range(6)]
+    bodies = [f"<h1>News {n}</h1><p>{SAID}</p><ol>{rows[n]}</ol>" for n in range(6)]
+    paths = [f"/2020/05/slug-{n}" for n in range(6)]
+    found = found_on(bodies, "article", paths)["comments"]
+    assert [one["comments.author"] for one in found] == [
+        [NICKS[(n + i) % 6] for i in range(2 + n % 3)] for n in range(6)
+    ]
+
+
+def test_rows_of_a_requested_group_are_found_by_their_classes_and_what_they_look_like() -> None:
+    row = "<div class=offer><i class=who>{}</i><i class=amt>${}</i><i class=day>{} May 2021</i></div>"
+    rows = ["".join(row.format(NICKS[(n + i) % 6], 90 * n + i, i + 3) for i in range(2 + n % 3)) for n in range(6)]
+    bodies = [f"<h1>Car {n}</h1><h3>Bids</h3><div>{rows[n]}</div>" for n in range(6)]
+    asked = [Field(name, group="bids") for name in ("who", "price", "date")]
+    found = found_on(bodies, "vehicle", requested=asked)["bids"]
+    assert rows_of(found[1], "bids", ["who", "price", "date"]) == [
+        {"who": NICKS[(1 + i) % 6], "price": f"${90 + i}", "date": f"{i + 3} May 2021"} for i in range(3)
+    ]
