@@ -1,13 +1,14 @@
 """Trains the scorer that tells which candidate on a template's pages is which field, and says how good it is:
 
-    python -m benchmarks.candidate_train [EXAMPLES] [--templates FOLDER] [--write candidate_scorer.npz]
+    python -m benchmarks.candidate_train [EXAMPLES] [--make [FOLDER ...]] [--write candidate_scorer.npz]
 
-EXAMPLES is candidate_examples.npz beside this, or made here of the templates that are saved in FOLDER's folders, as
-`theme_sites --build` saves them, and of the generated sites. Needs lightgbm. Each template is asked for the fields of
-its truth by name, with some that it lacks, and without a request; from 20 pages, from 6 others, and from one alone. The
-trees go in two steps: the second sees what the first says of the other candidates and of the other fields. Prints for
-templates of whose family the model has seen none how often the likeliest candidate is right, with F1 and precision at
-several thresholds; then writes a model of all. The same examples give the same bytes.
+EXAMPLES is candidate_examples.npz beside this, or made here of the templates of templates.jsonl.xz, of the generated
+sites, and of what `theme_sites --build` has saved in FOLDER's folders. Those beside this are also of templates of real
+packages, whose pages are not kept. Needs lightgbm. Each template is asked for the fields of its truth by name, with
+some that it lacks, and without a request; from 20 pages, from 6 others, and from one alone. The trees go in two steps:
+the second sees what the first says of the other candidates and of the other fields. Prints for templates of whose
+family the model has seen none how often the likeliest candidate is right, with F1 and precision at several thresholds;
+then writes a model of all. The same examples give the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise, product
+from itertools import chain, islice, pairwise, product
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -29,7 +30,7 @@ from benchmarks.page_kind_data import fold_of
 from benchmarks.record_layouts import LAYOUTS, layout_site
 from benchmarks.records_quality import training_page
 from benchmarks.theme_scoring import NAMES, columns_of, count, requested_of
-from benchmarks.theme_sites import stored
+from benchmarks.theme_sites import stored, written
 from llmcrawler.core.understanding.extraction.candidate_scorer import FEATURES, FieldCandidate, compared, feature_tables
 from llmcrawler.core.understanding.extraction.column_annotator import PagesToAnnotate
 from llmcrawler.core.understanding.extraction.field_names import affinity, usual_type
@@ -90,11 +91,11 @@ class Examples:
     fields: list[Example]
 
 
-def sites_in(folder: Path) -> Iterator[tuple[Site, tuple[bool, ...]]]:
+def sites_in(folders: Sequence[Path]) -> Iterator[tuple[Site, tuple[bool, ...]]]:
     """Yield each site, and in which ways it is asked: by name, or not. What the fields of the generated ones may be
     called where nobody asks is not known."""
-    for index in sorted(folder.glob("**/index.jsonl")):
-        yield stored(index.parent), (True, False)
+    saved = (stored(index.parent) for folder in folders for index in sorted(folder.glob("**/index.jsonl")))
+    yield from ((site, (True, False)) for site in chain(written(), saved))
     for site in (*map(layout_site, LAYOUTS), *map(make_site, SITES)):
         pages = [
             replace(page, fields={name: value for name, value in page.fields.items() if value not in (None, [], "")})
@@ -339,11 +340,11 @@ def report(data: Sequence[Examples], rows: Rows, odds: Floats) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("examples", type=Path, nargs="?", default=Path(__file__).with_name("candidate_examples.npz"))
-    parser.add_argument("--templates", type=Path, help="make the examples of the sites that are saved in this folder")
+    parser.add_argument("--make", type=Path, nargs="*", metavar="FOLDER", help="make the examples, of these sites too")
     parser.add_argument("--write", type=Path)
     args = parser.parse_args()
-    if args.templates:
-        save([one for site, modes in sites_in(args.templates) for one in examples_of(site, modes)], args.examples)
+    if args.make is not None:
+        save([one for site, modes in sites_in(args.make) for one in examples_of(site, modes)], args.examples)
     data = load(args.examples)
     rows = rows_of(data)
     print(f"{len(rows.table)} rows, {(rows.weight > 0).sum()} to learn from, {int(rows.right.sum())} right", flush=True)

@@ -8,7 +8,7 @@ Needs the registries of PyPI, npm and Debian (apt-get, php-cli with SQLite, XML 
 templates make the pages: of shops, blogs, wikis, forums, trackers, CVs, events, jobs, recipes, books, documentation and
 packages, in four languages. A value of a record counts where its page shows it, in whatever form.
 Do not tune the learning of records on these pages: they tell how it does on sites that nobody has seen. For that there
-are those of --development.
+are those of --development, which are built as well, and those of --written, which are beside this.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import asyncio
 import gzip
 import json
 import logging
+import lzma
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from itertools import cycle
+from itertools import cycle, groupby
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -40,6 +42,7 @@ from llmcrawler.core.understanding.extraction.training_run import ColumnAnnotato
 from tests.servers.record_sites import Shown, Site, SitePage
 
 PAGES = 40
+WRITTEN = Path(__file__).with_name("templates.jsonl.xz")
 Builder = Callable[[built.Bench, str, str, list[Record]], built.Built]
 
 
@@ -289,15 +292,25 @@ def build_all(folder: Path, names: Sequence[str], bench: built.Bench) -> None:
 def stored(folder: Path, pages: int = 0) -> Site:
     """A saved template, or its first pages, with values as the page shows them and as a record holds them."""
     with (folder / "index.jsonl").open(encoding="utf-8") as index:
-        rows = [json.loads(line) for line in index]
+        rows = [json.loads(line) for line in index][: pages or None]
+    return _site(folder.name, [(row, gzip.decompress((folder / row["file"]).read_bytes()).decode()) for row in rows])
+
+
+def written(pages: int = 0) -> Iterator[Site]:
+    """The templates that were written to learn from, after what many platforms and hand-made sites put out."""
+    with lzma.open(WRITTEN, "rt", encoding="utf-8") as lines:
+        for name, rows in groupby(map(json.loads, lines), key=itemgetter("site")):
+            yield _site(name, [(row, row["html"]) for row in rows][: pages or None])
+
+
+def _site(name: str, pages: Sequence[tuple[dict[str, Any], str]]) -> Site:
     found = []
-    for row in rows[: pages or None]:
-        html = gzip.decompress((folder / row["file"]).read_bytes()).decode()
+    for row, html in pages:
         meanings = row["meanings"]
         fields = {name: Shown(one, meanings[name]) if name in meanings else one for name, one in row["fields"].items()}
         path = urlsplit(row["url"])._replace(scheme="", netloc="").geturl()
         found.append(SitePage(path, html, row["page_type"], fields))
-    return Site(folder.name, rows[0]["page_type"], tuple(found))
+    return Site(name, found[0].page_type, tuple(found))
 
 
 def oracle(sites: Sequence[Site], slips: Sequence[float], *, show: bool) -> None:
@@ -315,6 +328,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TEMPLATES)}")
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--development", action="store_true", help="the themes that rules may be tuned on")
+    parser.add_argument("--written", action="store_true", help="the templates of templates.jsonl.xz, to learn from")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--oracle", action="store_true")
     parser.add_argument(
@@ -330,7 +344,7 @@ def main() -> None:
     if args.build:
         build_all(args.folder, names, built.Bench((args.work or args.folder / "work").absolute()))
     saved = [name for name in names if (args.folder / name / "index.jsonl").exists()]
-    sites = [stored(args.folder / name, args.pages) for name in saved]
+    sites = list(written(args.pages)) if args.written else [stored(args.folder / name, args.pages) for name in saved]
     if args.oracle:
         oracle(sites, args.slip, show=args.show)
     if args.annotator:

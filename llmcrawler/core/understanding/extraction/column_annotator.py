@@ -10,17 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice, permutations, takewhile
 from math import inf
 from statistics import fmean
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import numpy as np
 from lxml import etree
 
-from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Induced, Pointed, Spot, TrainingPage
+from llmcrawler.core.understanding.extraction.blocks import KIND_ATTRIBUTES, Induced, Pointed, TrainingPage
 from llmcrawler.core.understanding.extraction.candidate_scorer import (
     FieldCandidate,
     ScoredTemplate,
@@ -31,7 +30,7 @@ from llmcrawler.core.understanding.extraction.candidate_scorer import (
     probabilities,
     trained_field,
 )
-from llmcrawler.core.understanding.extraction.candidates import ICON_LABELS, icon_before
+from llmcrawler.core.understanding.extraction.candidates import ICON_LABELS
 from llmcrawler.core.understanding.extraction.field_names import (
     NAME_PART,
     affinity,
@@ -42,11 +41,27 @@ from llmcrawler.core.understanding.extraction.field_names import (
     usual_fields,
     usual_type,
 )
+from llmcrawler.core.understanding.extraction.labels import (
+    FRAME_TAGS,
+    FURNITURE,
+    LABEL_ATTRIBUTES,
+    LETTERS,
+    MAX_INLINE_CHARS,
+    MAX_ITEMS,
+    MAX_LABEL_CHARS,
+    MAX_VALUE_CHARS,
+    OTHERS,
+    ColumnKey,
+    Labelled,
+    above_heading,
+    items_at,
+    labelled_values,
+)
 from llmcrawler.core.understanding.extraction.queries import TELEPHONE
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
 from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, kind_of, repeated_parts
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, asked_of, structured_record
-from llmcrawler.core.understanding.extraction.tree import SILENT_TAGS, Work, fold, line_up, text_of
+from llmcrawler.core.understanding.extraction.tree import Work, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import UP_TO, fits, read_date
 from llmcrawler.core.understanding.extraction.value_scorer import (
     DATE,
@@ -64,9 +79,7 @@ _LABEL_WEIGHT, _SHAPE_WEIGHT, _UNMARKED_WEIGHT, _OWN_NAME_WEIGHT = 1.0, 0.9, 0.7
 _OUTER_NAME: Final = 0.6  # of the weight of a name within
 _PART_OF_NAME: Final = 0.6
 _NAMING_ATTRIBUTES: Final = ("class", "id", "name", "rel", *KIND_ATTRIBUTES)
-_LABEL_ATTRIBUTES: Final = ("data-label", "data-title", "data-th")  # as tables have them that fold on small screens
-_SAYING_ATTRIBUTES: Final = (*ICON_LABELS, *_LABEL_ATTRIBUTES, "data-field", "data-name", "data-key")
-_ICON_MARK: Final = 0.7  # what is behind an icon has to look like the field
+_SAYING_ATTRIBUTES: Final = (*ICON_LABELS, *LABEL_ATTRIBUTES, "data-field", "data-name", "data-key")
 _NAMED_LEVELS: Final = 4
 _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
@@ -80,16 +93,10 @@ _MAX_BESIDE: Final = 6  # blocks of a column that stand for something each, by t
 _MAX_REDUCTION: Final = 3
 _ONE_A_PAGE: Final = 1.05
 _PARAGRAPH_CHARS: Final = 80
-_MAX_LABEL_CHARS: Final = 40
-_MAX_LABEL_WORDS: Final = 5
-_MAX_INLINE_CHARS: Final = 200
-_MAX_VALUE_CHARS: Final = 300
 _MAX_WITH_WORD_CHARS: Final = 80
 _MAX_PIECES: Final = 4
-_FEWEST_COLUMNS: Final = 3  # of a table whose head is marked by nothing
 _FEW: Final = 0.3
 _BETWEEN_PIECES: Final = re.compile(r" ?[|·•–—»›@] ?| - | / |, ?")
-_MAX_ITEMS: Final = 100
 _ALIKE: Final = 0.7  # share of pages on which two candidates are the same
 _CONSTANT: Final = 0.8
 _LEAST_WEIGHT: Final = 0.3
@@ -102,21 +109,11 @@ _SEPARATOR: Final = re.compile(r"\s*[,;:|·•–—]|\s/|\s(?=[A-Z]{2}$)")
 _BEFORE_VALUE: Final = re.compile(
     r"(?i:at|by|with|in|bei|von|mit|chez|par|avec|à|en|por|con|@) (?=[A-ZÀ-ÞА-Я])|[>»›→|·•–—:]+ (?=\w)"
 )
-_INLINE_LABEL: Final = re.compile(r"([^\W\d_][^:.!?;|\n]{1,32}?)\s?[:：](?!//)\s*(?=\S)")
-_MARKED_CLASS: Final = re.compile(
-    r"(?:^|[\s_-])(?:label|term|key|caption|attr\w{0,10}|sr-?only|offscreen|visually-?hidden|screen-reader-text)(?:$|[\s_-])",
-    re.IGNORECASE,
-)
-_ICON_SET: Final = re.compile(r"^(?:(?:fa[bdlrs]?|bi|glyphicon|icons?|ico|mdi|la|ion|ti|feather)-)+(.*)")
-_NO_LABEL: Final = re.compile(r"\d{3}|\d[.,:%]|[$€£]|https?|^\W*$")
 _COUNT: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,2}|\d{1,6})(?![\d.,])")
 _IN_BRACKETS: Final = re.compile(r"\(\d+\)")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*")
 _COUNT_AND_WORD: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,9})\s([^\W\d_]{3,})")
 _OWN_HEADING: Final = re.compile(r"[ck]onta[ck]?t|контакт|連絡|お問", re.IGNORECASE)
-_FEWEST_DIGITS: Final = 6  # of a telephone number
-_NO_HOST: Final = re.compile(r"^(?:https?:)?//(?:www\.)?|^www\.|/$")
-_LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
 _ZIP: Final = (
     r"[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|(?:[A-Z]{1,2}-)?\d{4,6}|\d{3} \d\d|\d\d-\d{3}|\d{4} [A-Z]{2}|\d{5}-\d{3,4}"
 )
@@ -148,31 +145,9 @@ _PARTS_OF_ADDRESSES: Final[_Shapes] = tuple(
 )
 _ADDRESS: Final = Field("address")
 _INTEGER: Final = re.compile(r"0|[1-9]\d{0,5}")
-_LABEL_TAGS: Final = frozenset({"th", "dt", "label"})
-_HEADING_TAGS: Final = frozenset("h2 h3 h4 h5 h6 strong b".split())
 _SECTION_TAGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
-_CONTROLS: Final = frozenset({"label", "button", "option"})
-_NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
-_VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _COUNTED: Final = frozenset(f"num_{one}" for one in "available reviews comments views replies answers left".split())
-_ITEM_TAGS: Final = frozenset("li dd a span".split())
-_MAX_ITEM_LEVELS: Final = 8
-_FRAME_TAGS: Final = frozenset({"nav", "footer"})
-_OTHERS: Final = frozenset({"related", "recommend", "similar"})
-_FURNITURE: Final = _OTHERS | frozenset("comment review cookie carousel modal menu nav footer cart".split())
-_NO_BLOCKS: Final = _FURNITURE | {"card", "teaser"}
-
-ColumnKey = tuple[str, str | None, int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Labelled:
-    """Value on a page that stands behind a label. `marked`: how surely tags, classes or a colon say that it is one."""
-
-    label: str
-    where: Where
-    marked: float
-    label_column: ColumnKey
+_NO_BLOCKS: Final = FURNITURE | {"card", "teaser"}
 
 
 def annotate(pages: Sequence[TrainingPage], page_type: str, requested: RequestedSchema | None) -> Induced:
@@ -237,7 +212,7 @@ class PagesToAnnotate:
         elements: dict[ColumnKey, etree._Element | None] = {}
         columns: dict[ColumnKey, BlockColumn] = {}
         for place, page in enumerate(self.pages):
-            others = _OTHERS - _above_heading(page)
+            others = OTHERS - above_heading(page)
             for number, column in enumerate(page.columns, 1):
                 if column is not None and column.above.isdisjoint(others):
                     found[column.key].spots.setdefault(place, []).append(((number,), None))
@@ -267,7 +242,7 @@ class PagesToAnnotate:
         joined: Spots = {}
         for place, spots in one.spots.items():
             varied = [where for where in spots if self.template.counts[self.text(place, where)] < often]
-            joined[place] = [(tuple(blocks[0] for blocks, _ in (varied or spots)[:_MAX_ITEMS]), None)]
+            joined[place] = [(tuple(blocks[0] for blocks, _ in (varied or spots)[:MAX_ITEMS]), None)]
         return joined
 
     def _mark_list_prices(self, found: dict[ColumnKey, FieldCandidate]) -> None:
@@ -291,12 +266,12 @@ class PagesToAnnotate:
 
     def _labels(self) -> Iterator[FieldCandidate]:
         """Yield what stands behind labels: texts that many pages have, with others behind them that vary."""
-        found: dict[str, dict[int, list[_Labelled]]] = defaultdict(lambda: defaultdict(list))
+        found: dict[str, dict[int, list[Labelled]]] = defaultdict(lambda: defaultdict(list))
         names_in: dict[ColumnKey, set[str]] = defaultdict(set)
         for place, page in enumerate(self.pages):
-            for one in _labelled(page, is_requested=self.requested is not None):
+            for one in labelled_values(page, is_requested=self.requested is not None):
                 name = snake_case(re.sub(r"\(.*?\)$", "", one.label) if len(one.label) > 24 else one.label)
-                if name and len(name) < _MAX_LABEL_CHARS and not is_furniture(one.label):
+                if name and len(name) < MAX_LABEL_CHARS and not is_furniture(one.label):
                     found[name][place].append(one)
                     names_in[one.label_column].add(name)
         shares = {key: [min(1.0, len(found[name]) / self.total) for name in names] for key, names in names_in.items()}
@@ -313,12 +288,12 @@ class PagesToAnnotate:
                 spots = {place: [several[0].where] for place, several in by_page.items()}
                 yield FieldCandidate(spots, {name: weight}, is_label=True)
                 items: Spots = {
-                    place: [(_items_at(self.pages[place], where[0]), None)] for place, [where, *_] in spots.items()
+                    place: [(items_at(self.pages[place], where[0]), None)] for place, [where, *_] in spots.items()
                 }
                 if fmean(len(blocks) for [(blocks, _)] in items.values()) > _ONE_A_PAGE:
                     yield FieldCandidate(items, {name: weight}, is_label=True, is_list=True)
 
-    def _without_the_sites(self, by_page: Mapping[int, list[_Labelled]]) -> Mapping[int, list[_Labelled]]:
+    def _without_the_sites(self, by_page: Mapping[int, list[Labelled]]) -> Mapping[int, list[Labelled]]:
         """Return the values behind a label without the one that nearly all pages have beside their own: the telephone
         number of the office."""
         texts = {place: [self.text(place, one.where) for one in several] for place, several in by_page.items()}
@@ -333,7 +308,7 @@ class PagesToAnnotate:
         return own if is_beside and all(usual in texts[place] for place in own) else by_page
 
     def _is_label(
-        self, by_page: Mapping[int, Sequence[_Labelled]], marked: float, trusted: float, *, is_known: bool
+        self, by_page: Mapping[int, Sequence[Labelled]], marked: float, trusted: float, *, is_known: bool
     ) -> bool:
         count, total = len(by_page), self.total
         if not trusted and total >= _SOME_PAGES:
@@ -347,7 +322,7 @@ class PagesToAnnotate:
         if total == 1 or (is_known and marked >= 0.5):
             return is_known and marked > 0
         few = count < max(2, 0.3 * total) and (count < max(2, 0.1 * total) or trusted < 0.4)
-        if few or (len(set(values)) < 2 and not (is_known and len(values[0]) <= _MAX_LABEL_CHARS)):
+        if few or (len(set(values)) < 2 and not (is_known and len(values[0]) <= MAX_LABEL_CHARS)):
             return False
         own = fmean(self.template.counts[value] for value in values)
         if count > 3 and own > _CONSTANT * count and not is_known:
@@ -364,7 +339,7 @@ class PagesToAnnotate:
                 text = page.page.blocks[number - 1].text
                 if column is None or column.key[1] or " " not in text or len(text) > _MAX_WITH_WORD_CHARS:
                     continue
-                if not column.frame & _FRAME_TAGS and column.above.isdisjoint(_FURNITURE):
+                if not column.frame & FRAME_TAGS and column.above.isdisjoint(FURNITURE):
                     (first, _, rest), (before, _, last) = text.partition(" "), text.rpartition(" ")
                     found[first, True].setdefault(place, [((number,), rest)])
                     found[last, False].setdefault(place, [((number,), before)])
@@ -401,7 +376,7 @@ class PagesToAnnotate:
         for place, page in enumerate(self.pages):
             for number, column in enumerate(page.columns, 1):
                 text = page.page.blocks[number - 1].text
-                if column is None or column.key[1] or len(text) > 60 or column.frame & _FRAME_TAGS:
+                if column is None or column.key[1] or len(text) > 60 or column.frame & FRAME_TAGS:
                     continue
                 for count, word, form in _counted(text):
                     name = f"num_{snake_case(word)}"
@@ -418,13 +393,13 @@ class PagesToAnnotate:
         for one in list(self.candidates):
             place, where = next((place, spots[0]) for place, spots in one.spots.items())
             column = self.pages[place].columns[where[0][0] - 1]
-            if one.is_list or column is None or column.frame & _FRAME_TAGS:
+            if one.is_list or column is None or column.frame & FRAME_TAGS:
                 continue
             is_address = self.has_towns and one.weight(_ADDRESS) >= _LEAST_WEIGHT
             for name, form in (*_SHAPES, *_PARTS_OF_ADDRESSES) if self.has_towns else _SHAPES:
                 found: Spots = {}
                 for place, spots in one.spots.items():
-                    texts = ((where, self.text(place, where)[:_MAX_INLINE_CHARS]) for where in spots)
+                    texts = ((where, self.text(place, where)[:MAX_INLINE_CHARS]) for where in spots)
                     matches = [(where[0][:1], match[1]) for where, text in texts if (match := form.search(text))]
                     found |= {place: matches} if matches else {}
                 whole = (self.text(place, (spots[0][0], None)) for place, spots in found.items())
@@ -463,7 +438,7 @@ class PagesToAnnotate:
                 if spot.json_path is not None:
                     key, called = spot.json_path, spot.json_path.rpartition(".")[2]
                 elif spot.attribute == "href" and spot.element is not None:
-                    key = called = text_of(spot.element)[:_MAX_LABEL_CHARS]
+                    key = called = text_of(spot.element)[:MAX_LABEL_CHARS]
                 elif spot.attribute is not None and spot.attribute.startswith("data-"):
                     key, called = spot.attribute, spot.attribute.removeprefix("data-")
                 else:
@@ -536,7 +511,7 @@ class PagesToAnnotate:
         first = next(iter(texts), "")
         begun = _BEFORE_VALUE.match(first)
         start = begun[0] if begun and all(text.startswith(begun[0]) for text in texts) else ""
-        last = first[-_MAX_LABEL_CHARS:]  # no value of a megabyte is taken apart at all its commas
+        last = first[-MAX_LABEL_CHARS:]  # no value of a megabyte is taken apart at all its commas
         ends = (last[match.start() :] for match in _SEPARATOR.finditer(last))
         end = next((one for one in ends if all(text.endswith(one) and text != one for text in texts)), "")
         # "875 KB" is no place in a country.
@@ -660,7 +635,7 @@ class PagesToAnnotate:
             return None
         if one.name in _WITHOUT_DIGITS and any(map(str.isdigit, part)):
             return None
-        return part if len(part) <= _MAX_VALUE_CHARS or one.type in (None, "string") else None
+        return part if len(part) <= MAX_VALUE_CHARS or one.type in (None, "string") else None
 
 
 def _merge_columns(pages: Sequence[ScoredPage]) -> None:
@@ -688,9 +663,9 @@ def _merge_columns(pages: Sequence[ScoredPage]) -> None:
 def _counted(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield the numbers of a text that count something, with what they count and the text that is alike on pages."""
     numbers = _COUNT.findall(text)
-    if len(numbers) == 1 == len(_AMOUNT.findall(text)) and _LETTERS.search(text):
+    if len(numbers) == 1 == len(_AMOUNT.findall(text)) and LETTERS.search(text):
         before, _, after = text.partition(numbers[0])
-        word = next(iter(_LETTERS.findall(after)), "") or next(iter(_LETTERS.findall(before)[::-1]), "")
+        word = next(iter(LETTERS.findall(after)), "") or next(iter(LETTERS.findall(before)[::-1]), "")
         yield numbers[0], word, f"{before}#{after}" if len(after) > 30 else f"#{after}" if after else before
         return
     several = _COUNT_AND_WORD.findall(text)
@@ -709,7 +684,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _said(text: str, lang: str) -> str:
-    return (read_date(text, lang) or text)[:10] if len(text) <= _MAX_LABEL_CHARS else text
+    return (read_date(text, lang) or text)[:10] if len(text) <= MAX_LABEL_CHARS else text
 
 
 def _means(requested: str, name: str) -> bool:
@@ -751,225 +726,13 @@ def _element_names(element: etree._Element | None) -> dict[str, float]:
     return names
 
 
-def _named_without_text(element: etree._Element, site: str, *, by_icon: bool) -> str:
-    """Return what an attribute, an icon by its label or a class, or a link says of an element: one to a telephone, or
-    to the address off the site that is its text; "" where none does."""
-    icon = icon_before(element)
-    said = [] if icon is None else [icon.get(attribute) or "" for attribute in ICON_LABELS]
-    said += [element.get(attribute) or "" for attribute in _LABEL_ATTRIBUTES]
-    if label := next(filter(_LETTERS.search, said), ""):
-        return label[:_MAX_LABEL_CHARS]
-    link = _link_of(element)
-    if link is not None:
-        text, address = text_of(element).lower(), (link.get("href") or "").lower()
-        if address.startswith("tel:") and sum(map(str.isdigit, text)) >= _FEWEST_DIGITS:
-            return "telephone"
-        host = _NO_HOST.sub("", address)
-        # With a path it may as well be an account elsewhere.
-        if "." in host and "/" not in host and host == _NO_HOST.sub("", text) and host not in site:
-            return "website"
-    classes = " ".join(node.get("class") or "" for node in (icon.iter() if icon is not None else ())).split()
-    parts = (_ICON_SET.match(name) for name in classes)
-    names = [part[1].replace("-", " ") for part in parts if part]
-    known = next((canonical_name(name) for name in names if usual_type(name) is not None), "")
-    return known or (NAME_PART.findall(classes[-1])[-1:] or [""])[0] if by_icon and classes else known
-
-
-def _link_of(element: etree._Element) -> etree._Element | None:
-    return next((node for node in islice(line_up(element), 2) if node.tag == "a"), None)
-
-
 def _is_of_others(element: etree._Element) -> bool:
     """Tell whether the heading over what an element stands in says that it is of other pages: "You might also like"."""
     own = next(element.getroottree().iter("h1"), None)
     around = set(line_up(own)) if own is not None else {element}
     for node in takewhile(lambda one: one not in around, line_up(element)):
         heading = next(node.itersiblings(*_SECTION_TAGS[1:], preceding=True), None)
-        text = text_of(heading)[:_MAX_LABEL_CHARS] if heading is not None else ""
-        if _LETTERS.search(text) and is_furniture(text) and not _OWN_HEADING.search(text):
+        text = text_of(heading)[:MAX_LABEL_CHARS] if heading is not None else ""
+        if LETTERS.search(text) and is_furniture(text) and not _OWN_HEADING.search(text):
             return True
     return False
-
-
-def _above_heading(page: ScoredPage) -> frozenset[str]:
-    """Return what is said of all that is around the heading of a page: no furniture, whatever its name."""
-    return next((one.above for one in page.columns if one is not None and "h1" in one.frame), frozenset())
-
-
-def _labelled(page: ScoredPage, *, is_requested: bool) -> Iterator[_Labelled]:
-    """Yield the values of a page that stand behind a label, or behind one in the same block. Where fields are
-    requested, the class of any icon may be one."""
-    blocks = {
-        (spot.element, spot.text_index): number
-        for number, spot in page.page.spots.items()
-        if spot.element is not None and spot.attribute is None
-    }
-    hrefs = {spot.element: number for number, spot in page.page.spots.items() if spot.attribute == "href"}
-    site = urlsplit(page.page.url).netloc
-    furniture = _FURNITURE - _above_heading(page)
-    runs = list(_text_runs(page.page.root, blocks))
-    asked: set[etree._Element] = set()
-    for run, behind in zip(runs, [*runs[1:], *runs[-1:]], strict=True):
-        column = page.columns[run.block - 1]
-        if column is None or column.above & furniture:
-            continue
-        name = _named_without_text(run.element, site, by_icon=is_requested) if run.element not in asked else ""
-        if name and name != run.text and text_of(run.element) == run.text:
-            leads_to = hrefs.get(_link_of(run.element)) if usual_type(name) == "url" else None
-            yield _Labelled(name, ((leads_to or run.block,), None), _ICON_MARK, column.key)
-        asked.add(run.element)
-        inline = _INLINE_LABEL.match(run.text) if len(run.text) <= _MAX_INLINE_CHARS else None
-        if inline and inline.end() < len(run.text):
-            yield _Labelled(inline[1], ((run.block,), run.text[inline.end() :]), True, column.key)
-            continue
-        value = page.columns[behind.block - 1]
-        if run.text == behind.text or value is None or not value.above.isdisjoint(furniture):
-            continue
-        if _may_be_label(behind) and _is_under(behind.element, run.element):
-            yield _Labelled(behind.text, ((run.block,), None), False, value.key)
-        if not _may_be_label(run) or behind.element.tag == "h1":
-            continue
-        if below := _cell_below(run.element, blocks):
-            yield _Labelled(run.text, ((below,), None), run.element.tag == "th", column.key)
-        elif found := _value_behind(run, behind, blocks, page):
-            yield _Labelled(run.text, (found[0], None), found[1], column.key)
-
-
-@dataclass(frozen=True, slots=True)
-class _TextRun:
-    """Run of text of a page, and the block that has it."""
-
-    element: etree._Element
-    text: str
-    block: int
-
-
-Blocks = Mapping[tuple[etree._Element, int | None], int]
-"""The numbers of blocks by their element and the number of their text node, if they are one."""
-
-
-def _text_runs(root: etree._Element, blocks: Blocks) -> Iterator[_TextRun]:
-    """Yield the runs of text of a page in the order of the document."""
-    counts: Counter[etree._Element] = Counter()
-    silent: etree._Element | None = None
-    body = root.find("body")
-    for event, node in etree.iterwalk(root if body is None else body, events=("start", "end", "comment", "pi")):
-        if silent is not None:
-            if event != "end" or node is not silent:
-                continue
-            silent = None
-        elif event == "start" and (node.tag in SILENT_TAGS or node.tag in _FRAME_TAGS):
-            silent = node
-            continue
-        element, given = (node, node.text) if event == "start" else (node.getparent(), node.tail)
-        text = fold(given or "")
-        if text and element is not None:
-            counts[element] += 1
-            number = blocks.get((element, counts[element])) or blocks.get((element, None))
-            if number and any(map(str.isalnum, text)):
-                yield _TextRun(element, text, number)
-
-
-def _may_be_label(run: _TextRun) -> bool:
-    text = run.text
-    is_short = len(text) <= _MAX_LABEL_CHARS and text.count(" ") < _MAX_LABEL_WORDS
-    in_label = run.element.tag == "a" and next(run.element.iterancestors()).tag in _LABEL_TAGS
-    is_free = in_label or run.element.tag not in _NO_LABEL_TAGS
-    return is_short and is_free and _NO_LABEL.search(text) is None
-
-
-def _is_head_of_column(line: Sequence[etree._Element]) -> bool:
-    """Tell whether a cell in the line is one of a row of heads: what stands behind it is the next of them."""
-    cell = next((one for one in line if one.tag == "th"), None)
-    beside = None if cell is None else cell.getprevious() if cell.getnext() is None else cell.getnext()
-    return beside is not None and beside.tag == "th"
-
-
-def _is_under(label: etree._Element, value: etree._Element) -> bool:
-    """Tell whether one element of two that are all there is in a box is the label of the other, which stands first."""
-    return label.getprevious() is value and label.getnext() is None and value.getprevious() is None
-
-
-def _cell_below(cell: etree._Element, blocks: Blocks) -> int | None:
-    """Return the block of the cell below, where a table has a head and one row of as many cells."""
-    row = cell.getparent()
-    table = None if row is None or cell.tag not in ("td", "th") else next(row.iterancestors("table"), None)
-    if table is None:
-        return None
-    rows = list(islice(table.iter("tr"), 3))
-    if len(rows) != 2 or rows[0] is not row or len(row) != len(rows[1]):
-        return None
-    if len(row) < _FEWEST_COLUMNS and any(one.tag != "th" for one in row):  # a label and its value, twice
-        return None
-    return _first_block(rows[1][row.index(cell)], blocks)
-
-
-def _value_behind(
-    label: _TextRun, run: _TextRun, blocks: Blocks, page: ScoredPage
-) -> tuple[tuple[int, ...], bool] | None:
-    """Return the blocks of the value that a label stands before, and whether the label is marked as one; None where
-    they do not belong together."""
-    holders = [label.element, *islice(label.element.iterancestors(), 3)]
-    line = [run.element, *islice(run.element.iterancestors(), 4)]
-    up = next((at for at, one in enumerate(line) if one in holders), None)
-    if up is None or run.element.tag in _CONTROLS or _is_head_of_column(holders):
-        return None
-    own = next(label.element.itersiblings(*_VALUE_TAGS), label.element)
-    is_next = own.tag in ("td", "dd") or label.element.getparent() not in line
-    if is_next and own not in line and not any(text.strip() for text in own.itertext()):  # it has no value
-        return None
-    is_marked = (
-        label.text.endswith((":", "："))
-        or any(one.tag in _LABEL_TAGS for one in holders[:3])
-        or (label.element.tag in ("b", "strong") and run.element is label.element.getparent())
-        or _MARKED_CLASS.search(label.element.get("class") or "") is not None
-        or (run.element.tag == "td" and any(one.tag == "td" for one in holders[:2] if one is not run.element))
-    )
-    is_heading = label.element.tag in _HEADING_TAGS
-    in_link = any(one.tag == "a" for one in line[:2])
-    is_beside = line[1:2] == holders[1:2] or run.element is label.element.getparent()
-    if (in_link and not is_marked) or not (is_marked or is_heading or is_beside):
-        return None
-    within = [one for one in line[: up + 1] if one not in holders]
-    item = next((one for one in within if one.tag in ("li", "p") and (is_marked or is_heading)), None)
-    if item is not None and (is_heading or item.tag == "li"):
-        behind = takewhile(lambda one: one.tag not in _HEADING_TAGS, islice(item.itersiblings(), _MAX_ITEMS))
-        rest = (_first_block(one, blocks) for one in behind if one.tag == item.tag)
-        return (blocks.get((item, None)) or run.block, *(one for one in rest if one)), True
-    # A cell, or an element that holds all of the value.
-    holding = [blocks[one, None] for one in within[1:] if one.tag in _VALUE_TAGS and (one, None) in blocks]
-    holding = [one for one in holding if len(page.page.blocks[one - 1].text) < _MAX_VALUE_CHARS]
-    return (holding[-1] if holding else run.block,), is_marked
-
-
-def _items_at(page: ScoredPage, blocks: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the blocks of the items of a list: those within the element that a label stands before, or it and its like
-    behind it; just what was given where there is no list."""
-    element = page.page.spots[blocks[0]].element
-    if len(blocks) > 1 or element is None:
-        return blocks
-    spots = page.page.spots
-    within = list(takewhile(lambda n: _is_in(spots[n].element, element), range(blocks[0] + 1, len(spots) + 1)))
-    texts = [n for n in within if spots[n].attribute is None]
-    leaves = [n for n, after in zip(texts, [*texts[1:], 0], strict=False) if not after or not _is_part(spots, after, n)]
-    if len(leaves) > 1:
-        return tuple(leaves[:_MAX_ITEMS])
-    if element.tag not in _ITEM_TAGS:
-        return blocks
-    like = [element, *takewhile(lambda one: one.tag == element.tag, islice(element.itersiblings(), _MAX_ITEMS))]
-    whole = {spot.element: n for n, spot in spots.items() if spot.attribute is None and spot.text_index is None}
-    return tuple(whole[one] for one in like if one in whole) or blocks
-
-
-def _is_in(element: etree._Element | None, holder: etree._Element) -> bool:
-    return element is not None and holder in islice(line_up(element), _MAX_ITEM_LEVELS)
-
-
-def _is_part(spots: Mapping[int, Spot], number: int, holder: int) -> bool:
-    """Tell whether a block stands within another one."""
-    outer = spots[holder]
-    return outer.text_index is None and outer.element is not None and _is_in(spots[number].element, outer.element)
-
-
-def _first_block(element: etree._Element, blocks: Blocks) -> int | None:
-    return next((blocks[one, None] for one in islice(element.iter(), 20) if (one, None) in blocks), None)
