@@ -439,7 +439,7 @@ def _names_it(selector: Selector, pages: TrainingSet) -> bool:
     if labels:
         step, text = labels[-1], labels[-1].text
         texts = [{block.text for block in page.blocks} for page in pages.all]
-        is_link = steps[-1] is step and pages.value_type == "url"
+        is_link = pages.value_type == "url" and steps[-1:] == [step]
         return is_link or step.tag in _LABEL_TAGS or text.endswith(":") or sum(text in one for one in texts) > 1
     return bool(steps) and bool(steps[-1].attributes or steps[-1].classes or steps[-1].tag in _TELLING_TAGS)
 

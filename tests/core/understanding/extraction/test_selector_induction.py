@@ -20,6 +20,7 @@ from llmcrawler.core.understanding.extraction.selector_induction import (
     AnnotatedPage,
     LearnedField,
     TrainingSet,
+    _names_it,
     learn_field,
     learn_group,
 )
@@ -607,3 +608,10 @@ def test_two_pages_are_enough_and_a_second_layout_needs_one_sample():
     assert [extractor.extract_from(one.source, "http://h/").record["price"] for one in pages] == [
         n + 0.5 for n in range(20)
     ]
+
+
+@pytest.mark.parametrize(("label", "is_name"), [("Published:", True), ("Published on", False)])
+def test_a_text_that_starts_with_a_label_is_named_by_it_where_it_is_marked_as_one(label: str, is_name: bool):
+    selector = Selector(f'//text()[starts-with(normalize-space(), "{label}")]', "xpath", evidence="label")
+    page = PageBlocks(f"<p>{label} 3 May</p>")
+    assert _names_it(selector, TrainingSet([AnnotatedPage.of(page, [])], [])) is is_name
