@@ -356,16 +356,17 @@ class PagesToAnnotate:
             if one.is_list or one.is_several or len(one.spots) < _SOME_PAGES:
                 continue
             texts = {place: self.text(place, spots[0]) for place, spots in one.spots.items()}
-            sign = _BETWEEN_PIECES.search(next(iter(texts.values()))[:_MAX_WITH_WORD_CHARS])
-            parted = {place: text.split(sign[0]) for place, text in texts.items()} if sign else {}
-            counts = {len(pieces) for pieces in parted.values()}
-            if len(counts) != 1 or max(map(len, texts.values())) > _MAX_WITH_WORD_CHARS:
+            if max(map(len, texts.values())) > _MAX_WITH_WORD_CHARS:
                 continue
-            for at in range(min(*counts, _MAX_PIECES)):
+            sign = _BETWEEN_PIECES.search(next(iter(texts.values())))
+            parted = {place: text.split(sign[0]) for place, text in texts.items()} if sign else {}
+            if len({len(pieces) for pieces in parted.values()}) != 1:
+                continue
+            for pieces in islice(zip(*parted.values(), strict=True), _MAX_PIECES):
                 spots: Spots = {
-                    place: [(one.spots[place][0][0], pieces[at].strip())]
-                    for place, pieces in parted.items()
-                    if pieces[at].strip()
+                    place: [(one.spots[place][0][0], piece.strip())]
+                    for place, piece in zip(parted, pieces, strict=True)
+                    if piece.strip()
                 }
                 if len({spot[0][1] for spot in spots.values()}) > 1:
                     yield FieldCandidate(spots, {name: _PART_OF_NAME * weight for name, weight in one.names.items()})

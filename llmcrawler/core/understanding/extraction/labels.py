@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice, takewhile, zip_longest
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -46,6 +46,7 @@ _NO_LABEL_TAGS: Final = frozenset("a h1 button option".split())
 _VALUE_TAGS: Final = frozenset("td dd span a time b strong em p div".split())
 _ITEM_TAGS: Final = frozenset("li dd a span".split())
 _MAX_ITEM_LEVELS: Final = 8
+_MAX_BLOCKS_OF_LIST: Final = 400
 FRAME_TAGS: Final = frozenset({"nav", "footer"})
 OTHERS: Final = frozenset({"related", "recommend", "similar"})
 FURNITURE: Final = OTHERS | frozenset("comment review cookie carousel modal menu nav footer cart".split())
@@ -244,20 +245,21 @@ def _value_behind(
 def items_at(page: ScoredPage, blocks: tuple[int, ...]) -> tuple[int, ...]:
     """Return the blocks of the items of a list: those within the element that a label stands before, or it and its like
     behind it; just what was given where there is no list."""
-    element = page.page.spots[blocks[0]].element
+    spots = page.page.spots
+    element = spots[blocks[0]].element
     if len(blocks) > 1 or element is None:
         return blocks
-    spots = page.page.spots
-    within = list(takewhile(lambda n: _is_in(spots[n].element, element), range(blocks[0] + 1, len(spots) + 1)))
+    near = range(blocks[0], min(blocks[0] + _MAX_BLOCKS_OF_LIST, len(spots) + 1))
+    within = takewhile(lambda n: _is_in(spots[n].element, element), near[1:])
     texts = [n for n in within if spots[n].attribute is None]
-    leaves = [n for n, after in zip(texts, [*texts[1:], 0], strict=False) if not after or not _is_part(spots, after, n)]
+    leaves = [n for n, after in zip_longest(texts, texts[1:]) if not after or not _is_part(spots, after, n)]
     if len(leaves) > 1:
         return tuple(leaves[:MAX_ITEMS])
     if element.tag not in _ITEM_TAGS:
         return blocks
-    like = [element, *takewhile(lambda one: one.tag == element.tag, islice(element.itersiblings(), MAX_ITEMS))]
-    whole = {spot.element: n for n, spot in spots.items() if spot.attribute is None and spot.text_index is None}
-    return tuple(whole[one] for one in like if one in whole) or blocks
+    like = takewhile(lambda one: one.tag == element.tag, islice(element.itersiblings(), MAX_ITEMS))
+    whole = {spots[n].element: n for n in near if spots[n].attribute is None and spots[n].text_index is None}
+    return tuple(whole[one] for one in (element, *like) if one in whole) or blocks
 
 
 def _is_in(element: etree._Element | None, holder: etree._Element) -> bool:
