@@ -44,7 +44,7 @@ _UNSPACED: Final = "\u3040"
 _OF_LAST_PART: Final = 0.9
 _WRONG_TYPE: Final = 0.3
 _FEWEST_CHARS: Final = 5
-_WITHOUT_STROKES: Final = str.maketrans("łøđı", "lodi", "") | str.maketrans({"æ": "ae", "œ": "oe"})
+_WITHOUT_STROKES: Final = str.maketrans("łøđı", "lodi") | str.maketrans({"æ": "ae", "œ": "oe"})
 _UMLAUT: Final = re.compile(r"([aou])e")  # as those write who have no key for "ä"
 
 

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.resources import files
 from itertools import chain, islice, pairwise, takewhile
 from statistics import fmean
@@ -538,7 +539,7 @@ class _Template:
         """Return the name and the columns of rows without heads: of offers, of what people say, or of items."""
         if name in _SOLD:
             return name, table.offers()
-        fields = table.statements()
+        fields = table.statements
         is_said = {"author", "date", "text"} <= fields.keys() or self._are_statements("", table, series)
         if not name and is_said and not self._are_headed_links(series):
             return self._statements, fields
@@ -581,7 +582,7 @@ class _Template:
         """Tell whether rows are what people say, by their class and by what they have: each may have an address. In a
         thread all that have a name and a text are."""
         is_named = (name or self._statements == "posts") and name not in _SOLD
-        said = table.statements() if is_named else {}
+        said = table.statements if is_named else {}
         return {"author", "text"} <= said.keys() and not self._are_headed_links(series)
 
     @staticmethod
@@ -750,6 +751,7 @@ class _Columns:
                 taken |= {spot.element} if spot.text_index is None else set()
         return found
 
+    @cached_property
     def statements(self) -> dict[str, _Column]:
         """Return the columns of what people say: who, when, and the text, two of them at least."""
         spoken = (one for one in self._texts if one.varies and one.mostly(_SENTENCE.search))
@@ -767,7 +769,7 @@ class _Columns:
     def requested(self, fields: Sequence[Field]) -> dict[str, _Column]:
         """Return the columns that fields mean by the head of a table, by classes, or by what they look like."""
         columns = [*self.headed().items(), *(("_".join(one.words[-2:]), one) for one in self._texts)]
-        columns += [pair for known in (self.items(), self.offers(), self.statements()) for pair in known.items()]
+        columns += [pair for known in (self.items(), self.offers(), self.statements) for pair in known.items()]
         columns += [("date", one) for one in self._columns if _is_date(one)]
         columns += [(name, one) for one in self._texts for name in _OF_KINDS.get(one.kind, ())]
         pairs = [
