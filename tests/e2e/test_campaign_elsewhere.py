@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import time
 from collections import Counter
@@ -15,7 +14,7 @@ import pytest
 
 from llmcrawler.campaigns.campaign_storage import CampaignStorage, storage_at
 from tests.e2e.crawling import TIMEOUT_SECONDS
-from tests.e2e.test_campaign import Campaign, children_of, look_for, place_of
+from tests.e2e.test_campaign import Campaign, look_for, place_of, processes_below
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 from tests.servers.s3_server import ENVIRONMENT, S3Server
 
@@ -58,7 +57,7 @@ def check_whole(storage: CampaignStorage, campaign: Campaign, sites: CampaignSit
     assert {host for host, _path in lines} == {*sites.sites}
 
 
-def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server):
+def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server, monkeypatch):
     campaign = Campaign(
         tmp_path,
         settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 3, "CAMPAIGN_SAVE_SECONDS": 0.1},
@@ -76,19 +75,18 @@ def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server):
         campaign.write("url,max_pages", *rows)
         with campaign.running() as process:
             look_for(is_in_the_middle, process)
-            (forker,) = children_of(process.pid)
-            crawls = [forker, *children_of(forker)]
+            crawls = processes_below(process.pid)
             process.send_signal(signal.SIGKILL)
             process.wait()
         wait_until_gone(crawls)
         before = len(sites.requested)
         done_before = {urlsplit(str(line["url"])).hostname for line in lines_of(storage, storage.names("pages"))}
-        shutil.rmtree(tmp_path / "cache")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine's cache"))
         assert not campaign.status()["is_over"]
         done = campaign.run()
     assert done.returncode == 0, done.stderr
     assert "goes on from its saved job" in done.stderr
-    assert str(tmp_path / "cache") in done.stderr
+    assert str(tmp_path / "another machine's cache") in done.stderr
     assert done_before
     assert not done_before & {host for host, _path in sites.requested[before:]}, "these were done"
     check_whole(storage, campaign, sites)

@@ -15,7 +15,7 @@ from llmcrawler.campaigns.campaign_status import campaign_status
 from llmcrawler.campaigns.campaign_storage import restore_job, storage_at
 from llmcrawler.core.storage import State
 from llmcrawler.core.storage.job_status import open_snapshot
-from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of
+from tests.e2e.test_campaign import Campaign, check_whole, look_for, place_of, processes_below
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.nightly]
@@ -49,14 +49,6 @@ def cluster() -> Iterator[Any]:
 def campaign_on(cluster: Any, folder: Path, **settings: Any) -> Campaign:
     given = {"CAMPAIGN_CRAWLS": 2, "CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_SAVE_SECONDS": 0.2, **settings}
     return Campaign(folder, ("--ray", cluster.address, "--work", str(folder / "work")), given)
-
-
-def processes_below(pid: int) -> list[int]:
-    try:
-        children = children_of(pid)
-    except OSError:  # it has ended just now
-        return []
-    return [one for child in children for one in (child, *processes_below(child))]
 
 
 def raylet_of(node: Any) -> int:
