@@ -57,9 +57,9 @@ _ABSENT: Final = (
 )
 _ABSENT_FIELDS: Final = 8
 _LEAST_AFFINITY: Final = 0.3
-_ROUNDS: Final = 200
+_ROUNDS: Final = 400
 _PARAMETERS: Final = {
-    "objective": "binary", "num_leaves": 16, "learning_rate": 0.06, "min_data_in_leaf": 20, "feature_fraction": 0.5,
+    "objective": "binary", "num_leaves": 16, "learning_rate": 0.03, "min_data_in_leaf": 20, "feature_fraction": 0.5,
     "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 3, "seed": 1, "deterministic": True,
     "force_row_wise": True, "verbose": -1, "num_threads": 1,
 }  # fmt: skip

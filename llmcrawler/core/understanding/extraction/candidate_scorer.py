@@ -1,7 +1,8 @@
 """Tells with what probability a candidate on the pages of a template is a field, by boosted trees.
 
-What they look at is how the candidate is called, what the scorer of blocks says of it, how both compare with the other
-candidates and the other fields, how its texts vary over the pages, and where they stand. `candidate_scorer.npz` is made
+What they look at is how the candidate is called, what the scorer of blocks says of it, whether its texts are of the
+kind that the field's values are, how all this compares with the other candidates and the other fields, how its texts
+vary over the pages, and where they stand. `candidate_scorer.npz` is made
 by benchmarks/candidate_train.py of development templates with their truth.
 """
 
@@ -21,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmcrawler.core.content.block_trees import BlockTrees
-from llmcrawler.core.understanding.extraction.field_names import affinity
+from llmcrawler.core.understanding.extraction.field_names import affinity, usual_kind
 from llmcrawler.core.understanding.extraction.record_schema import Field
-from llmcrawler.core.understanding.extraction.text_kinds import KINDS, text_kind
+from llmcrawler.core.understanding.extraction.text_kinds import KINDS, kind_odds, text_kind
 from llmcrawler.core.understanding.extraction.typed_values import fits, read_date
 from llmcrawler.core.understanding.extraction.value_scorer import FIELDS, NO_SCORE, ScoredPage, says, value_part
 
@@ -38,13 +39,15 @@ _USUAL: Final = 0.9
 _COVERAGE_GAIN: Final = 1.25  # a candidate on four fifths of the pages is on all of them
 _ABSENT_LOSS: Final = 3.0
 _LEAST: Final = -8.0  # scores below tell no more
+_NO_KIND: Final = -9.0
 _NEAR: Final = 0.7
 _NAMED: Final = 0.3
 _SAME: Final = 0.9
 _AGREED: Final = 0.5
 _TOLD: Final = 0.9
+_NAMES: Final = ("person", "role", "place", "company", "street")
 _MAX_SPOTS: Final = 20  # of a page
-_MAX_TEXTS: Final = 8  # that are read as values of a type
+_MAX_TEXTS: Final = 8  # that are read as values of a type or kind
 _MAX_CHARS: Final = 300
 _MAX_LIST_CHARS, _MAX_ITEM_CHARS = 1_000, 40
 _BETWEEN_ITEMS: Final = (";", " | ", " · ", " • ", ", ", "、", " / ")
@@ -143,13 +146,14 @@ def feature_tables(
     own = [_own_features(template, headings, one) for one in candidates]
     of_candidates = np.array([[row[name] for name in OWN] for row in own], np.float32)
     scores = _Scores(template, candidates)
-    names = _Names(candidates)
+    names, kinds = _Names(candidates), _TextKinds(template, candidates)
     may_be_many = [_may_be_many(template, one) for one in candidates]
     for one in wanted:
         trained = trained_field(one)
         told = {
             **names.features(one, wanted),
             **scores.features(one, trained),
+            **kinds.features(one),
             **_form_features(template, candidates, one, trained),
             **_stated_features(template, candidates, trained, [page.get(one.name) for page in template.stated]),
             "many": one.many,
@@ -170,7 +174,7 @@ def _own_features(template: ScoredTemplate, headings: Sequence[int], one: FieldC
     total, count = len(template.pages), len(firsts)
     often = Counter(said)
     sizes = [len(text) for text in said]
-    kinds = Counter((text_kind(text) or KINDS)[0] for text in said)
+    kinds = Counter((text_kind(text) or KINDS)[0] for text in said[:_MAX_TEXTS])
     numbers = [(place, blocks[0]) for place, (blocks, _) in firsts]
     place, number = numbers[0]
     column = template.pages[place].columns[number - 1]
@@ -197,7 +201,7 @@ def _own_features(template: ScoredTemplate, headings: Sequence[int], one: FieldC
         "attribute": column is not None and column.key[1] is not None,
         "image": column is not None and column.key[1] == "src",
         "said": fmean(plain(text) in template.said[place] for text, (place, _) in zip(said, firsts, strict=True)),
-        **{kind: kinds[kind] / count for kind in KINDS[1:]},
+        **{kind: kinds[kind] / min(count, _MAX_TEXTS) for kind in _NAMES},
     }
 
 
@@ -292,6 +296,27 @@ class _Scores:
         }
 
 
+class _TextKinds:
+    """What the texts of candidates are, over their pages: names of people, prices, colours ..."""
+
+    def __init__(self, template: ScoredTemplate, candidates: Sequence[FieldCandidate]) -> None:
+        texts = (
+            [template.text(place, spots[0])[:_MAX_CHARS] for place, spots in islice(one.spots.items(), _MAX_TEXTS)]
+            for one in candidates
+        )
+        self._odds = np.array([np.mean([kind_odds(text) for text in some], 0) for some in texts])
+        self._best = np.sort(self._odds, 1)[:, -2:]
+
+    def features(self, one: Field) -> dict[str, Any]:
+        kind = usual_kind(one.name)
+        found = {"no kind": self._odds[:, 0]}
+        if kind is None:
+            return found | dict.fromkeys(("kind", "kind over others", "kind of others"), _NO_KIND)
+        own = self._odds[:, KINDS.index(kind)]
+        other = np.where(own >= self._best[:, 1], self._best[:, 0], self._best[:, 1])
+        return found | {"kind": own, "kind over others": own - other, "kind of others": own - _best_other(own)}
+
+
 def _above(numbers: NDArray[Any], limits: NDArray[Any] | None = None) -> NDArray[Any]:
     """Return for each number how many are above it, or above its limit."""
     ordered = np.sort(numbers)
@@ -370,12 +395,12 @@ OWN: Final = (
         ","
     ),
     *"part,blocks,place,gap,in title,attribute,image,said".split(","),
-    *KINDS[1:],
+    *_NAMES,
 )
 COMPARED: Final = (
     *"name,name fits,weight of name,name of others,name for another field,named so,trained,score,low score".split(","),
     *"positive,possible,over others,rank,near,over other fields,date,number,url,fits,stated,agrees,many".split(","),
-    *"fits many,requested,usual,pages".split(","),
+    *"fits many,requested,usual,pages,kind,kind over others,kind of others,no kind".split(","),
     *(f"is {min(form)}" for form in _FORMS),
 )
 FEATURES: Final = (*OWN, *COMPARED)

@@ -102,6 +102,16 @@ def usual_type(name: str) -> FieldType | None:
 
 
 @lru_cache(maxsize=4_096)
+def usual_kind(name: str) -> str | None:
+    """Return of which of text_kinds.KINDS the values mostly are of what is called so: by the whole name, else by its
+    last words, else by its first ones; None where none of them is known, or its values are of no kind."""
+    words = snake_case(name).split("_")
+    parts = [words, *(words[at:] for at in range(1, len(words))), *(words[:-at] for at in range(1, len(words)))]
+    known = next(filter(None, (_known(_core("_".join(part))) for part in parts)), "")
+    return _table().kinds.get(known)
+
+
+@lru_cache(maxsize=4_096)
 def affinity(requested: Field, name: str) -> float:
     """Return how surely a usual field, or a label on a page, is what a requested field means, in 0..1."""
     offered = {snake_case(name), canonical_name(name)} - {""}
@@ -130,12 +140,14 @@ def is_furniture(label: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """`words`: what people say, without spaces -> the usual field. `paths`: usual field -> schema.org's. `page_words`:
-    what page types are called -> one of `page_types`. `kin`: how often two fields are one. `empty_words`: they add
-    nothing to the name that they stand in ("item weight", "the author's name")."""
+    """`words`: what people say, without spaces -> the usual field. `kinds`: usual field -> what kind of text its values
+    are. `paths`: usual field -> schema.org's. `page_words`: what page types are called -> one of `page_types`. `kin`:
+    how often two fields are one. `empty_words`: they add nothing to the name that they stand in ("item weight", "the
+    author's name")."""
 
     fields: Mapping[str, Field]
     words: Mapping[str, str]
+    kinds: Mapping[str, str]
     paths: Mapping[str, tuple[str, ...]]
     page_types: Mapping[str, tuple[Field, ...]]
     page_words: Mapping[str, str]
@@ -164,6 +176,7 @@ def _table() -> _Table:
     return _Table(
         fields,
         words,
+        {name: one["kind"] for name, one in given["fields"].items() if "kind" in one},
         {name: tuple(one.get("schema_org", "").split()) for name, one in given["fields"].items()},
         {name: tuple(fields[field] for field in one["fields"].split()) for name, one in kinds.items()},
         {word: name for name, one in reversed(kinds.items()) for word in _listed({"": one["words"]}, " ")},

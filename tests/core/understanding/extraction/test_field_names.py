@@ -13,8 +13,10 @@ from llmcrawler.core.understanding.extraction.field_names import (
     schema_paths,
     snake_case,
     usual_fields,
+    usual_kind,
 )
 from llmcrawler.core.understanding.extraction.record_schema import Field
+from llmcrawler.core.understanding.extraction.text_kinds import KINDS
 
 _TABLE = json.loads(
     files("llmcrawler.core.understanding.extraction").joinpath("field_names.json").read_text(encoding="utf-8")
@@ -87,6 +89,26 @@ def test_the_table_refers_to_its_own_fields_only() -> None:
 )
 def test_page_types_have_their_usual_fields(page_type: str, description: str, some: set[str]) -> None:
     assert some <= {one.name for one in usual_fields(page_type, description)}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("author", "person"),
+        ("Farbe", "color"),
+        ("frame_color", "color"),
+        ("weightKg", "weight"),
+        ("description", None),
+        ("flurb", None),
+        ("", None),
+    ],
+)
+def test_usual_fields_have_kinds_of_values(name: str, kind: str | None) -> None:
+    assert usual_kind(name) == kind
+
+
+def test_kinds_of_values_are_known() -> None:
+    assert {one["kind"] for one in _TABLE["fields"].values() if "kind" in one} < {*KINDS}
 
 
 def test_usual_fields_have_types() -> None:

@@ -118,7 +118,7 @@ def several(make: str, *, count: int = 5) -> list[str]:
         ("<h2>Składniki</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
         ("<h2>材料</h2><ul><li>{}</li><li>{}</li></ul>", "ingredients"),
         ("<div class=recipe-steps><p>{}</p><p>{}</p></div>", "instructions"),
-        ("<h3>In the box</h3><ul><li>{}</li><li>{}</li></ul>", "in_the_box"),
+        ("<h3>In the box</h3><ul><li>{}</li><li>{}</li></ul>", "scope_of_delivery"),
         ("<ul class=amenities><li class=amenity>{}</li><li class=amenity>{}</li></ul>", "amenities"),
     ],
 )
