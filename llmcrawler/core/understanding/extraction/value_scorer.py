@@ -553,7 +553,9 @@ def _author(text: str) -> str | None:
 
 
 def _duration(text: str) -> str | None:
-    found = _DURATION.search(text) if len(text) < 60 and _DIGIT.search(text) else None
+    if len(text) >= 60 or not _DIGIT.search(text):
+        return None
+    found = _ISO_DURATION.fullmatch(text) or _DURATION.search(text)
     return found[0] if found else None
 
 

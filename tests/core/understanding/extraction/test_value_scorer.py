@@ -149,6 +149,7 @@ def test_an_empty_page_has_no_blocks():
         ("rating", "Rated 4.5 out of 5", "4.5"),
         ("description", "Short.", None),
         ("prep_time", "Prep: 1 hr 15 mins", "1 hr 15 mins"),
+        ("total_time", "PT1H5M", "PT1H5M"),
         ("cook_time", "20 Minuten", "20 Minuten"),
         ("servings", "Serves 4", "4"),
         ("telephone", "Tel.: +49 30 1234567", "+49 30 1234567"),
