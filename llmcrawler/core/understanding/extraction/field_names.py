@@ -23,6 +23,12 @@ NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _MAX_NAME_CHARS: Final = 64
 # Marks without which a letter that is not Latin is another one: й, が, ぱ.
 _OF_LETTERS: Final = "\u0306\u3099\u309a"
+_MARKS: Final = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x3100)))).translate(
+    dict.fromkeys(map(ord, _OF_LETTERS))
+)
+_MARK: Final = re.compile(f"[{_MARKS}]")
+_NO_PART_OF_LETTER: Final = re.compile(rf"(?<![^\x00-\x7f])[{_OF_LETTERS}]")
+_BETWEEN_WORDS: Final = re.compile(r"[^\w\n]|_")
 # What comes behind these in a description is what a type or a field is not, or is beside it.
 _ASIDE: Final = re.compile(r"\b(?:not|no|but|rather|without|except|with)\b|[;(]", re.IGNORECASE)
 # A unit or a count behind a label is no part of what it says.
@@ -44,7 +50,8 @@ _UNSPACED: Final = "\u3040"
 _OF_LAST_PART: Final = 0.9
 _WRONG_TYPE: Final = 0.3
 _FEWEST_CHARS: Final = 5
-_WITHOUT_STROKES: Final = str.maketrans("łøđı", "lodi") | str.maketrans({"æ": "ae", "œ": "oe"})
+_WITHOUT_STROKE: Final = {"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"}
+_WITH_STROKE: Final = re.compile(rf"[{''.join(_WITHOUT_STROKE)}]")
 _UMLAUT: Final = re.compile(r"([aou])e")  # as those write who have no key for "ä"
 
 
@@ -55,17 +62,18 @@ def snake_case(name: Any) -> str:
 
 @lru_cache(maxsize=4_096)
 def _in_snake_case(name: str) -> str:
-    plain = _CAMEL.sub(" ", name).casefold()
-    if not plain.isascii():
-        plain = unicodedata.normalize("NFKD", plain.translate(_WITHOUT_STROKES))
-        plain = "".join(
-            one
-            for before, one in pairwise(f" {plain}")
-            if not unicodedata.combining(one) or (one in _OF_LETTERS and not before.isascii())
-        )
-        plain = unicodedata.normalize("NFC", plain)
-    snake = "_".join(_WORDS.findall(plain))
+    snake = "_".join(_WORDS.findall(_folded(_CAMEL.sub(" ", name))))
     return snake if any(map(str.isalpha, snake)) else ""
+
+
+def _folded(text: str) -> str:
+    """Return a text in small letters without accents."""
+    plain = text.casefold()
+    if plain.isascii():
+        return plain
+    plain = _WITH_STROKE.sub(lambda match: _WITHOUT_STROKE[match[0]], plain)
+    plain = _MARK.sub("", unicodedata.normalize("NFKD", plain))
+    return unicodedata.normalize("NFC", _NO_PART_OF_LETTER.sub("", plain))
 
 
 def singular(name: str) -> str:
@@ -168,8 +176,11 @@ def _table() -> _Table:
         name: Field(name, _type_of(one.get("type")), one.get("many", False)) for name, one in given["fields"].items()
     }
     words = {name.replace("_", ""): name for name in fields}
-    for name, one in given["fields"].items():
-        words |= {word.replace("_", ""): name for word in _listed(one["words"], ", ")}
+    # All at once: a process that starts has no time for 33,000 words one by one.
+    said = "\n\n".join("\n".join(one["words"].values()) for one in given["fields"].values()).replace(", ", "\n")
+    folded = _BETWEEN_WORDS.sub("", _folded(said)).split("\n\n")
+    for name, some in zip(fields, folded, strict=True):
+        words |= dict.fromkeys(some.split("\n"), name)
     kinds = given["page_types"]
     kin = {(one, other): weight for one, others in given["kin"].items() for other, weight in others.items()}
     furniture = given["furniture"]
