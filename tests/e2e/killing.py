@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,3 +132,15 @@ def lines_of(feed: Path) -> list[dict[str, Any]]:
 def paths_of(lines: Iterable[dict[str, Any]]) -> Counter[str]:
     """How often each path has a line."""
     return Counter(urlsplit(line["url"]).path or "/" for line in lines if line["kind"] == "page")
+
+
+def children_of(process: int) -> list[int]:
+    found = []
+    with suppress(OSError):  # it has ended just then
+        for task in Path(f"/proc/{process}/task").iterdir():
+            found += [int(one) for one in (task / "children").read_text(encoding="ascii").split()]
+    return found
+
+
+def processes_below(process: int) -> list[int]:
+    return [one for child in children_of(process) for one in (child, *processes_below(child))]

@@ -135,18 +135,6 @@ def check_whole(campaign: Campaign, sites: CampaignSites) -> None:
         assert len(site.pages) / 2 < sum(one == host for one, _path in lines)
 
 
-def children_of(pid: int) -> list[int]:
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
-
-
-def processes_below(pid: int) -> list[int]:
-    try:
-        children = children_of(pid)
-    except OSError:  # it has ended just now
-        return []
-    return [one for child in children for one in (child, *processes_below(child))]
-
-
 def test_each_site_has_an_outcome_and_each_url_one_line(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 4})
     manners = [FINE, DEAD, FINE, BUSY, FINE, BROKEN, FINE, FINE]

@@ -14,7 +14,8 @@ import pytest
 
 from llmcrawler.campaigns.campaign_storage import CampaignStorage, storage_at
 from tests.e2e.crawling import TIMEOUT_SECONDS
-from tests.e2e.test_campaign import Campaign, look_for, place_of, processes_below
+from tests.e2e.killing import processes_below
+from tests.e2e.test_campaign import Campaign, look_for, place_of
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 from tests.servers.s3_server import ENVIRONMENT, S3Server
 
@@ -76,6 +77,7 @@ def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server, 
         with campaign.running() as process:
             look_for(is_in_the_middle, process)
             crawls = processes_below(process.pid)
+            assert crawls
             process.send_signal(signal.SIGKILL)
             process.wait()
         wait_until_gone(crawls)

@@ -15,7 +15,8 @@ from llmcrawler.campaigns.campaign_status import campaign_status
 from llmcrawler.campaigns.campaign_storage import restore_job, storage_at
 from llmcrawler.core.storage import State
 from llmcrawler.core.storage.job_status import open_snapshot
-from tests.e2e.test_campaign import Campaign, check_whole, look_for, place_of, processes_below
+from tests.e2e.killing import processes_below
+from tests.e2e.test_campaign import Campaign, check_whole, look_for, place_of
 from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.nightly]

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment
-from tests.e2e.killing import lines_of, paths_of, wait_until
+from tests.e2e.killing import children_of, lines_of, paths_of, wait_until
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
-
-
-def children_of(process: int) -> list[int]:
-    found = []
-    with suppress(OSError):  # it has ended just then
-        for task in Path(f"/proc/{process}/task").iterdir():
-            found += [int(one) for one in (task / "children").read_text(encoding="ascii").split()]
-    return found
 
 
 @pytest.mark.nightly

@@ -2,8 +2,8 @@
 
 What they look at is how the candidate is called, what the scorer of blocks says of it, whether its texts are of the
 kind that the field's values are, how all this compares with the other candidates and the other fields, how its texts
-vary over the pages, and where they stand. `candidate_scorer.npz` is made
-by benchmarks/candidate_train.py of development templates with their truth.
+vary over the pages, and where they stand. `candidate_scorer.npz` is made by benchmarks/candidate_train.py of
+development templates with their truth.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NAMED: Final = 0.3
 _SAME: Final = 0.9
 _AGREED: Final = 0.5
 _TOLD: Final = 0.9
-_NAMES: Final = ("person", "role", "place", "company", "street")
+_KINDS_OF_NAMES: Final = ("person", "role", "place", "company", "street")
 _MAX_SPOTS: Final = 20  # of a page
 _MAX_TEXTS: Final = 8  # that are read as values of a type or kind
 _MAX_CHARS: Final = 300
@@ -201,7 +201,7 @@ def _own_features(template: ScoredTemplate, headings: Sequence[int], one: FieldC
         "attribute": column is not None and column.key[1] is not None,
         "image": column is not None and column.key[1] == "src",
         "said": fmean(plain(text) in template.said[place] for text, (place, _) in zip(said, firsts, strict=True)),
-        **{kind: kinds[kind] / min(count, _MAX_TEXTS) for kind in _NAMES},
+        **{kind: kinds[kind] / min(count, _MAX_TEXTS) for kind in _KINDS_OF_NAMES},
     }
 
 
@@ -311,10 +311,14 @@ class _TextKinds:
         kind = usual_kind(one.name)
         found = {"no kind": self._odds[:, 0]}
         if kind is None:
-            return found | dict.fromkeys(("kind", "kind over others", "kind of others"), _NO_KIND)
+            return found | dict.fromkeys(("kind", "kind over other kinds", "kind over other candidates"), _NO_KIND)
         own = self._odds[:, KINDS.index(kind)]
         other = np.where(own >= self._best[:, 1], self._best[:, 0], self._best[:, 1])
-        return found | {"kind": own, "kind over others": own - other, "kind of others": own - _best_other(own)}
+        return found | {
+            "kind": own,
+            "kind over other kinds": own - other,
+            "kind over other candidates": own - _best_other(own),
+        }
 
 
 def _above(numbers: NDArray[Any], limits: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -395,12 +399,12 @@ OWN: Final = (
         ","
     ),
     *"part,blocks,place,gap,in title,attribute,image,said".split(","),
-    *_NAMES,
+    *_KINDS_OF_NAMES,
 )
 COMPARED: Final = (
     *"name,name fits,weight of name,name of others,name for another field,named so,trained,score,low score".split(","),
     *"positive,possible,over others,rank,near,over other fields,date,number,url,fits,stated,agrees,many".split(","),
-    *"fits many,requested,usual,pages,kind,kind over others,kind of others,no kind".split(","),
+    *"fits many,requested,usual,pages,kind,kind over other kinds,kind over other candidates,no kind".split(","),
     *(f"is {min(form)}" for form in _FORMS),
 )
 FEATURES: Final = (*OWN, *COMPARED)

@@ -29,7 +29,7 @@ KINDS: Final = tuple(
 """What texts are, "other" first. A field's kind is that of its values: see `usual_kind`."""
 BUCKETS: Final = 2**15
 MAX_CHARS: Final = 70
-LEAST: Final = -8.0
+_LEAST: Final = -8.0
 _MAX_PARTS: Final = 12
 _MAX_SHAPES: Final = 5
 _MAX_READ_CHARS: Final = 120
@@ -74,13 +74,13 @@ def _buckets(part: str, shape: str, place: str) -> NDArray[np.int32]:
 
 @lru_cache(maxsize=8192)
 def kind_odds(text: str) -> NDArray[np.float32]:
-    """Return the log probability of each of KINDS, at least LEAST."""
+    """Return the log probability of each of KINDS, -8 at least."""
     weights, scale = _model()
     shares, buckets = zip(*features_of(text), strict=True)
     each = np.repeat(np.array(shares, np.float32), [len(some) for some in buckets])
     scores = scale * (each @ weights[np.concatenate(buckets)].astype(np.float32))
     scores -= scores.max()
-    return np.asarray(np.maximum(scores - np.log(np.exp(scores).sum()), LEAST), np.float32)
+    return np.asarray(np.maximum(scores - np.log(np.exp(scores).sum()), _LEAST), np.float32)
 
 
 def text_kind(text: str) -> tuple[str, bool] | None:
