@@ -1,4 +1,5 @@
-"""Public names for the private parts of Scrapy's engine, scraper and commands that this project uses.
+"""Public names for the private parts of Scrapy's engine, scraper and commands that this project uses, and for those
+that a crawler has only while it crawls.
 
 Subclasses of Scrapy's components override some of its private methods where they stand. All private names are held
 against the installed version in tests/adapters/engine/test_private_names.py, so an upgrade fails there.
@@ -18,7 +19,9 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 if TYPE_CHECKING:
+    from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import CrawlerProcessBase
+    from scrapy.statscollectors import StatsCollector
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
@@ -29,6 +32,18 @@ PARSE_DEPTH: Final = "_depth"  # of `scrapy parse`: how many rounds of callbacks
 
 _OPENING_LOOK_SECONDS = 0.05
 _tasks: set[asyncio.Future[None]] = set()  # a task that nobody holds may be collected before it ends
+
+
+def stats_of(crawler: Crawler) -> StatsCollector:
+    """Return the stats, which are there from before any component is made."""
+    assert crawler.stats is not None
+    return crawler.stats
+
+
+def engine_of(crawler: Crawler) -> ExecutionEngine:
+    """Return the engine, which is there from before the spider is opened."""
+    assert crawler.engine is not None
+    return crawler.engine
 
 
 def is_closing(crawler: Crawler) -> bool:
@@ -70,8 +85,7 @@ def process_item(crawler: Crawler, item: Any) -> None:
     """Send an item through the pipelines that no response brought. From now on the spider is neither idle nor closed
     until it is through.
     """
-    assert crawler.engine is not None
-    scraper = crawler.engine.scraper
+    scraper = engine_of(crawler).scraper
     slot = scraper.slot
     assert slot is not None
     slot.itemproc_size += 1
@@ -133,8 +147,7 @@ def observe_scraping(
     the callback or errback is through, and all items and requests that came of it are. Context variables that it sets
     hold for all of that.
     """
-    assert crawler.engine is not None
-    scraper = crawler.engine.scraper
+    scraper = engine_of(crawler).scraper
     enqueue = scraper.enqueue_scrape
 
     def enqueue_observed(result: Response | Failure, request: Request) -> Deferred[Any]:
@@ -164,8 +177,7 @@ def end_with_failure(crawler: Crawler) -> None:
 
 def settle_scraper(crawler: Crawler) -> None:
     """Let a scraper that is being closed look whether it is idle: it looks by itself only after a response."""
-    assert crawler.engine is not None
-    scraper = crawler.engine.scraper
+    scraper = engine_of(crawler).scraper
     if scraper.slot is not None and scraper.slot.closing is not None and not scraper.slot.closing.called:
         scraper._check_if_closing()
 

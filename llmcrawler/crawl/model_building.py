@@ -19,6 +19,7 @@ from llmcrawler.core.llm.providers import Endpoint, own_prices, read_fallbacks, 
 from llmcrawler.core.reporting.exit_status import LLM_FAILURE, LLM_IS_OPTIONAL
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
+from llmcrawler.crawl.compat import stats_of
 from llmcrawler.crawl.configuration import OFF, ModelSettings
 from llmcrawler.errors import ConfigError, require
 
@@ -86,8 +87,7 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
     """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers;
     so do the crawls of one LLM_BUDGET_FILE or LLM_BUDGET_URL but for the answers, which are in a file of their own.
     """
-    settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
-    assert stats is not None
+    settings, session, job, stats = crawler.settings, backend.session, backend.job, stats_of(crawler)
     given = ModelSettings.of(settings)
     per_minute = given.llm_requests_per_minute, given.llm_tokens_per_minute
 

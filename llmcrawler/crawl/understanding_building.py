@@ -28,7 +28,7 @@ from llmcrawler.core.understanding.template_store import TemplateStore
 from llmcrawler.core.understanding.templates.duplicates import DUPLICATES, DuplicateFinder
 from llmcrawler.crawl.arguments import KEEP, ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
-from llmcrawler.crawl.compat import close_spider_soon
+from llmcrawler.crawl.compat import close_spider_soon, stats_of
 from llmcrawler.crawl.configuration import ContentSettings, JobSettings, ModelSettings, RecordSettings, page_types_of
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.model_building import build_model, count_usage
@@ -72,8 +72,7 @@ class Understanding:
         watch: EngineWatch,
         focused_crawl: FocusedCrawl | None,
     ) -> None:
-        assert crawler.stats is not None
-        stats = self.stats = crawler.stats
+        stats = self.stats = stats_of(crawler)
         content, job, session = ContentSettings.of(crawler.settings), backend.job, backend.session
         self._watch, self._focused_crawl = watch, focused_crawl
         self._check: asyncio.Task[None] | None = None

@@ -25,7 +25,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.failure import Failure
 
-from llmcrawler.crawl.compat import is_closing, wake_engine
+from llmcrawler.crawl.compat import engine_of, is_closing, wake_engine
 from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.failures import RefusalKind
@@ -405,6 +405,13 @@ class PoliteDownloader(Downloader):
 
 def _is_page(request: Request) -> bool:
     return request.callback is not NO_CALLBACK
+
+
+def downloader_of(crawler: Crawler) -> PoliteDownloader:
+    """Return the downloader of a crawl whose settings `check_downloader` has passed."""
+    downloader = engine_of(crawler).downloader
+    assert isinstance(downloader, PoliteDownloader)
+    return downloader
 
 
 def check_downloader(crawler: Crawler) -> None:

@@ -32,6 +32,7 @@ from llmcrawler.core.politeness.rights import (
 )
 from llmcrawler.core.storage import Ledger
 from llmcrawler.core.urls import origin_of
+from llmcrawler.crawl.compat import engine_of, stats_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
@@ -56,13 +57,11 @@ class RightsFiles:
 
     async def __call__(self, url: str, base: str) -> bytes | None:
         """Return the body. Raises HostPaused where the host is left alone for now."""
-        assert self.crawler.engine is not None
-        assert self.crawler.stats is not None
         meta = {**_META, CONTEXT: RequestContext(found_at=base)}
-        self.crawler.stats.inc_value("llmcrawler/rights/files")
+        stats_of(self.crawler).inc_value("llmcrawler/rights/files")
         try:
             request = Request(url, priority=_PRIORITY, meta=meta, callback=NO_CALLBACK)
-            response = await self.crawler.engine.download_async(request)
+            response = await engine_of(self.crawler).download_async(request)
         except HostPaused:
             raise
         except Exception:  # noqa: BLE001 (whatever a download may raise)

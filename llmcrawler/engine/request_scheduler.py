@@ -35,7 +35,14 @@ from twisted.python.failure import Failure
 
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.storage import REQUEST_MARK, Outcome
-from llmcrawler.crawl.compat import close_spider_soon, end_with_failure, observe_scraping, wake_engine
+from llmcrawler.crawl.compat import (
+    close_spider_soon,
+    end_with_failure,
+    engine_of,
+    observe_scraping,
+    stats_of,
+    wake_engine,
+)
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.host_queues import DelayedRequests
 from llmcrawler.engine.request_context import CONTEXT, context_of, update_context
@@ -141,10 +148,9 @@ class RequestScheduler(BaseScheduler):
                 source.is_whole = False
             self._refuse(error)
             return False
-        assert self._crawler.engine is not None
         task = UrlTask(
             self._identify(request, source),
-            self._crawler.engine.downloader.get_slot_key(request),
+            engine_of(self._crawler).downloader.get_slot_key(request),
             depth=request.meta.get("depth", 0),
             referer=None if source is None else source.lease.task.address,
             priority=-request.priority,
@@ -269,8 +275,7 @@ class RequestScheduler(BaseScheduler):
 
     def _concurrency(self, host: str = "") -> int:
         """Return how many requests of a host may be under way."""
-        assert self._crawler.engine is not None
-        downloader = self._crawler.engine.downloader
+        downloader = engine_of(self._crawler).downloader
         slot = downloader.slots.get(host)
         here = downloader.domain_concurrency if slot is None else int(slot.concurrency)
         return here or downloader.total_concurrency
@@ -404,9 +409,8 @@ class RequestScheduler(BaseScheduler):
         task.add_done_callback(self._tasks.discard)
 
     def _count(self, name: str, count: int = 1) -> None:
-        assert self._crawler.stats is not None
         if count:
-            self._crawler.stats.inc_value(name, count)
+            stats_of(self._crawler).inc_value(name, count)
 
 
 def _task_url(request: Request, identity: str) -> str:

@@ -33,9 +33,9 @@ from llmcrawler.core.frontier.protocol import Counts, Frontier, Lease, UrlTask
 from llmcrawler.core.reporting.account import FAILED_PER_PAGE
 from llmcrawler.core.storage import REQUEUED_PRIORITY, JobConnection, Outcome
 from llmcrawler.core.urls import site_of
-from llmcrawler.crawl.compat import close_spider_soon, process_item, wake_engine
+from llmcrawler.crawl.compat import close_spider_soon, engine_of, process_item, stats_of, wake_engine
 from llmcrawler.crawl.context import CrawlContext, crawl_of
-from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
+from llmcrawler.engine.downloader import PoliteDownloader, check_downloader, downloader_of
 from llmcrawler.engine.failures import error_page, spider_line, unasked_line
 from llmcrawler.engine.host_queues import DelayedRequests, HostQueues
 from llmcrawler.engine.request_context import context_of, update_context
@@ -161,7 +161,7 @@ class SiteBudgets:
             return
         sites: dict[str, tuple[list[str], Counter[str]]] = {}
         for host, (counts, repeats) in earlier.items():
-            hosts, sums = sites.setdefault(_site(host), ([], Counter()))
+            hosts, sums = sites.setdefault(site_of(host), ([], Counter()))
             hosts.append(host)
             sums.update(done=counts.done, dead=counts.dead, duplicates=counts.duplicates, repeats=repeats)
         for hosts, sums in sites.values():
@@ -169,7 +169,7 @@ class SiteBudgets:
             budget.start(Counts(done=sums["done"], dead=sums["dead"], duplicates=sums["duplicates"]))
             budget.repeats = sums["repeats"]
             budget.spent += budget.repeats
-            self._of_host |= dict.fromkeys((*hosts, _site(hosts[0])), budget)
+            self._of_host |= dict.fromkeys((*hosts, site_of(hosts[0])), budget)
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None) -> list[Lease]:
         """Lease as `Frontier.lease` does, within the shares, and count what is leased."""
@@ -207,13 +207,9 @@ class SiteBudgets:
     def _budget(self, host: str) -> PageBudget:
         if host not in self._of_host:
             assert self.max_pages is not None
-            site = _site(host)
+            site = site_of(host)
             self._of_host[host] = self._of_host.setdefault(site, PageBudget(self.max_pages))
         return self._of_host[host]
-
-
-def _site(host: str) -> str:
-    return host.removeprefix("www.")
 
 
 class FrontierScheduler(BaseScheduler):
@@ -543,10 +539,7 @@ class FrontierScheduler(BaseScheduler):
 
     @property
     def _downloader(self) -> PoliteDownloader:
-        assert self.crawler.engine is not None
-        downloader = self.crawler.engine.downloader
-        assert isinstance(downloader, PoliteDownloader)  # checked by open()
-        return downloader
+        return downloader_of(self.crawler)
 
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, FeedItem):
@@ -592,12 +585,11 @@ class FrontierScheduler(BaseScheduler):
         self._count()
 
     def _count(self) -> None:
-        assert self.crawler.stats is not None
-        counts = self.frontier.counts()
+        stats, counts = stats_of(self.crawler), self.frontier.counts()
         for name in ("queued", "leased", "done"):
-            self.crawler.stats.set_value(f"llmcrawler/frontier/{name}", getattr(counts, name))
+            stats.set_value(f"llmcrawler/frontier/{name}", getattr(counts, name))
         if self.focused_crawl is not None:
-            self.crawler.stats.set_value("llmcrawler/goal_records", self.focused_crawl.records)
+            stats.set_value("llmcrawler/goal_records", self.focused_crawl.records)
 
     def _stop_filling(self) -> None:
         if self._filling is not None:
@@ -646,8 +638,7 @@ def check_scheduler(settings: BaseSettings, needed: type[Any]) -> None:
 
 def running_scheduler(crawler: Crawler, needed: type[SchedulerT]) -> SchedulerT:
     """Return the scheduler of a crawl that is open; raise ConfigError where it is none of the class that is needed."""
-    assert crawler.engine is not None
-    scheduler = crawler.engine.scheduler
+    scheduler = engine_of(crawler).scheduler
     if needed not in type(scheduler).__mro__:
         raise _refusal(crawler.settings, needed)
     return cast("SchedulerT", scheduler)

@@ -14,7 +14,7 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 
 from llmcrawler.core.frontier.protocol import Counts
 from llmcrawler.core.urls import site_of
-from llmcrawler.crawl.compat import is_closing
+from llmcrawler.crawl.compat import engine_of, is_closing, stats_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.understanding_building import Understanding
 from llmcrawler.engine.scheduler import FrontierScheduler, check_scheduler, running_scheduler
@@ -144,12 +144,10 @@ class DistributedWorker:
             logger.info("The crawl is no longer paused")
             self._scheduler.go_on()
         self._is_paused = is_paused
-        assert self.crawler.stats is not None
-        self.crawler.stats.set_value("llmcrawler/paused", int(is_paused))
+        stats_of(self.crawler).set_value("llmcrawler/paused", int(is_paused))
 
     def _tell_of_sites(self) -> None:
-        stats = self.crawler.stats
-        assert stats is not None
+        stats = stats_of(self.crawler)
         stats.set_value("llmcrawler/sites_owned", len(self.session.frontier.sites))
         for event, count in self.session.site_events.items():
             stats.set_value(f"llmcrawler/sites/{event}", count)
@@ -183,15 +181,13 @@ class DistributedWorker:
         return found
 
     def _activity(self) -> dict[str, Any]:
-        engine, stats = self.crawler.engine, self.crawler.stats
-        assert engine is not None
-        assert stats is not None
+        stats = stats_of(self.crawler)
         pages = stats.get_value("llmcrawler/pages", 0)
         return {
             "pages": pages,
             "pages_a_minute": self._pages_a_minute(pages),
             "leases": len(self._scheduler.held_leases()),
-            "in_flight": len(engine.downloader.active),
+            "in_flight": len(engine_of(self.crawler).downloader.active),
             "llm_calls": stats.get_value("llmcrawler/llm/calls", 0),
             "rights": {
                 name.removeprefix(_RIGHTS): count

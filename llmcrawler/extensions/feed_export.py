@@ -21,7 +21,7 @@ from scrapy.utils.defer import ensure_awaitable
 
 from llmcrawler.core.reporting.summary import WrittenFeed
 from llmcrawler.crawl.arguments import DROP
-from llmcrawler.crawl.compat import close_spider_soon
+from llmcrawler.crawl.compat import close_spider_soon, stats_of
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.errors import ConfigError
 
@@ -135,8 +135,7 @@ class Feeds(FeedExporter):
         if slot in self._lacking:
             return
         logger.info("Stored %s feed (%d lines) in: %s", slot.format, _lines_of(slot), _written_to(slot))
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
+        stats_of(self.crawler).inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
 
     def _count_lack(self, slot: FeedSlot, item: Any) -> None:
         """Count an item that an exporter failed on, by an error in its code. The feed goes on without it."""
@@ -150,8 +149,7 @@ class Feeds(FeedExporter):
         )
 
     def _count(self, kind: str) -> None:
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(f"feedexport/failed_count/{kind}")
+        stats_of(self.crawler).inc_value(f"feedexport/failed_count/{kind}")
 
     def _tell_and_close(self, feed: str, error: Exception) -> None:
         cause = " ".join(str(error).split())[:_MOST_CHARS]

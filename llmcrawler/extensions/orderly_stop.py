@@ -7,11 +7,10 @@ import logging
 from dataclasses import dataclass
 from typing import Self
 
-from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
 from llmcrawler.core.reporting.text import many
-from llmcrawler.crawl.compat import on_stop
+from llmcrawler.crawl.compat import engine_of, on_stop
 from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.downloader import PoliteDownloader
@@ -80,16 +79,12 @@ class OrderlyStop:
         logger.info("Stopping: waiting for %s, %.0f s at most%s", self._under_way(), seconds, more)
 
     def _under_way(self) -> str:
-        in_flight = sum(len(slot.transferring) for slot in self._engine.downloader.slots.values())
-        scraper = self._engine.scraper.slot
+        engine = engine_of(self.crawler)
+        in_flight = sum(len(slot.transferring) for slot in engine.downloader.slots.values())
+        scraper = engine.scraper.slot
         pages = 0 if scraper is None else len(scraper.active) + len(scraper.queue)
         return f"{many(in_flight, 'request')} in flight and {many(pages, 'page')} in progress"
 
     def _take_back(self, *, unsent_only: bool) -> int:
-        downloader = self._engine.downloader
+        downloader = engine_of(self.crawler).downloader
         return downloader.take_back(unsent_only=unsent_only) if isinstance(downloader, PoliteDownloader) else 0
-
-    @property
-    def _engine(self) -> ExecutionEngine:
-        assert self.crawler.engine is not None
-        return self.crawler.engine

@@ -28,6 +28,7 @@ from llmcrawler.core.reporting.summary import WIDTH, Ending, summary
 from llmcrawler.core.reporting.timeline import Timeline
 from llmcrawler.core.storage.job_file import Run
 from llmcrawler.crawl.arguments import NO_LIMIT, ExploreOptions
+from llmcrawler.crawl.compat import engine_of, stats_of
 from llmcrawler.crawl.configuration import FeedSettings, MonitoringSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import job_closing
@@ -82,13 +83,12 @@ class ProgressExtension:
         return cls(crawler, None, 0)
 
     def spider_opened(self, spider: Spider) -> None:
-        assert self._crawler.stats is not None
         options = getattr(spider, "options", None)
         if isinstance(options, ExploreOptions):
             aims = {"max_pages": options.max_pages, "goal": ",".join(options.goal), "max_records": options.max_records}
             for name, value in aims.items():
                 if value and value != NO_LIMIT:
-                    self._crawler.stats.set_value(f"llmcrawler/{name}", value)
+                    stats_of(self._crawler).set_value(f"llmcrawler/{name}", value)
         self._started_at = time.time()
         self._started = self._sampled = self._logged = self._told = self._written = time.monotonic()
         self._next_tick = 0.0
@@ -189,13 +189,11 @@ class ProgressExtension:
         self._job.note_run(Run(number, self._started_at, time.time(), reason, figures, timeline))
 
     def _stats(self) -> dict[str, Any]:
-        assert self._crawler.stats is not None
-        return self._crawler.stats.get_stats()
+        return stats_of(self._crawler).get_stats()
 
 
 def read_flow(crawler: Crawler) -> DownloadFlow:
-    engine = crawler.engine
-    assert engine is not None  # from before spider_opened until after spider_closed
+    engine = engine_of(crawler)
     policies, slots = _policies(crawler), engine.downloader.slots
     # Of a broad crawl's hosts most have nothing to do.
     busy = {key: slot for key, slot in slots.items() if slot.transferring or slot.queue}

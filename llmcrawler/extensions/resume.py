@@ -15,6 +15,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from llmcrawler.core.reporting.exit_status import count_item
 from llmcrawler.core.understanding.site_reader import FetchedPage, SiteReader
 from llmcrawler.core.understanding.sites import SiteRegistry
+from llmcrawler.crawl.compat import stats_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.start_checks import wants_exchanges
 from llmcrawler.engine.responses import text_of
@@ -57,8 +58,7 @@ class ResumeExtension:
         await self._observe_earlier_pages()
         exporter, spider = self.crawler.get_extension(FeedExporter), self.crawler.spider
         assert spider is not None
-        assert self.crawler.stats is not None
-        count = 0
+        stats, count = stats_of(self.crawler), 0
         archives = wants_exchanges(self.crawler.settings)
         async for seq, line in self.job.earlier_lines():
             page = feed_item_of(line)
@@ -68,11 +68,11 @@ class ResumeExtension:
                 grouper = self.sites.of(page.url).grouper
                 page.template = grouper.count_earlier(page.url, page.template)
             if not isinstance(page, Url):  # which are not counted in the run that finds them either
-                count_item(self.crawler.stats.inc_value, page.depth, page.error)
+                count_item(stats.inc_value, page.depth, page.error)
             if exporter is not None:
                 exporter.item_scraped(page, spider)
             count += 1
-        self.crawler.stats.set_value("llmcrawler/replayed", count)
+        stats.set_value("llmcrawler/replayed", count)
 
     async def _observe_earlier_pages(self) -> None:
         """Learn what repeats over a site's pages from some of the earlier ones, for the first pages of this run."""

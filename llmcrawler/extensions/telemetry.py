@@ -23,6 +23,7 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.crawl.compat import stats_of
 from llmcrawler.crawl.configuration import JobSettings, LimitSettings, MonitoringSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import llm_called
@@ -128,8 +129,7 @@ class MetricsExtension:
 
         from llmcrawler.core.reporting.crawl_metrics import metrics_of
 
-        assert self.crawler.stats is not None
-        stats = self.crawler.stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
+        stats = stats_of(self.crawler).get_stats().copy()  # in one go: the crawl goes on meanwhile
         for metric in metrics_of(stats, self.max_errors_share):
             of_kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
             family = of_kind(_PREFIX + metric.name, metric.help, labels=[*self.labels, *metric.labels])

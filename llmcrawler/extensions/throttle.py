@@ -36,6 +36,7 @@ from llmcrawler.core.politeness.throttling import (
     retry_after_seconds,
 )
 from llmcrawler.core.urls import site_of
+from llmcrawler.crawl.compat import stats_of
 from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable, site_taken
@@ -44,6 +45,7 @@ from llmcrawler.engine.downloader import (
     PoliteSlot,
     check_downloader,
     download_failed,
+    downloader_of,
     request_started,
     slot_made,
 )
@@ -138,9 +140,8 @@ class AdaptiveThrottle:
         self._user_agent = politeness.robots_agent
         self._quiet_ticks = 0
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
-        assert crawler.stats is not None
         logs_all = rules.is_adaptive and politeness.autothrottle_debug
-        self._report = ThrottleReport(crawler.stats, logs_all=logs_all)
+        self._report = ThrottleReport(stats_of(crawler), logs_all=logs_all)
         connect_handlers(
             crawler,
             self,
@@ -280,10 +281,7 @@ class AdaptiveThrottle:
 
     @property
     def _downloader(self) -> PoliteDownloader:
-        assert self.crawler.engine is not None
-        downloader = self.crawler.engine.downloader
-        assert isinstance(downloader, PoliteDownloader)  # checked when this was made
-        return downloader
+        return downloader_of(self.crawler)
 
 
 def _set(slot: PoliteSlot, policy: HostPolicy) -> None:

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
+from llmcrawler.crawl.compat import engine_of, stats_of
 from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
 from llmcrawler.engine.failures import OVERLOAD_STATUSES, RequestRefused
@@ -54,8 +55,7 @@ class BackoffMiddleware:
         return again
 
     def _count(self, name: str) -> None:
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(f"llmcrawler/throttle/put_back/{name}")
+        stats_of(self.crawler).inc_value(f"llmcrawler/throttle/put_back/{name}")
 
 
 @dataclass(eq=False)
@@ -69,8 +69,7 @@ class GivenUpMiddleware:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        assert self.crawler.engine is not None
-        downloader = self.crawler.engine.downloader
+        downloader = engine_of(self.crawler).downloader
         if not isinstance(downloader, PoliteDownloader):
             return
         given_up = downloader.given_up.get(downloader.get_slot_key(request))

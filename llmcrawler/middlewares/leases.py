@@ -13,7 +13,7 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.core.frontier.protocol import Lease
-from llmcrawler.crawl.compat import process_item
+from llmcrawler.crawl.compat import process_item, stats_of
 from llmcrawler.engine.failures import error_page, spider_line
 from llmcrawler.engine.request_context import context_of, response_context, update_context
 from llmcrawler.engine.scheduler import FrontierScheduler, has_scheduler, running_scheduler
@@ -62,8 +62,7 @@ class LeaseMiddleware:
         if isinstance(exception, StorageFailed):  # the crawl is being closed, and the page is for its next run
             return []
         logger.error("Error in the spider on %s", response.url, exc_info=exception)
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value("llmcrawler/internal_errors")
+        stats_of(self.crawler).inc_value("llmcrawler/internal_errors")
         return [self._line(lease, "internal", f"{type(exception).__name__}: {exception}", response)]
 
     def spider_idle(self) -> None:

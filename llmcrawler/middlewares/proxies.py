@@ -23,7 +23,13 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from llmcrawler.core.politeness.proxy_sources import parse_country
-from llmcrawler.crawl.compat import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME, close_spider_soon, is_closing
+from llmcrawler.crawl.compat import (
+    ENVIRONMENT_PROXY_KEYS,
+    ENVIRONMENT_PROXY_SCHEME,
+    close_spider_soon,
+    is_closing,
+    stats_of,
+)
 from llmcrawler.crawl.configuration import ProxySettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
@@ -113,8 +119,7 @@ class ProxyMiddleware:
         return None
 
     def spider_closed(self) -> None:
-        stats = self.switch.crawler.stats
-        assert stats is not None
+        stats = stats_of(self.switch.crawler)
         for name, value in self.switch.pool.figures().items():
             stats.set_value(f"llmcrawler/politeness/proxies/{name}", value)
         stats.set_value("llmcrawler/politeness/proxies/accounts", self.switch.pool.accounts())
@@ -189,8 +194,7 @@ class ProxySwitch:
         except NoProxy as error:
             # Put back, it would wait in a crawl that is closing, and be no line.
             raise self.given_up(error) from None
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value("llmcrawler/politeness/proxies/switches")
+        stats_of(self.crawler).inc_value("llmcrawler/politeness/proxies/switches")
         again = request.copy()
         again.dont_filter = True
         update_context(again, proxy=None, tried_proxies=(*context_of(request).tried_proxies, label))
@@ -249,8 +253,7 @@ class ValidationMiddleware:
             if label is not None and self.switch is not None and is_answer:
                 self.switch.pool.succeed(label, context_of(request).suspects, is_page=self._is_page(request))
             return response
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value("llmcrawler/not_the_page")
+        stats_of(self.crawler).inc_value("llmcrawler/not_the_page")
         if label is not None and self.switch is not None:
             again = self.switch.switched(request, label, "banned", reason)
         else:

@@ -32,10 +32,11 @@ from llmcrawler.core.politeness.robots import (
     robots_answer,
 )
 from llmcrawler.core.urls import with_plain_origin
+from llmcrawler.crawl.compat import engine_of, stats_of
 from llmcrawler.crawl.configuration import PolitenessSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import robots_unreachable
-from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
+from llmcrawler.engine.downloader import HostPaused, downloader_of
 from llmcrawler.engine.failures import RefusalKind, RequestRefused, failure_kind
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.middlewares.bodies import WHOLE_BODY
@@ -121,8 +122,7 @@ class RobotsMiddleware(RobotsTxtMiddleware):
 
     def __init__(self, crawler: Crawler, known: RobotsCache[RobotParser]) -> None:
         super().__init__(crawler)
-        assert crawler.stats is not None
-        self.stats = crawler.stats
+        self.stats = stats_of(crawler)
         self._parser_class = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._known = known
         self._fetches: dict[str, asyncio.Task[RobotParser]] = {}
@@ -162,7 +162,7 @@ class RobotsMiddleware(RobotsTxtMiddleware):
 
     async def _wait(self, fetch: asyncio.Task[RobotParser], origin: str) -> RobotParser:
         """Return what a fetch finds. It holds its host and not the crawl: where places get scarce, pages go back."""
-        downloader = self._downloader
+        downloader = downloader_of(self.crawler)
         while not (await asyncio.wait((fetch,), timeout=_PATIENCE_SECONDS))[0]:
             if downloader.is_crowded() and not self._has_twin(origin):
                 downloader.hold(_host_of(origin))
@@ -173,20 +173,13 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         del self._fetches[origin]
         if not fetch.cancelled():
             fetch.exception()  # which asyncio would log where all who waited are gone
-        self._downloader.let_go(_host_of(origin))
+        downloader_of(self.crawler).let_go(_host_of(origin))
 
     def _has_twin(self, origin: str) -> bool:
         """Return whether the host is known by its other scheme: it works, and nothing of it waits for this one."""
         scheme, _, host = origin.partition("://")
         twin = self._known.last(f"{'http' if scheme == 'https' else 'https'}://{host}")
         return twin is not None and not isinstance(twin, UnreachableRobots)
-
-    @property
-    def _downloader(self) -> PoliteDownloader:
-        assert self.crawler.engine is not None
-        downloader = self.crawler.engine.downloader
-        assert isinstance(downloader, PoliteDownloader)  # the throttle has checked it
-        return downloader
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -237,10 +230,9 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         return response.body
 
     async def _download(self, url: str, visited: list[str]) -> Response:
-        assert self.crawler.engine is not None
         meta = {**_META, "redirect_urls": list(visited)}  # by which a redirect to a private host is refused
         request = Request(url, priority=self.DOWNLOAD_PRIORITY, meta=meta, callback=NO_CALLBACK, dont_filter=True)
-        response = await self.crawler.engine.download_async(request)
+        response = await engine_of(self.crawler).download_async(request)
         self.stats.inc_value("robotstxt/response_count")
         self.stats.inc_value(f"robotstxt/response_status_count/{response.status}")
         return response
@@ -268,7 +260,7 @@ class RobotsMiddleware(RobotsTxtMiddleware):
             until = now + _FINAL_SECONDS
         else:
             self.crawler.signals.send_catch_log(robots_unreachable, key=_host_of(origin), reason=reason)
-            until = max(self._downloader.rests.get(_host_of(origin), 0.0), now + _PATIENCE_SECONDS)
+            until = max(downloader_of(self.crawler).rests.get(_host_of(origin), 0.0), now + _PATIENCE_SECONDS)
         self._known.keep(origin, unreachable, unreachable.size_bytes, until)
         return unreachable
 

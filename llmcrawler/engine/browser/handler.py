@@ -46,7 +46,7 @@ from llmcrawler.engine.browser.rendered_page import (
     links_header,
     view,
 )
-from llmcrawler.engine.downloader import NotRendered, PoliteDownloader
+from llmcrawler.engine.downloader import NotRendered, downloader_of
 from llmcrawler.engine.failures import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
 from llmcrawler.engine.responses import LINKS_HEADER, ROBOTS_HEADER
@@ -398,9 +398,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
 
     def _room(self, host: str) -> int:
         """Return how many requests the browser may have at a host, beside those of the downloader."""
-        assert self.crawler.engine is not None
-        downloader = self.crawler.engine.downloader
-        assert isinstance(downloader, PoliteDownloader)
+        downloader = downloader_of(self.crawler)
         slot = downloader.slots.get(host)
         if slot is None:
             return int(downloader.domain_concurrency)
