@@ -25,22 +25,17 @@ from llmcrawler.errors import ConfigError, require
 
 if TYPE_CHECKING:
     from llmcrawler.core.llm.cache import AnswerCache, AnswerStore
-    from llmcrawler.core.llm.call_limits import CallRate
     from llmcrawler.core.llm.client import LanguageModel
     from llmcrawler.core.llm.usage import CallReport
-    from llmcrawler.core.storage.shared_file import SharedFile
-    from llmcrawler.fleet.model_limits import CommonLimits
 
 
 def model_of(
     settings: BaseSettings,
     *,
-    rate: CallRate | None = None,
     on_call: Callable[[CallReport], object] = lambda _call: None,
 ) -> LanguageModel | None:
-    """Return the model that the settings and the environment name; None where they name none.
-
-    `rate` is what several workers share; None: the model has one of its own. `on_call` is told of each call.
+    """Return the model that the settings and the environment name; None where they name none. `on_call` is told of each
+    call.
     """
     choice, given = resolve_provider(settings, os.environ), ModelSettings.of(settings)
     if given.llm_fallbacks and not choice.is_chosen:
@@ -65,7 +60,6 @@ def model_of(
         [replace(first, price=known_price), *fallbacks],
         usage=Usage(known_price, on_call),
         budget=Budget(given.budget_limits(known_price, choice.model)),
-        rate=rate,
         is_optional=given.llm_optional,
     )
 
@@ -89,47 +83,35 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
     """
     settings, session, job, stats = crawler.settings, backend.session, backend.job, stats_of(crawler)
     given = ModelSettings.of(settings)
-    per_minute = given.llm_requests_per_minute, given.llm_tokens_per_minute
 
     def on_call(call: CallReport) -> None:
         assert model is not None
         count_usage(stats, model)
         crawler.signals.send_catch_log(signals.llm_called, call=call)
 
+    model = model_of(settings, on_call=on_call)
+    if model is None:
+        return None, None
+    calls, limits, own_answers = given.call_limits, model.budget.limits, _answer_cache(given.llm_cache)
     if session is not None:
         from llmcrawler.fleet.model_limits import SharedAnswers, SharedLimits
 
-        shared = SharedLimits(session.connection, *per_minute)
-        model = model_of(settings, rate=shared, on_call=on_call)
-        if model is None:
-            return None, None
-        shared.limit(model.budget.limits.max_tokens, model.budget.limits.max_cost_usd)
-        model.budget.share(shared)
-        return model, SharedAnswers(session.connection, _answer_cache(given.llm_cache))
-    file: SharedFile | None = None
-    common: CommonLimits | None = None
+        shared = SharedLimits(session.connection, calls, limits)
+        model.share(shared, shared)
+        return model, SharedAnswers(session.connection, own_answers)
     if given.llm_budget_file is not None:
         from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
 
         file = open_budget_file(given.llm_budget_file)
-    if given.llm_budget_url:
+        model.share(FileBudget(file, limits), FileRate(file, calls), partial(asyncio.to_thread, file.close))
+    elif given.llm_budget_url:
         from llmcrawler.fleet.model_limits import CommonLimits
 
-        common = CommonLimits(given.llm_budget_url, *per_minute)
-    model = model_of(settings, rate=common if file is None else FileRate(file, given.call_limits), on_call=on_call)
-    if model is None:
-        return None, None
-    limits = model.budget.limits
-    if file is not None:
-        model.budget.share(FileBudget(file, limits))
-        model.close_shared = partial(asyncio.to_thread, file.close)
-    elif common is not None:
-        common.limit(limits.max_tokens, limits.max_cost_usd)
-        model.budget.share(common)
-        model.close_shared = common.close
+        common = CommonLimits(given.llm_budget_url, calls, limits)
+        model.share(common, common, common.close)
     if job is not None:
         model.budget.go_on(job.spent, job.ledger)
-    return model, _answer_cache(given.llm_cache)
+    return model, own_answers
 
 
 def _answer_cache(where: str) -> AnswerCache | None:

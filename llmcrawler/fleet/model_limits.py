@@ -15,7 +15,9 @@ from llmcrawler.errors import LLMFailed, StorageFailed
 from llmcrawler.fleet.connection import RedisConnection, check_redis
 
 if TYPE_CHECKING:
+    from llmcrawler.core.llm.budget import BudgetLimits
     from llmcrawler.core.llm.cache import AnswerStore
+    from llmcrawler.core.llm.call_limits import CallLimits
 
 logger = logging.getLogger(__name__)
 
@@ -26,16 +28,12 @@ _PATIENCE_SECONDS: Final = 60.0
 class SharedLimits:
     """The CommonBudget and the CallRate of all workers. A worker that is killed leaves the whole price of its calls."""
 
-    def __init__(self, connection: RedisConnection, requests_per_minute: int, tokens_per_minute: int) -> None:
+    def __init__(self, connection: RedisConnection, calls: CallLimits, budget: BudgetLimits) -> None:
         self._connection = connection
-        self._per_minute = (requests_per_minute, tokens_per_minute)
-        self._budget = (0, 0.0)
+        self._per_minute = (calls.requests_per_minute, calls.tokens_per_minute)
+        self._budget = (budget.max_tokens, budget.max_cost_usd)
         self._number = count()
         self._posted: set[asyncio.Task[Any]] = set()
-
-    def limit(self, max_tokens: int, max_cost_usd: float) -> None:
-        """Set the budget; 0: no limit."""
-        self._budget = (max_tokens, max_cost_usd)
 
     async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]:
         """Take from the budget; return whether that was left, and the tokens and money that all workers have taken."""
@@ -68,11 +66,11 @@ class SharedLimits:
 class CommonLimits(SharedLimits):
     """Those of crawls that share nothing else, at URL#NAME. Raises LLMFailed where Redis stays away or forgot them."""
 
-    def __init__(self, url: str, requests_per_minute: int, tokens_per_minute: int) -> None:
+    def __init__(self, url: str, calls: CallLimits, budget: BudgetLimits) -> None:
         where, _, name = url.partition("#")
         connection = RedisConnection(where, name or _DEFAULT_NAME, secrets.token_hex(8))
         connection.stop_waiting(_PATIENCE_SECONDS)
-        super().__init__(connection, requests_per_minute, tokens_per_minute)
+        super().__init__(connection, calls, budget)
         self._has_begun = False
 
     async def give_back(self, tokens: int, cost_usd: float) -> None:

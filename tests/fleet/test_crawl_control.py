@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.core.llm.budget import BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.storage import Outcome
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.fleet.connection import CRAWLS, FORMAT, RedisConnection, key_prefix
@@ -53,8 +55,8 @@ async def fill(server: RedisServer, folder: Path) -> None:
     await left.close("shutdown")
     await session.keep({}, {"a.example": {"a.example": {"window": 2.0}}})
     await SharedAnswers(connection, None).put("key", "value")
-    limits = SharedLimits(connection, 10, 10)
-    limits.limit(100, 0)
+    calls = CallLimits(requests_per_minute=10, tokens_per_minute=10)
+    limits = SharedLimits(connection, calls, BudgetLimits(max_tokens=100))
     await limits.take(1, 0.1)
     await limits.admit(1)
     await connection.evaluate("redis.call('SET', KEYS[1] .. ':llm:paused_until', 1)")

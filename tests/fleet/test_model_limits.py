@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
 from llmcrawler.fleet import model_limits
@@ -25,9 +26,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 def limits_at(url: str, tokens: int = 0, requests_per_minute: int = 0) -> CommonLimits:
     check_budget_url(url)
-    one = CommonLimits(url, requests_per_minute, 0)
-    one.limit(tokens, 0.0)
-    return one
+    return CommonLimits(url, CallLimits(requests_per_minute=requests_per_minute), BudgetLimits(tokens))
 
 
 async def test_what_one_crawl_has_spent_the_other_lacks(server):

@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 
 from llmcrawler.core.frontier.protocol import Counts
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.core.storage import Outcome, RightsCounts, SiteState
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed
@@ -48,8 +49,14 @@ async def test_answers_of_the_model_are_everybodys(connections):
     assert [await other.get(key) for key in ("key", "none")] == [["product", 0.9], None]
 
 
+def limits_of(connection: RedisConnection, calls: CallLimits) -> SharedLimits:
+    return SharedLimits(connection, calls, BudgetLimits())
+
+
 async def test_the_models_limits_a_minute_are_those_of_all_workers(connections):
-    one, other = (SharedLimits(connection, 3, 1000) for connection in connections)
+    one, other = (
+        limits_of(connection, CallLimits(requests_per_minute=3, tokens_per_minute=1000)) for connection in connections
+    )
     first = await one.admit(400)
     one.settle(first, 100)
     await other.admit(100)
@@ -61,14 +68,14 @@ async def test_the_models_limits_a_minute_are_those_of_all_workers(connections):
 
 
 async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(connections):
-    one, other = (SharedLimits(connection, 0, 1000) for connection in connections)
+    one, other = (limits_of(connection, CallLimits(tokens_per_minute=1000)) for connection in connections)
     await one.admit(900)
     await asyncio.wait_for(other.admit(50), 20)
     waiting = asyncio.ensure_future(other.admit(200))
     await asyncio.wait([waiting], timeout=0.2)
     assert not waiting.done()
     waiting.cancel()
-    third = SharedLimits(connections[1], 0, 0)
+    third = limits_of(connections[1], CallLimits())
     one.hold(30)
     await asyncio.gather(*one._posted)
     waiting = asyncio.ensure_future(third.admit(1))
@@ -301,9 +308,7 @@ async def test_a_budget_is_one_for_all_workers(connections):
     limits = BudgetLimits(max_tokens=1000)
     one, other = Budget(limits), Budget(limits)
     for budget, connection in zip((one, other), connections, strict=True):
-        shared = SharedLimits(connection, 0, 0)
-        shared.limit(limits.max_tokens, limits.max_cost_usd)
-        budget.share(shared)
+        budget.share(SharedLimits(connection, CallLimits(), limits))
     async with one.call(100, 300) as call:  # twice the estimate is held, and one token: 501
         with pytest.raises(BudgetSpent, match="501 of LLM_MAX_TOKENS=1,000"):
             async with other.call(100, 300):

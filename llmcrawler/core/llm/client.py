@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.core.llm import faults
 from llmcrawler.core.llm.answers import read_answer
-from llmcrawler.core.llm.budget import Budget, BudgetLimits
+from llmcrawler.core.llm.budget import Budget, BudgetLimits, CommonBudget
 from llmcrawler.core.llm.call_limits import REAL_CLOCK, CallBreaker, CallRate, Clock, RateLimiter
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
 from llmcrawler.core.llm.faults import Fault, cure_of, for_fallback, rules_with
@@ -256,15 +256,14 @@ class LanguageModel:
         *,
         usage: Usage | None = None,
         budget: Budget | None = None,
-        rate: CallRate | None = None,
         is_optional: bool = False,
     ) -> None:
         self._endpoints = endpoints
         self.provider = endpoints[0].choice.kind
         self.usage = usage or Usage(endpoints[0].price)
         self.budget = budget or Budget(BudgetLimits(price=endpoints[0].price))
-        self.close_shared: Callable[[], Awaitable[None]] | None = None  # what the budget is shared by
-        self._rate = rate
+        self._rate: CallRate | None = None
+        self._close_shared: Callable[[], Awaitable[object]] | None = None
         self.is_optional = is_optional
         self._clients: list[LLMClient] = []  # in the order of the endpoints
         self._current = 0  # the client that answered last
@@ -285,6 +284,11 @@ class LanguageModel:
 
     def figures(self) -> dict[str, int | float]:
         return self.usage.as_dict() | self.budget.as_dict()
+
+    def share(self, budget: CommonBudget, rate: CallRate, close: Callable[[], Awaitable[object]] | None = None) -> None:
+        """Keep to a budget and a rate together with other processes, from the first question on."""
+        self.budget.share(budget)
+        self._rate, self._close_shared = rate, close
 
     async def ask(self, ask: ModelRequest) -> Any:
         """Return the answer of the first server that has one. Raises as LLMClient.ask does, and LLMStopped after
@@ -315,8 +319,8 @@ class LanguageModel:
     async def close(self) -> None:
         for client in self._clients:
             await client.close()
-        if self.close_shared is not None:
-            await self.close_shared()
+        if self._close_shared is not None:
+            await self._close_shared()
 
     async def _answer(self, attempt: Callable[[LLMClient], Awaitable[T]]) -> T:
         try:
