@@ -128,19 +128,14 @@ class PageBudget:
         """
         return not lease.task.fault and not (self.repeats and (lease.is_stored or lease.is_known))
 
-    def refund(self) -> bool:
-        """Give the place of a url back that could not be fetched. Return False when too many were given back."""
-        if self.refunds <= 0:
+    def refund(self, *, is_duplicate: bool) -> bool:
+        """Give the place of a url back that could not be fetched, or of a page that repeats another one. Return False
+        when too many of them were given back.
+        """
+        if (self.free_duplicates if is_duplicate else self.refunds) <= 0:
             return False
-        self.refunds -= 1
-        self.spent -= 1
-        return True
-
-    def refund_duplicate(self) -> bool:
-        """Give the place of a page back that repeats another one. Return False when too many were given back."""
-        if self.free_duplicates <= 0:
-            return False
-        self.free_duplicates -= 1
+        self.free_duplicates -= is_duplicate
+        self.refunds -= not is_duplicate
         self.spent -= 1
         return True
 
@@ -197,12 +192,9 @@ class SiteBudgets:
         budgets = map(self._budget, frontier.queued_hosts())
         return any(budget.left() > 0 or budget.repeats for budget in budgets)
 
-    def refund(self, lease: Lease) -> bool:
-        """Give the place of a url back that could not be fetched; return whether it was a place of its site's share."""
-        return self.max_pages is not None and self._budget(lease.task.host).refund()
-
-    def refund_duplicate(self, lease: Lease) -> bool:
-        return self.max_pages is not None and self._budget(lease.task.host).refund_duplicate()
+    def refund(self, lease: Lease, *, is_duplicate: bool) -> bool:
+        """Give a place back as PageBudget does; return whether it was one of its site's share."""
+        return self.max_pages is not None and self._budget(lease.task.host).refund(is_duplicate=is_duplicate)
 
     def _budget(self, host: str) -> PageBudget:
         if host not in self._of_host:
@@ -576,12 +568,11 @@ class FrontierScheduler(BaseScheduler):
         except StorageFailed:
             return
         self.templates.note_progress()
-        if outcome.is_dead and not lease.task.fault:  # such a page does not count, and gives its place back
-            has_one_more = self.sites.refund(lease) | self.budget.refund()
-        else:
-            has_one_more = outcome.is_duplicate and self.sites.refund_duplicate(lease) | self.budget.refund_duplicate()
-        if has_one_more:
-            self._refill.set()
+        is_failed = outcome.is_dead and not lease.task.fault
+        if is_failed or outcome.is_duplicate:  # such a page does not count, and gives its place back
+            of_site = self.sites.refund(lease, is_duplicate=not is_failed)
+            if self.budget.refund(is_duplicate=not is_failed) or of_site:
+                self._refill.set()
         self._count()
 
     def _count(self) -> None:

@@ -269,10 +269,10 @@ def test_pages_come_until_there_are_max_pages_however_many_fail_in_between():
     budget = PageBudget(40)
     for _ in range(10 * 40):
         budget.spend(LEASE)
-        assert budget.refund()
+        assert budget.refund(is_duplicate=False)
     assert budget.left() == 40
     budget.spend(LEASE)
-    assert not budget.refund(), "a site could name dead urls for ever"
+    assert not budget.refund(is_duplicate=False), "a site could name dead urls for ever"
     assert budget.left() == 39
 
 
@@ -293,10 +293,10 @@ def test_duplicates_count_apart_up_to_as_many_as_pages():
     budget = PageBudget(40)
     for _ in range(40):
         budget.spend(LEASE)
-        assert budget.refund_duplicate()
+        assert budget.refund(is_duplicate=True)
     assert budget.left() == 40
     budget.spend(LEASE)
-    assert not budget.refund_duplicate(), "a site could show one page for ever"
+    assert not budget.refund(is_duplicate=True), "a site could show one page for ever"
     assert budget.left() == 39
 
 
@@ -351,8 +351,8 @@ async def test_a_site_has_one_share_under_both_of_its_names():
 async def test_a_url_that_could_not_be_fetched_and_a_duplicate_give_their_places_back():
     sites = await budgets(4, "a.example")
     leases = await lease(sites)
-    assert sites.refund(leases[0])
-    assert sites.refund_duplicate(leases[1])
+    assert sites.refund(leases[0], is_duplicate=False)
+    assert sites.refund(leases[1], is_duplicate=True)
     assert len(await lease(sites)) == 2
 
 
@@ -367,4 +367,4 @@ async def test_without_a_share_all_is_as_it_was():
     sites = await budgets(None, "a.example")
     assert len(await lease(sites)) == PER_HOST
     assert sites.has_queued()
-    assert not sites.refund(Lease(UrlTask("https://a.example/", "a.example")))
+    assert not sites.refund(Lease(UrlTask("https://a.example/", "a.example")), is_duplicate=False)
