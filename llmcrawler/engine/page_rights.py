@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Self
 
 from scrapy import Request, signals
@@ -20,6 +21,7 @@ from llmcrawler.core.politeness.rights import (
     MAX_FILE_BYTES,
     OFF,
     RESPECT,
+    FileDownload,
     Signal,
     SiteRights,
     content_signals,
@@ -49,24 +51,20 @@ _META: Final = {
 _PRIORITY: Final = 1000  # as that of a robots.txt: before pages
 
 
-@dataclass(frozen=True, slots=True)
-class RightsFiles:
-    """Asks for each file once. One that is not there, too large or cannot be had now says nothing."""
-
-    crawler: Crawler
-
-    async def __call__(self, url: str, base: str) -> bytes | None:
-        """Return the body. Raises HostPaused where the host is left alone for now."""
-        meta = {**_META, CONTEXT: RequestContext(found_at=base)}
-        stats_of(self.crawler).inc_value("llmcrawler/rights/files")
-        try:
-            request = Request(url, priority=_PRIORITY, meta=meta, callback=NO_CALLBACK)
-            response = await engine_of(self.crawler).download_async(request)
-        except HostPaused:
-            raise
-        except Exception:  # noqa: BLE001 (whatever a download may raise)
-            return None
-        return response.body if response.status == 200 else None
+async def download_file(crawler: Crawler, url: str, base: str) -> bytes | None:
+    """Return the body of a file, for which `base` asks. One that is not there, too large or cannot be had now says
+    nothing. Raises HostPaused where the host is left alone for now.
+    """
+    meta = {**_META, CONTEXT: RequestContext(found_at=base)}
+    stats_of(crawler).inc_value("llmcrawler/rights/files")
+    try:
+        request = Request(url, priority=_PRIORITY, meta=meta, callback=NO_CALLBACK)
+        response = await engine_of(crawler).download_async(request)
+    except HostPaused:
+        raise
+    except Exception:  # noqa: BLE001 (whatever a download may raise)
+        return None
+    return response.body if response.status == 200 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class PageRights:
     """Judges pages by what their hosts say and what they say themselves."""
 
     rights: SiteRights
-    files: RightsFiles
+    download: FileDownload
     ledger: Ledger | None = None
 
     async def settle(self, page: Page, response: Response) -> None:
@@ -89,7 +87,7 @@ class PageRights:
         links = () if page.content is None or lease_of(response.request).is_stored else page.content.links
         with suppress(HostPaused):
             if purpose is not None or any(one.url.startswith(root) and one.url != response.url for one in links):
-                self.rights.ask(response.url, self.files)
+                self.rights.ask(response.url, self.download)
             await self.rights.answers(response.url)
         signals = await self._signals(page, response)
         self._write(page, signals)
@@ -123,7 +121,7 @@ class PageRights:
         said += noai_signals(headers, page.content, page.robots)
         for url in licence_files(headers, page.content):
             with suppress(HostPaused):
-                said += await self.rights.licence_signals(response.url, url, self.files)
+                said += await self.rights.licence_signals(response.url, url, self.download)
         return said
 
 
@@ -134,7 +132,7 @@ class RightsMiddleware:
     """
 
     rights: SiteRights
-    files: RightsFiles
+    download: FileDownload
     follows_links: bool
 
     @classmethod
@@ -143,7 +141,7 @@ class RightsMiddleware:
         if crawl.rights.policy.mode == OFF:
             raise NotConfigured
         follows_links = not crawl.options.is_list and crawl.options.depth != 0
-        middleware = cls(crawl.rights, RightsFiles(crawler), follows_links=follows_links)
+        middleware = cls(crawl.rights, partial(download_file, crawler), follows_links=follows_links)
         crawler.signals.connect(middleware.robots_parsed, signals.robots_parsed)
         return middleware
 
@@ -155,7 +153,7 @@ class RightsMiddleware:
         lease = context_of(request).lease
         if lease is None or self.rights.policy.mode != RESPECT:
             return
-        self.rights.ask(request.url, self.files)
+        self.rights.ask(request.url, self.download)
         await self.rights.answers(request.url)
         reason = self.rights.refusal_of(request.url)
         # A start page may lead to pages that are allowed. Its own text is not taken then.

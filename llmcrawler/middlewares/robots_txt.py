@@ -26,10 +26,9 @@ from llmcrawler.core.politeness.robots import (
     MAX_BYTES,
     MAX_REDIRECTS,
     Robots,
-    RobotsAnswer,
     RobotsCache,
+    has_robots,
     parse_robots,
-    robots_answer,
 )
 from llmcrawler.core.urls import with_plain_origin
 from llmcrawler.crawl.compat import engine_of, stats_of
@@ -218,10 +217,10 @@ class RobotsMiddleware(RobotsTxtMiddleware):
                 reason = "it has no time" if isinstance(error, HostPaused) else "{} ({})".format(*failure_kind(error))
                 raise _CannotBeHad(f"it leads to {target[:200]}: {reason}") from error
             visited.append(target)
-        answer = robots_answer(response.status)
-        if answer is RobotsAnswer.UNREACHABLE:
+        is_there = has_robots(response.status)
+        if is_there is None:
             raise _CannotBeHad(response_status_message(response.status))
-        if answer is RobotsAnswer.ABSENT:
+        if not is_there:
             return b""
         if "dataloss" in response.flags:  # DOWNLOAD_FAIL_ON_DATALOSS=False
             raise _CannotBeHad("it ended before its declared length")

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from scrapy import Request
@@ -38,7 +38,7 @@ from llmcrawler.core.urls import Sitemap, UrlRefusalKind, canonical_link, in_tur
 from llmcrawler.crawl.context import CrawlContext
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.engine.failures import error_page, response_fault
-from llmcrawler.engine.page_rights import PageRights, RightsFiles
+from llmcrawler.engine.page_rights import PageRights, download_file
 from llmcrawler.engine.request_context import (
     LATENCY,
     RENDER,
@@ -80,7 +80,7 @@ class ExploreSpider(FrontierSpider):
 
     @cached_property
     def _rights(self) -> PageRights:
-        return PageRights(self.crawl.rights, RightsFiles(self.crawler), self.crawl.ledger)
+        return PageRights(self.crawl.rights, partial(download_file, self.crawler), self.crawl.ledger)
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         assert response.request is not None

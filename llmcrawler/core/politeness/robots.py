@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import Enum, auto
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -321,18 +320,14 @@ MAX_REDIRECTS: Final = 10  # in a row; five are the least (2.3.1.2)
 _TOO_MANY_REQUESTS: Final = 429
 
 
-class RobotsAnswer(Enum):
-    FILE = auto()
-    ABSENT = auto()  # everything is allowed, whatever the body says
-    UNREACHABLE = auto()  # nothing is allowed
-
-
-def robots_answer(status: int) -> RobotsAnswer:
-    """Judge a status. A redirect here leads nowhere: there is no file (2.3.1.2). No status of HTTP counts as 5xx."""
-    if 200 <= status < 300:
-        return RobotsAnswer.FILE
-    is_absent = 300 <= status < 500 and status != _TOO_MANY_REQUESTS
-    return RobotsAnswer.ABSENT if is_absent else RobotsAnswer.UNREACHABLE
+def has_robots(status: int) -> bool | None:
+    """Tell by a status whether there is a robots.txt: without one everything is allowed, whatever the body says. None:
+    it is unreachable, and nothing is. A redirect here leads nowhere: there is no file (2.3.1.2). No status of HTTP
+    counts as 5xx.
+    """
+    if status == _TOO_MANY_REQUESTS or not 200 <= status < 500:
+        return None
+    return status < 300
 
 
 MAX_AGE_SECONDS: Final = 24 * 3600.0  # RFC 9309, 2.4: no copy should be used for longer than a day
