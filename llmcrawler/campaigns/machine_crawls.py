@@ -73,14 +73,6 @@ class _Crawl:
     is_stopping: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A crawl that has ended: its key, and its exit status, negative for a signal."""
-
-    key: int
-    status: int
-
-
 @dataclass
 class CrawlPool:
     """Runs crawls by keys, `most_crawls` at once (0: as many as the machine bears), `most_browsers` rendered ones."""
@@ -126,11 +118,13 @@ class CrawlPool:
             line.sendall(json.dumps(list(argv)).encode() + b"\n")
         self._crawls[key] = _Crawl(int(told[1:]), watcher, line, needs_browser, self.clock())
 
-    def wait(self, seconds: float) -> list[Ended]:
-        """Wait for crawls to end, so long at most; return those that have."""
+    def wait(self, seconds: float) -> list[tuple[int, int]]:
+        """Wait for crawls to end, so long at most; return the keys of those that have, each with its exit status,
+        negative for a signal.
+        """
         lines = {one.line: key for key, one in self._crawls.items()}
         ready, _, _ = select.select([*lines], [], [], seconds)
-        return [Ended(lines[line], self._drop(lines[line])) for line in ready]
+        return [(lines[line], self._drop(lines[line])) for line in ready]
 
     def stop(self) -> None:
         """Let all crawls end: pages under way are finished."""
@@ -326,14 +320,14 @@ class BundleCrawls:
         self._events.append(LinesTaken(one.number, one.starts, tuple(outcomes)))
 
     def wait(self, seconds: float) -> list[CrawlEvent]:
-        for ended in self.pool.wait(0.0 if self._events else seconds):
-            one, lines_before = self._running.pop(ended.key)
+        for key, status in self.pool.wait(0.0 if self._events else seconds):
+            one, lines_before = self._running.pop(key)
             if self._keeper is not None:
                 self._keeper.end(one.number)
             came_further = self._count_lines(one.number) > lines_before
-            reason = self._reason(one.number, ended.status)
-            was_lost = ended.status < 0 or ended.status == ExitStatus.BUSY
-            self._events.append(CrawlEnded(one.number, one.starts, ended.status, reason, came_further, was_lost))
+            reason = self._reason(one.number, status)
+            was_lost = status < 0 or status == ExitStatus.BUSY
+            self._events.append(CrawlEnded(one.number, one.starts, status, reason, came_further, was_lost))
         events, self._events = self._events, []
         return events
 

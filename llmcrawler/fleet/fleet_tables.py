@@ -22,18 +22,8 @@ from llmcrawler.fleet.crawl_control import DistributedStatus
 
 _NAMES = 3  # of the sites that a worker owns
 _WORKER_COLUMNS = (
-    *(
-        "worker",
-        "",
-        ">pages",
-        ">a minute",
-        ">leases",
-        ">in flight",
-        ">LLM calls",
-        ">sites",
-        "owner of",
-        "last heard of",
-    ),
+    *("worker", "", ">pages", ">a minute", ">leases", ">in flight", ">LLM calls", ">sites"),
+    *("owner of", "last heard of"),
 )
 
 

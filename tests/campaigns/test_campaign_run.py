@@ -16,7 +16,7 @@ from llmcrawler.campaigns.campaign_file import CampaignFile
 from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun, prepare
 from llmcrawler.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
 from llmcrawler.campaigns.campaign_storage import storage_at
-from llmcrawler.campaigns.machine_crawls import BundleCrawls, Ended
+from llmcrawler.campaigns.machine_crawls import BundleCrawls
 from llmcrawler.campaigns.site_lines import file_of
 from llmcrawler.campaigns.sites_file import SiteRow, make_bundles
 from llmcrawler.errors import ConfigError
@@ -47,13 +47,13 @@ class Place:
         self.at_once = max(self.at_once, len(self._running))
         self.rendered_at_once = max(self.rendered_at_once, sum(self._running.values()))
 
-    def wait(self, _seconds: float) -> list[Ended]:
+    def wait(self, _seconds: float) -> list[tuple[int, int]]:
         if not self._running:
             return []
         key = next(iter(self._running))
         del self._running[key]
         left = self.statuses.get(key)
-        return [Ended(key, left.popleft() if left else 0)]
+        return [(key, left.popleft() if left else 0)]
 
     def stop(self) -> None:
         self.told.append("stop")
@@ -162,7 +162,7 @@ def test_a_bundle_that_waits_for_the_browser_does_not_hold_up_others(campaign):
 
 def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, monkeypatch):
     class Interrupted(Place):
-        def wait(self, seconds: float) -> list[Ended]:
+        def wait(self, seconds: float) -> list[tuple[int, int]]:
             signal.raise_signal(signal.SIGINT)
             if self.told.count("kill"):
                 return super().wait(seconds)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.campaigns import machine_crawls
-from llmcrawler.campaigns.machine_crawls import KILLED, CrawlPool, Ended
+from llmcrawler.campaigns.machine_crawls import KILLED, CrawlPool
 from llmcrawler.core.processes import forking
 
 ROOT = Path(__file__).parents[2]
@@ -47,8 +47,8 @@ def started(tmp_path, monkeypatch):
     one.close()
 
 
-def ends(of: CrawlPool, count: int) -> set[Ended]:
-    found: set[Ended] = set()
+def ends(of: CrawlPool, count: int) -> set[tuple[int, int]]:
+    found: set[tuple[int, int]] = set()
     while len(found) < count:
         found.update(of.wait(30.0))
     return found
@@ -58,7 +58,7 @@ def ends(of: CrawlPool, count: int) -> set[Ended]:
 def test_each_crawl_has_its_own_exit_status_and_adds_to_its_log(started, tmp_path):
     for key, status in enumerate(("0", "5", "5")):
         started.start(key, [status], tmp_path / f"{key % 2}.log", needs_browser=False)
-    assert ends(started, 3) == {Ended(0, 0), Ended(1, 5), Ended(2, 5)}
+    assert ends(started, 3) == {(0, 0), (1, 5), (2, 5)}
     assert not started._crawls
     assert (tmp_path / "0.log").read_text().count("began") == 2
 
@@ -72,10 +72,10 @@ def test_crawls_are_stopped_and_killed(started, tmp_path):
         assert not started.wait(0.05)
     started.stop()
     started.stop()
-    assert ends(started, 3) == {Ended(key, 3) for key in range(3)}
+    assert ends(started, 3) == {(key, 3) for key in range(3)}
     started.start(7, ["waits"], log, needs_browser=False)
     started.kill()
-    assert ends(started, 1) == {Ended(7, KILLED)}
+    assert ends(started, 1) == {(7, KILLED)}
 
 
 @pytest.mark.server
@@ -86,11 +86,11 @@ def test_when_the_process_that_forks_crawls_dies_they_go_on_and_others_can_be_st
     forker.process.kill()
     forker.process.wait()
     started.start(2, ["0"], log, needs_browser=False)
-    assert ends(started, 1) == {Ended(2, 0)}
+    assert ends(started, 1) == {(2, 0)}
     while log.read_text().count("began") < 2:
         assert not started.wait(0.05)
     started.stop()
-    assert ends(started, 1) == {Ended(1, 3)}
+    assert ends(started, 1) == {(1, 3)}
 
 
 @pytest.mark.server
@@ -98,7 +98,7 @@ def test_a_crawl_whose_watcher_dies_counts_as_killed_when_it_ends(started, tmp_p
     started.start(1, ["waits"], tmp_path / "log", needs_browser=False)
     os.kill(parent_of(started._crawls[1].pid), signal.SIGKILL)
     started.stop()
-    assert ends(started, 1) == {Ended(1, KILLED)}
+    assert ends(started, 1) == {(1, KILLED)}
 
 
 CAMPAIGN = """

@@ -63,13 +63,6 @@ def misfit(value: Any, schema: dict[str, Any]) -> str:
     return ""
 
 
-def _fits(value: Any, validator: jsonschema_rs.Draft202012Validator) -> bool:
-    try:
-        return validator.is_valid(value)
-    except ValueError:  # nested too deep
-        return False
-
-
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
     """Compile a schema. Patterns take time linear in the text, and no message repeats a value of the answer."""
@@ -118,10 +111,10 @@ def _fitting_part(value: Any, schema: dict[str, Any]) -> Any:
     for name, part in value.items():
         if isinstance(part, list):
             shape = properties.get(name, {})
-            validator = _validator(json.dumps(shape.get("items", {})))
+            rules = shape.get("items", {})
             # The end of a list that is far too long is not looked at: it is no answer to what was asked.
             looked_at = part[: 2 * shape.get("maxItems", len(part))]
-            kept[name] = [entry for entry in looked_at if _fits(entry, validator)]
+            kept[name] = [entry for entry in looked_at if not misfit(entry, rules)]
     if misfit(kept, schema) or not any(isinstance(part, list) and part for part in kept.values()):
         return None
     return _pruned(kept, schema)
