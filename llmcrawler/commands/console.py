@@ -27,23 +27,10 @@ _SPIDERS: Final = {
     "extract": "The same for a list of urls or requests, and no links",
     "map": "List a site's urls, most of them without fetching the page",
 }
-_COMMANDS: Final = {
-    "plan": "Tell what a crawl would take: pages, time, LLM calls, money",
-    "status": "Tell how far the crawl of a JOBDIR or of several workers is",
-    "workers": "Pause, resume or delete a crawl that workers share",
-    "requeue": "Bring failed pages of a JOBDIR back to its queue",
-    "recover": "Save what can be read of a damaged JOBDIR",
-    "campaign": "Crawl many sites, or tell how far that is",
-    "serve": "Crawl for clients over HTTP, and show the crawls as pages",
-    "report": "Show a crawl as one HTML page",
-    "templates": "Show the templates that crawls have learned",
-    "apply": "Take the records of web archives by what crawls have learned",
-    "mcp": "Give assistants tools to crawl with (MCP)",
-    "parse": "Fetch one page and show what comes out",
-    "shell": "Look at a page interactively, with the learned templates",
-    "proxies": "Check which proxies work",
-    "keys": "Make the key that signs requests, and what is published of it",
-}
+_COMMANDS: Final = (
+    *("plan", "status", "workers", "requeue", "recover", "campaign", "serve", "report", "templates", "apply", "mcp"),
+    *("parse", "shell", "proxies", "keys"),
+)
 _FORMS: Final = "The name of a FILE to write says its form: urls.jsonl, .json, .csv, .xml, .parquet"
 _RECORD_FORMS: Final = (
     "; products.csv:records has a row for each record (.parquet and .jsonl too), docs.jsonl:documents and site:markdown"
@@ -57,7 +44,7 @@ Explore a site politely, tell what each page is, and take its record
 
 An address alone is explored: up to 500 pages, written to a new file such as example.com.jsonl.
 Commands (llmcrawler COMMAND --help tells their options):"""
-_ALL: Final = {**_SPIDERS, **_COMMANDS}
+_ALL: Final = (*_SPIDERS, *_COMMANDS)
 _ADDRESS: Final = re.compile(r"\w+://.*|(localhost|[\w-]+(\.[\w-]+)+\.?|[\w-]+(?=:\d))(:\d+)?([/?#].*)?")
 _OPTION_NAMES: Final = {"force": "force-stages"}  # --force is `scrapy crawl`'s own
 
@@ -66,8 +53,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status: that of `scrapy crawl` for a spider, 2 for wrong usage."""
     given = list(sys.argv[1:] if argv is None else argv)
     if not given or given[0] in ("-h", "--help", "help"):
-        commands = "".join(f"  {name:<10} {told}\n" for name, told in _ALL.items())
-        sys.stdout.write(f"{_HELP}\n{commands}")
+        sys.stdout.write(f"{_HELP}\n")
+        for name in _ALL:
+            sys.stdout.write(f"  {name:<10} {_SPIDERS.get(name) or _command(name).summary}\n")
         return
     if given[0] == "--version":
         from llmcrawler import __version__
@@ -136,11 +124,15 @@ def _settings() -> Settings:
     return settings
 
 
+def _command(name: str) -> Any:
+    return import_module(f"llmcrawler.commands.{'crawl' if name in _SPIDERS else name}").Command
+
+
 def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
     from scrapy.cmdline import ScrapyArgumentParser
     from scrapy.commands import ScrapyHelpFormatter
 
-    command = import_module(f"llmcrawler.commands.{'crawl' if name in _SPIDERS else name}").Command()
+    command = _command(name)()
     command.settings = settings
     options = _options_of(name)
     syntax = command.syntax()
