@@ -30,7 +30,7 @@ REQUEST_MARK: Final = "#request:"  # between the url of a spider's own request a
 
 # groups: of urls that go out together, with their present priority; urls of the group 0 have no name
 # urls:   one row for each url while it waits; a million of them is nothing unusual
-# keys:   hashes by which urls are found, but for the newest ones (keys.py)
+# keys:   hashes by which urls are found, but for the newest ones (UrlKeys)
 # pages:  the ends of urls. `seq`: the order of the ends; null while the page is on its way
 #         `ends`: an index by which status need not read all lines
 # bodies: responses, for stages that run again. `generation` counts the refreshes of the job

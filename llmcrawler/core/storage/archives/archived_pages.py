@@ -7,7 +7,7 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -208,54 +208,28 @@ _WAYBACK: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"
 _FORMS: Final = "it is neither CDXJ (a key, a date and a JSON object) nor CDX (a first line names its columns)"
 
 
-class IndexEntry(NamedTuple):
-    """What a line says of a capture, by names of CDXJ; or the `fault` of a line that says nothing."""
-
-    line: int
-    values: dict[str, Any]
-    fault: str = ""
-
-    def page(self) -> str | None:
-        """Return the url of a page; None for a capture of anything else."""
-        url, status = str(self.values.get("url", "")), str(self.values.get("status", "-"))
-        mime, code = str(self.values.get("mime", "-")), int(status) if status.isdecimal() and len(status) == 3 else 200
-        is_page = mime != "warc/revisit" and may_be_page(code, None if mime in ("-", "unk") else mime)
-        return url if is_page and url.startswith(("http:", "https:")) else None
-
-
 def pages_of_index(file: str, root: str = "") -> Iterator[ArchivedPage]:
     """Yield the pages that an index names, without reading them. Its files are those below `root`, a folder or a url;
     without one they are beside the index. Raises WarcFault where the index cannot be read.
     """
     root = root or dirname(file)
-    for entry in entries_of_file(file):
-        fault = entry.fault
-        if not fault and (url := entry.page()) is not None:
-            try:
-                yield ArchivedPage(url, _place_of(entry.values, root))
-            except ValueError as error:
-                fault = str(error)
-        if fault:
-            yield ArchivedPage(file, None, fault=f"{file} line {entry.line:,}: {fault}")
-
-
-def entries_of_file(file: str) -> Iterator[IndexEntry]:
-    """Raises WarcFault where the file cannot be read."""
-    with open_archive(file) as opened:
-        raw: Any = opened
-        text = gzip.GzipFile(fileobj=raw) if file.endswith(".gz") else io.BufferedReader(raw)
+    for number, entry in _entries(file):
         try:
-            yield from entries_in(text.readline)
-        except (OSError, EOFError, zlib.error) as error:
-            raise WarcFault(f"it cannot be read any further: {error}") from error
+            if isinstance(entry, ValueError):
+                raise entry
+            if (url := _url_of_page(entry)) is not None:
+                yield ArchivedPage(url, _place_of(entry, root))
+        except ValueError as fault:
+            yield ArchivedPage(file, None, fault=f"{file} line {number:,}: {fault}")
 
 
-def entries_in(read_line: Callable[[int], bytes]) -> Iterator[IndexEntry]:
-    """Yield the entries of lines, of which each is read up to so many bytes."""
+def _entries(file: str) -> Iterator[tuple[int, dict[str, Any] | ValueError]]:
+    """Yield the number of a line, and what it says of a capture, by names of CDXJ, or what is wrong with it. Raises
+    WarcFault where the file cannot be read.
+    """
     columns: list[str] = []
     is_cdx = False
-    for number, line in enumerate(iter(lambda: read_line(_MAX_LINE), b""), 1):
-        words = line.decode("utf-8", "replace").strip()
+    for number, words in _lines(file):
         rows: list[dict[str, Any] | list[Any]] = []
         if words.startswith("CDX "):
             columns, is_cdx = [_COLUMNS.get(letter, letter) for letter in words.split()[1:]], True
@@ -264,20 +238,36 @@ def entries_in(read_line: Callable[[int], bytes]) -> Iterator[IndexEntry]:
         elif words.strip("[],") and not words.startswith("!"):
             try:
                 rows = _rows(words)
-            except (ValueError, RecursionError) as error:
-                yield IndexEntry(number, {}, str(error))
+            except ValueError as error:
+                yield number, error
         for row in rows:
             if isinstance(row, list) and not columns:
                 columns = [_WAYBACK.get(str(name), str(name)) for name in row]
                 continue
-            values = row if isinstance(row, dict) else dict(zip(columns, row, strict=False))
-            yield IndexEntry(number, values, _fault_of_url(values))
+            yield number, row if isinstance(row, dict) else dict(zip(columns, row, strict=False))
 
 
-def _fault_of_url(values: Mapping[str, Any]) -> str:
-    if "url" not in values:
-        return "it names no url"
-    return "" if _is_text(values["url"]) else "its url has characters that no url has"
+def _lines(file: str) -> Iterator[tuple[int, str]]:
+    with open_archive(file) as opened:
+        raw: Any = opened
+        text = gzip.GzipFile(fileobj=raw) if file.endswith(".gz") else io.BufferedReader(raw)
+        try:
+            for number, line in enumerate(iter(lambda: text.readline(_MAX_LINE), b""), 1):
+                yield number, line.decode("utf-8", "replace").strip()
+        except (OSError, EOFError, zlib.error) as error:
+            raise WarcFault(f"it cannot be read any further: {error}") from error
+
+
+def _url_of_page(entry: Mapping[str, Any]) -> str | None:
+    """Return the url of a page; None for a capture of anything else. Raises ValueError where it is no url."""
+    if "url" not in entry:
+        raise ValueError("it names no url")
+    if not _is_text(entry["url"]):
+        raise ValueError("its url has characters that no url has")
+    url, status, mime = str(entry["url"]), str(entry.get("status", "-")), str(entry.get("mime", "-"))
+    code = int(status) if status.isdecimal() and len(status) == 3 else 200
+    is_page = mime != "warc/revisit" and may_be_page(code, None if mime in ("-", "unk") else mime)
+    return url if is_page and url.startswith(("http:", "https:")) else None
 
 
 def _is_text(value: object) -> bool:
@@ -297,7 +287,7 @@ def _rows(words: str) -> list[dict[str, Any] | list[Any]]:
         raise ValueError(_FORMS)
     try:
         rows = json.loads(f"[{text}]")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
     if not all(isinstance(row, dict | list) for row in rows):
         raise ValueError(_FORMS)
