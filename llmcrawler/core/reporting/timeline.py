@@ -19,17 +19,6 @@ _BINS_PER_OCTAVE = 4  # of latency: a quantile is right within a tenth
 _LEAST_SECONDS = 0.001
 _SUMS = ("pages", "errors", "answers", "refused", "latency_sum", "samples", "in_flight_sum", "allowed_sum")
 
-# What the limits are, in words that go on after "held back by".
-LIMITS: Mapping[str, str] = {
-    "the gap between requests": "the pause between two requests to a host",
-    "requests in flight per host": "the number of requests allowed at once to a host",
-    "requests in flight": "the number of requests allowed at once to all hosts together",
-    "hosts that rest": "hosts that asked for a rest or kept failing",
-    "waiting for links to follow": "a lack of urls: all that were known had been asked for",
-    "pages in process": "pages that had to be read and classified first",
-    "the speed of this machine": "this machine, which asked for less than was allowed",
-}
-
 
 @dataclass(slots=True)
 class Bucket:
@@ -188,7 +177,7 @@ class Pace:
         if not self.limits:
             return ""
         name, _seconds, share = self.limits[0]
-        return f"{percent(share)} of the time it was limited by {LIMITS.get(name, name)}"
+        return f"{percent(share)} of the time it was limited by {name}"
 
     @property
     def urls_per_second(self) -> float:

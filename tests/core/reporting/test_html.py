@@ -164,7 +164,7 @@ def test_pace_names_the_limit_that_held_most():
         bucket.hold("the gap between requests" if second else "waiting for links to follow", 1.0)
     pace = pace_of(timeline, 10.0)
     assert pace.words == "4.00 answers/s × 0.50 s on average = 2.0 requests in flight; 5.0 were allowed"
-    assert pace.bound == "90% of the time it was limited by the pause between two requests to a host"
+    assert pace.bound == "90% of the time it was limited by the gap between requests"
     data = chart_data(timeline, 100.0, 10.0, is_whole=True)
     assert data["columns"]["pages"] == [4.0] * 10
     assert [row["at"] for row in chart_rows(data, most=4)] == [0, 3, 6, 9]

@@ -24,7 +24,6 @@ from llmcrawler.core.reporting.progress import HostThrottle
 from llmcrawler.core.reporting.terminal_tables import selector_text
 from llmcrawler.core.reporting.text import counts, duration, many, percent, plain
 from llmcrawler.core.reporting.timeline import (
-    LIMITS,
     Pace,
     Timeline,
     chart_data,
@@ -73,7 +72,6 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
         "template_count": len(templates),
         "costs": costs,
         "tasks": _TASKS,
-        "limits": LIMITS,
         "pace": pace,
         "chart_rows": chart_rows(chart),
         "has_whole_timeline": source.is_job and bool(source.runs),
