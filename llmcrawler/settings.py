@@ -50,7 +50,7 @@ CRAWL_MAX_ERRORS_SHARE = 0.5  # a greater share of pages with errors makes the e
 # -- Proxies and response validation ----------------------------------------------------------------------------------
 PROXIES: object = []  # http://user:password@host:port, ...; or by country: {"DE": [...], "*": [...]} ("*": others)
 PROXIES_FILE = ""  # the same from a file: one per line, with an optional country, or JSON
-PROXY_PROVIDER = "auto"  # list, file, environment, proxyscrape, webshare, iproyal, none; auto: PROXIES and PROXIES_FILE
+PROXY_PROVIDER = "auto"  # environment, proxyscrape, webshare, iproyal, none; auto: PROXIES and PROXIES_FILE
 PROXY_PROXYSCRAPE_KEY = ""  # or in the environment
 PROXY_WEBSHARE_KEY = ""  # or in the environment
 PROXY_IPROYAL_KEY = ""  # or in the environment

@@ -293,12 +293,7 @@ def _country(code: object) -> str:
         return ANYWHERE
 
 
-_NAMES = ("auto", "none", "list", "file", "environment", "proxyscrape", "webshare", "iproyal")
-_MISSING = {
-    "list": "PROXIES is empty",
-    "file": "PROXIES_FILE names no file with proxies",
-    "environment": "neither PROXIES nor ALL_PROXY, HTTPS_PROXY or HTTP_PROXY is set",
-}
+_NAMES = ("auto", "none", "environment", "proxyscrape", "webshare", "iproyal")
 _ENVIRONMENT = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 
 
@@ -325,9 +320,9 @@ def resolve_proxies(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> 
     if name in ("proxyscrape", "webshare", "iproyal"):
         return _service(name, settings, environ)
     proxies: list[Proxy] = []
-    if name in ("auto", "list") and (value := settings.get("PROXIES")):
+    if name == "auto" and (value := settings.get("PROXIES")):
         proxies += _read_value("PROXIES", value)
-    if name in ("auto", "file") and (path := settings.get("PROXIES_FILE")):
+    if name == "auto" and (path := settings.get("PROXIES_FILE")):
         proxies += _read_file(f"PROXIES_FILE={path}", Path(str(path)))
     # Scrapy's own support of HTTP_PROXY and NO_PROXY needs none of this; here such a proxy is watched for bans, too.
     if name == "environment" and environ.get("PROXIES", "").strip():
@@ -335,8 +330,9 @@ def resolve_proxies(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> 
     elif name == "environment":
         given = [(variable, environ.get(variable) or environ.get(variable.lower())) for variable in _ENVIRONMENT]
         proxies += [_parsed(f"{variable} of the environment", text) for variable, text in given if text]
-    if not proxies and name in _MISSING:
-        raise ConfigError(f"PROXY_PROVIDER={name}, and {_MISSING[name]}")
+        if not proxies:
+            missing = "neither PROXIES nor ALL_PROXY, HTTPS_PROXY or HTTP_PROXY is set"
+            raise ConfigError(f"PROXY_PROVIDER=environment, and {missing}")
     return FixedProxies(proxies) if proxies else None
 
 
