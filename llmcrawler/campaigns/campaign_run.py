@@ -51,9 +51,6 @@ class CampaignRules:
     retry_seconds: float = 2.0
     stop_seconds: float = 8.0
 
-    def most_retries(self, *, was_lost: bool) -> int:
-        return self.retries * (_LOST_RETRIES if was_lost else 1)
-
     def pause_seconds(self, attempts: int) -> float:
         return min(_LONGEST_PAUSE_SECONDS, self.retry_seconds * 2 ** min(attempts - 1, 10)) if attempts else 0.0
 
@@ -179,7 +176,7 @@ class CampaignRun:
         """Let the bundle wait for its turn, or give it up: where it has come no further for as long as is allowed."""
         status, reason = ended.status, ended.reason
         attempts = 1 if ended.came_further else one.attempts + 1
-        if attempts > self.rules.most_retries(was_lost=ended.was_lost):
+        if attempts > self.rules.retries * (_LOST_RETRIES if ended.was_lost else 1):
             self._finish(one, _End(status, reason, f"given up after {attempts:,} tries: {reason}"))
             return
         pause = self.rules.pause_seconds(attempts)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from llmcrawler.core.urls import normalise_with_route, site_name
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.render_choice import ALWAYS, NEVER
-from llmcrawler.crawl.setting_checks import near_name
+from llmcrawler.crawl.setting_checks import hint
 from llmcrawler.crawl.task_lists import read_url, url_rows
 from llmcrawler.errors import ConfigError
 
@@ -127,9 +127,8 @@ def _check_names(where: str, names: Iterable[str], refused: Mapping[str, str] | 
         if why := {**_NOT_OF_A_SITE, **(refused or {})}.get(name):
             raise ConfigError(f"{where}: {name}: {why}")
         if name not in known:
-            near = near_name(name, known)
-            meant = f": did you mean {near}?" if near else f"; there are: {', '.join(sorted(known))}"
-            raise ConfigError(f"{where}: no argument of explore is called {name!r}{meant}")
+            told = f"{where}: no argument of explore is called {name!r}"
+            raise ConfigError(f"{told}: {hint(name, known)}there are {', '.join(sorted(known))}")
 
 
 # In larger bundles the last sites, slow ones, keep more lines from the data set, and a crash takes more back, while a

@@ -121,11 +121,6 @@ class StoredCampaign:
             now = self.clock()
             self._not_before = now + max(_SAVE_SECONDS, _SAVE_SHARE * (now - started))
 
-    def look(self) -> None:
-        """Do what is due: say that this driver runs, copy what has changed."""
-        self._do(self._beat_if_due)
-        self._do(self._save_if_due)
-
     def _do_from_time_to_time(self, work: Callable[[], None]) -> None:
         while not self._closing.wait(_LOOK_SECONDS) and not self.is_lost:
             self._do(work)

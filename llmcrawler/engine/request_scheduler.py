@@ -13,8 +13,8 @@ import pickle
 from base64 import b85decode, b85encode
 from bisect import insort_right
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -438,13 +438,8 @@ def pack_request(request: Request, spider: Spider) -> str:
 
 def unpack_request(payload: str, spider: Spider) -> Request:
     """Raises ConfigError where the spider has changed and can no longer take the request."""
-    try:
+    with _of_earlier_run("a request", "bring back what it names"):
         return request_from_dict(pickle.loads(b85decode(json.loads(payload)["request"])), spider=spider)  # noqa: S301
-    except Exception as error:  # whatever classes of the user's raise
-        raise ConfigError(
-            f"JOBDIR: a request of an earlier run cannot be read ({error}): bring back what it names, or name another"
-            " JOBDIR"
-        ) from error
 
 
 def pack_item(item: Any, fields: Mapping[str, Any], source: str) -> str:
@@ -454,12 +449,17 @@ def pack_item(item: Any, fields: Mapping[str, Any], source: str) -> str:
 
 def unpack_item(text: str) -> Any:
     """Raises ConfigError where the item's class is gone."""
-    try:
+    with _of_earlier_run("an item", "restore its class"):
         return pickle.loads(b85decode(text))  # noqa: S301
+
+
+@contextmanager
+def _of_earlier_run(what: str, cure: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # whatever classes of the user's raise
-        raise ConfigError(
-            f"JOBDIR: an item of an earlier run cannot be read ({error}): restore its class, or use another JOBDIR"
-        ) from error
+        told = f"JOBDIR: {what} of an earlier run cannot be read ({error}): {cure}, or name another JOBDIR"
+        raise ConfigError(told) from error
 
 
 def _pack(whole: Any, owner: str, fields: Mapping[str, Any]) -> str:

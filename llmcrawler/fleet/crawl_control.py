@@ -186,7 +186,7 @@ def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
             started=float(crawl.meta["started"]),
             urls=crawl.urls(),
             expired=crawl.numbers("counts").get("expired", 0),
-            pages_a_minute=_pages_a_minute(workers),
+            pages_a_minute=round(sum(one.report.pages_a_minute for one in workers if one.state == "here"), 1),
             waiting=client.zcard(crawl.key("waiting")),
             waiting_sites=tuple(client.zrevrange(crawl.key("waiting"), 0, _MAX_SITES - 1)),
             told_apart_by=crawl.meta.get("filter", "set"),
@@ -264,10 +264,6 @@ class _CrawlReader:
 
     def _hash(self, name: str) -> dict[str, str]:
         return dict(self._client.hgetall(self.key(name)))
-
-
-def _pages_a_minute(workers: Iterable[WorkerStatus]) -> float:
-    return round(sum(one.report.pages_a_minute for one in workers if one.state == "here"), 1)
 
 
 def _state(meta: Mapping[str, str], workers: Iterable[WorkerStatus]) -> str:

@@ -66,6 +66,12 @@ def machine(storage, tmp_path, monkeypatch):
     return lambda name: Machine(tmp_path / name, storage)
 
 
+def look(stored: StoredCampaign) -> None:
+    """Do what its threads do from time to time."""
+    stored._do(stored._beat_if_due)
+    stored._do(stored._save_if_due)
+
+
 def sites_of_status(storage: CampaignStorage) -> list[str]:
     return [site["name"] for site in status_at(storage, 0.0)["sites"]]
 
@@ -109,7 +115,7 @@ def test_a_second_driver_is_refused_while_the_first_one_runs_and_takes_over_when
 
         def beat() -> None:
             here.now += 31.0
-            first.look()
+            look(first)
 
         there.meanwhile = beat
         with pytest.raises(JobBusy, match=r"running already: process \d+ on here. Stop it there, and run this"):
@@ -121,7 +127,7 @@ def test_a_second_driver_is_refused_while_the_first_one_runs_and_takes_over_when
             assert there.sites() == ["a.example"]
             there.note("b.example")
             here.now += 31.0
-            first.look()
+            look(first)
             assert first.is_lost
             assert here.losses == 1
             here.note("c.example")
@@ -154,12 +160,12 @@ def test_what_has_changed_is_copied_in_a_tenth_of_the_time_at_most(machine, stor
     with here.drive() as stored:
         here.note("a.example")
         while here.now < 100:
-            stored.look()
+            look(stored)
             here.now += 1.0
         assert len(copied) == 1, "nothing has changed since"
         for number in range(20):
             here.note(f"{number}.example")
-            stored.look()
+            look(stored)
             here.now += 5.0
     assert 4 <= len(copied) <= 8
     assert len(sites_of_status(storage)) == 21, "at the end all is there"
@@ -175,10 +181,10 @@ def test_a_storage_that_does_not_answer_is_told_and_tried_again(machine, storage
         with monkeypatch.context() as patch:
             patch.setattr(type(storage), "upload", fails)
             patch.setattr(type(storage), "take", fails)
-            stored.look()
+            look(stored)
         assert "no network" in here.told[-1]
         here.now += 20.0
-        stored.look()
+        look(stored)
         assert sites_of_status(storage) == ["a.example"]
 
 
