@@ -32,6 +32,7 @@ from llmcrawler.core.understanding.site_reader import CHANGED, UNCHANGED, SiteRe
 from llmcrawler.core.understanding.sites import Site, SiteRegistry
 from llmcrawler.core.understanding.templates.grouping import Assignment
 from llmcrawler.core.understanding.templates.page_sample import words_of
+from llmcrawler.crawl.compat import engine_of, stats_of
 from llmcrawler.crawl.configuration import FeedSettings, JobSettings
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import CrawlStop
@@ -60,9 +61,8 @@ class StageRules:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        assert crawler.stats is not None
         crawl, timeout_seconds = crawl_of(crawler), JobSettings.of(crawler.settings).stage_timeout_seconds
-        rules = cls(crawler.stats, timeout_seconds, crawl.ledger, stop=crawl.stop)
+        rules = cls(stats_of(crawler), timeout_seconds, crawl.ledger, stop=crawl.stop)
         session = crawl.backend.session
         return rules if session is None else replace(rules, check_storage=session.connection.check)
 
@@ -206,12 +206,11 @@ class ClassifyPipeline(Stage):
     async def close_spider(self) -> None:
         """Put what was learned into the feed too; feeds are still open now."""
         assert self.crawler is not None
-        assert self.crawler.engine is not None
         crawl = crawl_of(self.crawler)
         known, session = crawl.understanding, crawl.backend.session
         own = [one for one in known.sites if session is None or one.name in session.frontier.sites]
         for template in learned_templates(own, known.classifier, known.records):
-            await self.crawler.engine.scraper.start_itemproc_async(template, response=None)
+            await engine_of(self.crawler).scraper.start_itemproc_async(template, response=None)
         await crawl.close()
 
     async def run(self, page: Page) -> PageError | None:
@@ -441,8 +440,7 @@ class FeedPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        assert crawler.stats is not None
-        return cls(crawler.stats, FeedSettings.of(crawler.settings).content_in_feed)
+        return cls(stats_of(crawler), FeedSettings.of(crawler.settings).content_in_feed)
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, FeedItem):

@@ -24,6 +24,7 @@ from twisted.python.failure import Failure
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_packed_sitemap, parse_sitemap
 from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.compat import engine_of, stats_of
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.crawl.task_lists import ListedTask
 from llmcrawler.engine.failures import error_page, failure_kind
@@ -101,8 +102,7 @@ class SiteLists:
             meta={**_META, CONTEXT: RequestContext(found_at=base)},
             dont_filter=True,
         )
-        assert self._spider.crawler.engine is not None
-        self._spider.crawler.engine.crawl(request)
+        engine_of(self._spider.crawler).crawl(request)
 
     async def ask_named(self, robotparser: RobotParser, base: str) -> None:
         """Ask for the lists that the robots.txt at `base` names."""
@@ -268,8 +268,7 @@ class FrontierSpider(Spider):
         kind, message = failure_kind(failure.value)
         if kind == "internal":
             logger.error("Error on %s", request.url, exc_info=failure.value)
-            assert self.crawler.stats is not None
-            self.crawler.stats.inc_value("llmcrawler/internal_errors")
+            stats_of(self.crawler).inc_value("llmcrawler/internal_errors")
         yield self._line_of_failure(error_page(lease, kind, message, request=request), lease, failure)
 
     @abstractmethod

@@ -25,7 +25,7 @@ from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.storage import Outcome
 from llmcrawler.core.urls import Sitemap, in_turns, normalise, origin_of
 from llmcrawler.crawl.arguments import MapOptions
-from llmcrawler.crawl.compat import is_closing, settle_scraper, wake_engine
+from llmcrawler.crawl.compat import engine_of, is_closing, settle_scraper, stats_of, wake_engine
 from llmcrawler.crawl.configuration import LimitSettings
 from llmcrawler.engine.failures import error_page, response_fault
 from llmcrawler.engine.request_context import LATENCY, lease_of
@@ -35,8 +35,6 @@ from llmcrawler.items import Page, PageError, Url
 from llmcrawler.spiders.base import FEED, LLMS_TXT, FrontierSpider, ListLimits, faulty_task
 
 if TYPE_CHECKING:
-    from scrapy.core.engine import ExecutionEngine
-
     from llmcrawler.crawl.job import Job
 
 _LINES_AT_ONCE = 100
@@ -73,11 +71,6 @@ class MapScheduler(FrontierScheduler):
         assert isinstance(self.admission, MapAdmission)
         return self.admission
 
-    @property
-    def _engine(self) -> ExecutionEngine:
-        assert self.crawler.engine is not None
-        return self.crawler.engine
-
     def _new_leases_left(self) -> int:
         return 0 if self._admission.reason_to_end is not None else super()._new_leases_left()
 
@@ -92,8 +85,9 @@ class MapScheduler(FrontierScheduler):
 
     async def _fill(self) -> None:
         spider: MapSpider = self.crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
-        scraper = self._engine.scraper.slot
-        is_quiet = not self._waiting and not self._delayed and not self._engine.downloader.active
+        engine = engine_of(self.crawler)
+        scraper = engine.scraper.slot
+        is_quiet = not self._waiting and not self._delayed and not engine.downloader.active
         # Lists tell what the pages are worth; but a request that was dropped without a word is no reason to wait.
         if spider.reads_lists and not (is_quiet and (scraper is None or scraper.is_idle())):
             return
@@ -141,7 +135,7 @@ class MapScheduler(FrontierScheduler):
         if not leases:
             return
         self._leases |= {lease.url: lease for lease in leases}
-        scraper = self._engine.scraper
+        scraper = engine_of(self.crawler).scraper
         passed_over = [self.pass_over(lease) for lease in leases if not self._admission.matches(lease.url)]
         lines = [line_of_task(lease) for lease in leases if self._admission.matches(lease.url)]
         await asyncio.gather(*passed_over, *(scraper.start_itemproc_async(line, response=None) for line in lines))
@@ -149,17 +143,16 @@ class MapScheduler(FrontierScheduler):
         settle_scraper(self.crawler)  # one that is being closed waits for these lines too
 
     def _note_end(self) -> None:
-        assert self.crawler.stats is not None
-        if self.crawler.stats.get_value("llmcrawler/map_end") is None:
+        stats = stats_of(self.crawler)
+        if stats.get_value("llmcrawler/map_end") is None:
             reason = self._admission.reason_to_end
             more = self.frontier.counts().queued + len(self._buffer)
             reason = reason or f"max_pages={self.budget.max_pages} looked through, {more:,} more urls were not"
-            self.crawler.stats.set_value("llmcrawler/map_end", reason)
+            stats.set_value("llmcrawler/map_end", reason)
 
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, Url) and item.id in self._leases:
-            stats = self.crawler.stats
-            assert stats is not None
+            stats = stats_of(self.crawler)
             stats.inc_value("llmcrawler/urls")
             stats.inc_value(f"llmcrawler/urls/{item.source}")
             if item.was_tried:
