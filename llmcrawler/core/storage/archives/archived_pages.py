@@ -204,47 +204,23 @@ _MAX_OFFSET: Final = 2**62  # files have 64-bit offsets
 _SHOWN_DIGITS: Final = 20
 # The letters of a CDX file's columns, in its first line: iipc.github.io/warc-specifications/specifications/cdx-format
 _COLUMNS: Final = {"a": "url", "m": "mime", "s": "status", "S": "length", "V": "offset", "g": "filename"}
-_WAYBACK: Final = {"original": "url", "mimetype": "mime", "statuscode": "status"}
-_FORMS: Final = "it is neither CDXJ (a key, a date and a JSON object) nor CDX (a first line names its columns)"
 
 
 def pages_of_index(file: str, root: str = "") -> Iterator[ArchivedPage]:
     """Yield the pages that an index names, without reading them. Its files are those below `root`, a folder or a url;
     without one they are beside the index. Raises WarcFault where the index cannot be read.
     """
-    root = root or dirname(file)
-    for number, entry in _entries(file):
-        try:
-            if isinstance(entry, ValueError):
-                raise entry
-            if (url := _url_of_page(entry)) is not None:
-                yield ArchivedPage(url, _place_of(entry, root))
-        except ValueError as fault:
-            yield ArchivedPage(file, None, fault=f"{file} line {number:,}: {fault}")
-
-
-def _entries(file: str) -> Iterator[tuple[int, dict[str, Any] | ValueError]]:
-    """Yield the number of a line, and what it says of a capture, by names of CDXJ, or what is wrong with it. Raises
-    WarcFault where the file cannot be read.
-    """
-    columns: list[str] = []
-    is_cdx = False
+    root, columns = root or dirname(file), list[str]()
     for number, words in _lines(file):
-        rows: list[dict[str, Any] | list[Any]] = []
         if words.startswith("CDX "):
-            columns, is_cdx = [_COLUMNS.get(letter, letter) for letter in words.split()[1:]], True
-        elif is_cdx:
-            rows = [words.split()] if words else []
-        elif words.strip("[],") and not words.startswith("!"):
+            columns = [_COLUMNS.get(letter, letter) for letter in words.split()[1:]]
+        elif words and (columns or not words.startswith("!")):
             try:
-                rows = _rows(words)
-            except ValueError as error:
-                yield number, error
-        for row in rows:
-            if isinstance(row, list) and not columns:
-                columns = [_WAYBACK.get(str(name), str(name)) for name in row]
-                continue
-            yield number, row if isinstance(row, dict) else dict(zip(columns, row, strict=False))
+                entry = dict(zip(columns, words.split(), strict=False)) if columns else _cdxj_entry(words)
+                if (url := _url_of_page(entry)) is not None:
+                    yield ArchivedPage(url, _place_of(entry, root))
+            except ValueError as fault:
+                yield ArchivedPage(file, None, fault=f"{file} line {number:,}: {fault}")
 
 
 def _lines(file: str) -> Iterator[tuple[int, str]]:
@@ -275,26 +251,20 @@ def _is_text(value: object) -> bool:
     return str(value).isprintable()
 
 
-def _rows(words: str) -> list[dict[str, Any] | list[Any]]:
-    """Return what a line has: an object, or rows of an array that goes on over many lines."""
-    text = words.removesuffix(",")
-    if text.startswith("["):
-        text = text[text.startswith("[[") :]
-        text = text[: len(text) - text.endswith("]]")]
-    elif not text.startswith("{"):
-        text = text.split(None, 2)[-1]
-    if not text.startswith(("{", "[")):
-        raise ValueError(_FORMS)
+def _cdxj_entry(words: str) -> dict[str, Any]:
+    text = words if words.startswith("{") else words.split(None, 2)[-1]
+    if not text.startswith("{"):
+        raise ValueError(
+            "it is neither CDXJ (a key, a date and a JSON object) nor CDX (a first line names its columns)"
+        )
     try:
-        rows = json.loads(f"[{text}]")
+        entry: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON: {error}") from error
-    if not all(isinstance(row, dict | list) for row in rows):
-        raise ValueError(_FORMS)
-    return list(rows)
+    return entry
 
 
-def _place_of(entry: dict[str, Any], root: str) -> RecordPlace:
+def _place_of(entry: Mapping[str, Any], root: str) -> RecordPlace:
     """Return where the record of an entry stands. Raises ValueError where it does not say."""
     try:
         offset, length, name = int(entry["offset"]), int(entry["length"]), str(entry["filename"])
