@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
@@ -44,6 +43,7 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.api.archive_application import apply_archives
+        from llmcrawler.core.processes.cores import usable_cores
         from llmcrawler.core.reporting.exit_status import ExitStatus
 
         work = _application(args, opts)
@@ -56,7 +56,7 @@ class Command(Offline, ScrapyCommand):
                 sys.stderr.write(f"{done:,} of {of:,} parts: {counts}\n")
 
         try:
-            counts = apply_archives(work, opts.processes or len(os.sched_getaffinity(0)), tell)
+            counts = apply_archives(work, opts.processes or usable_cores(), tell)
         except KeyboardInterrupt:
             sys.stderr.write("Stopped; run the same command again to continue\n")
             self.exitcode = ExitStatus.INTERRUPTED

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 
 from rich.cells import cell_len
 
@@ -89,7 +88,7 @@ def summary(figures: Figures, account: CrawlAccount, ending: Ending, width: int 
         _budget(figures, account),
         _errors(figures, account, width),
         _page_types(account, width),
-        _without_model(figures, account, width),
+        _without_model(figures, account),
         [f"Use of the pages: {rights}"] if rights else [],
         _records(account, ending, width),
         _result(figures, ending),
@@ -203,7 +202,7 @@ def _page_types(account: CrawlAccount, width: int) -> list[str]:
     return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, width, left=(0,))
 
 
-def _without_model(figures: Figures, account: CrawlAccount, width: int) -> list[str]:
+def _without_model(figures: Figures, account: CrawlAccount) -> list[str]:
     """Say what has less worth, or is missing, as no model told it."""
     llm, lines = figures.llm, []
     if guessed := figures.guessed_types:
@@ -214,7 +213,7 @@ def _without_model(figures: Figures, account: CrawlAccount, width: int) -> list[
     if account.templates and not has_learned and (llm.failure or llm.provider == "none"):
         reason = f": {llm.failure}" if llm.failure else ""
         lines.append(f"Records come from single pages, as no template was learned{reason}")
-    return [part for line in lines for part in wrap(line, width, subsequent_indent="  ")]
+    return lines
 
 
 def _records(account: CrawlAccount, ending: Ending, width: int) -> list[str]:

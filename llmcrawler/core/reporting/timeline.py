@@ -84,13 +84,23 @@ class Timeline:
     def at(self, moment: float) -> Bucket:
         """Return the bucket of a moment, to be counted in."""
         while (number := int(max(0.0, moment) / self.width_seconds)) >= self._max_buckets:
-            for first, second in zip(self.buckets[::2], self.buckets[1::2], strict=False):
-                first.add(second)
-            del self.buckets[1::2]
-            self.width_seconds *= 2
+            self.merge_pairs()
         while len(self.buckets) <= number:
             self.buckets.append(Bucket())
         return self.buckets[number]
+
+    def merge_pairs(self) -> None:
+        for first, second in zip(self.buckets[::2], self.buckets[1::2], strict=False):
+            first.add(second)
+        del self.buckets[1::2]
+        self.width_seconds *= 2
+
+    def coarse(self, most: int = 24) -> Timeline:
+        """Return a copy in at most so many buckets, for a table."""
+        timeline = Timeline.of_json(self.as_json())
+        while len(timeline.buckets) > most:
+            timeline.merge_pairs()
+        return timeline
 
     def add_answer(self, moment: float, latency_seconds: float | None, *, refused: bool = False) -> None:
         bucket = self.at(moment)
@@ -220,28 +230,3 @@ def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bo
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
-
-
-def chart_rows(data: Mapping[str, Any], most: int = 24) -> list[dict[str, Any]]:
-    """Return the same for a table, with fewer rows: sums of counts, means of the others."""
-    columns = data["columns"]
-    count = len(columns["at"])
-    step = max(1, -(-count // most))
-    return [
-        {name: _folded(name, values[first : first + step]) for name, values in columns.items()}
-        for first in range(0, count, step)
-    ]
-
-
-def _folded(name: str, values: list[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    match name:
-        case "at":
-            return known[0]
-        case "errors" | "refused":
-            return sum(known)
-        case "queued":
-            return known[-1]
-    return round(sum(known) / len(known), 2)

@@ -23,7 +23,7 @@ from llmcrawler.core.reporting.html.view import (
     template_names,
     template_views,
 )
-from llmcrawler.core.reporting.timeline import Timeline, chart_data, chart_rows, pace_of
+from llmcrawler.core.reporting.timeline import Timeline, chart_data, pace_of
 from llmcrawler.core.storage import SiteState, TemplatesFile
 from llmcrawler.core.storage.job_file import JOB_FILE, Run, open_job_file, write_run
 from llmcrawler.errors import ConfigError
@@ -167,7 +167,10 @@ def test_pace_names_the_limit_that_held_most():
     assert pace.bound == "90% of the time it was limited by the gap between requests"
     data = chart_data(timeline, 100.0, 10.0, is_whole=True)
     assert data["columns"]["pages"] == [4.0] * 10
-    assert [row["at"] for row in chart_rows(data, most=4)] == [0, 3, 6, 9]
+    few = chart_data(timeline.coarse(4), 100.0, 10.0, is_whole=True)
+    assert few["columns"]["at"] == [0, 4, 8]
+    assert few["columns"]["pages"] == [4.0] * 3
+    assert len(timeline.buckets) == 10
     empty = pace_of(Timeline(), 0.0)
     assert (empty.words, empty.bound, empty.urls_per_second) == ("", "", 0.0)
 

@@ -20,7 +20,6 @@ _NAME_CHARS = 80
 _LONG_CHARS = 40  # a column of texts that are longer on average stands behind the others
 _NEARLY_ALL = 0.9
 
-_TEXT_CHARS = 300
 _TITLE_CHARS = 160
 _URL_CHARS = 2_000
 _MESSAGE_CHARS = 200
@@ -164,7 +163,7 @@ class Digest(CrawlAccount):
             self.changes[change] += 1
             some = self.changed.setdefault(change, [])
             if change != "unchanged" and len(some) < _MAX_CHANGED:
-                some.append((counted.url, _text(item.get("title") or "")))
+                some.append((counted.url, _cut(item.get("title"), _TITLE_CHARS)))
         self.rights.update(marks_of(item))
         if self._with_times:
             latency, is_error = item.get("latency_seconds"), item.get("error") is not None
@@ -175,10 +174,6 @@ class Digest(CrawlAccount):
         if isinstance(item.get("record"), dict):
             self.record_rows.add(row, counted.page_type, item["record"], str(item.get("title") or ""))
         return row
-
-
-def _text(value: Any) -> str:
-    return plain("" if value is None else value)[:_TEXT_CHARS]
 
 
 def _cut(value: Any, length: int) -> str:

@@ -27,7 +27,6 @@ from llmcrawler.core.reporting.timeline import (
     Pace,
     Timeline,
     chart_data,
-    chart_rows,
     last_busy,
     pace_of,
     timeline_of,
@@ -56,7 +55,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
     learned = {(str(one.get("site") or ""), str(one.get("template"))): one for one in source.learned.templates}
     names = template_names(digest, learned)
     templates = template_views(digest, learned, names, costs)
-    pace, chart = _pace(run, digest)
+    pace, chart, chart_rows = _pace(run, digest)
     depths = depth_table(digest, [name for name, _count in types])
     sites = [site for site, _count in digest.sites.most_common(3)]
     more_sites = f" and {len(digest.sites) - len(sites)} more" if len(digest.sites) > len(sites) else ""
@@ -73,7 +72,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
         "costs": costs,
         "tasks": _TASKS,
         "pace": pace,
-        "chart_rows": chart_rows(chart),
+        "chart_rows": chart_rows,
         "has_whole_timeline": source.is_job and bool(source.runs),
         "depths": depths,
         "errors": [
@@ -252,13 +251,18 @@ def _no_html(source: ReportSource, stored: StoredPages) -> str:
     return f"The stored HTML of {count:,} pages is in this report, to keep the file small; the job has the rest."
 
 
-def _pace(run: Run | None, digest: Digest) -> tuple[Pace, dict[str, Any]]:
+def _pace(run: Run | None, digest: Digest) -> tuple[Pace, dict[str, Any], list[dict[str, Any]]]:
+    """Return the pace, its chart, and the rows of the chart's table."""
     if run is not None:
-        timeline, seconds = Timeline.of_json(run.timeline), max(0.0, run.ended - run.started)
-        return pace_of(timeline, seconds), chart_data(timeline, run.started, seconds, is_whole=True)
-    start, timeline = timeline_of(digest.timed)
-    seconds = max((moment for moment, _latency, _error in digest.timed), default=start) - start
-    return pace_of(timeline, seconds), chart_data(timeline, start, seconds, is_whole=False)
+        start, timeline = run.started, Timeline.of_json(run.timeline)
+        seconds = max(0.0, run.ended - start)
+    else:
+        start, timeline = timeline_of(digest.timed)
+        seconds = max((moment for moment, _latency, _error in digest.timed), default=start) - start
+    chart, table = (chart_data(one, start, seconds, is_whole=run is not None) for one in (timeline, timeline.coarse()))
+    columns = table["columns"]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return pace_of(timeline, seconds), chart, rows
 
 
 def _runs(runs: Iterable[Run]) -> list[dict[str, Any]]:
