@@ -164,9 +164,8 @@ class Understanding:
     def waiting(self) -> ModelWait:
         learning = [one for one in self.records.all_learners if one.is_learning]
         by_type, for_learning = waiting_by_type(self.records.all_learners), waiting_by_type(learning).total()
-        waiting = ModelWait(
-            self.classifier.waiting_count, for_learning, by_type.total() - for_learning, by_type=by_type
-        )
+        for_model = self.classifier.waiting_count + for_learning
+        waiting = ModelWait(for_model, by_type.total() - for_learning, by_type=by_type)
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting

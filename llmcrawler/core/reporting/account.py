@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from llmcrawler.core.reporting.text import many, plain, shown_value
 from llmcrawler.core.storage import RightsCounts
@@ -245,7 +244,6 @@ class CountedLine(NamedTuple):
     url: str
     origin: str
     site: str
-    path: str
     page_type: str
     template: str
     error: str
@@ -288,7 +286,7 @@ class CrawlAccount:
     def count(self, line: Mapping[str, Any]) -> CountedLine:
         """Count a line, which may have come from anyone's file."""
         url, error = str(line.get("url")), line.get("error")
-        origin, site, path = _split(url)
+        origin, site = _split(url)
         without = DUPLICATE if line.get("duplicate_of") else UNKNOWN if error is None else FAILED
         given, way = short(line.get("page_type")), short(line.get("decided_by"))
         page_type = given or without
@@ -313,7 +311,7 @@ class CrawlAccount:
             if len(of_kind.examples) < _EXAMPLES:
                 # Cut here: a message may be as long as a page.
                 of_kind.examples.append((url[:_MAX_CHARS], plain(str(error.get("message") or "")[:_MAX_CHARS])))
-        return CountedLine(url, origin, site, path, page_type, group.template, kind)
+        return CountedLine(url, origin, site, page_type, group.template, kind)
 
     def _add_to_group(self, line: Mapping[str, Any], url: str, site: str, page_type: str) -> TemplatePages:
         key = _key(self.groups, (site, short(line.get("template")) or UNKNOWN), ("", "…"))
@@ -363,12 +361,12 @@ def _fields(record: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Iterator[tupl
             yield name, value not in (None, "", [], {})
 
 
-def _split(url: str) -> tuple[str, str, str]:
-    """Return origin, site and path; a feed may have been written by anyone, so they may be empty."""
+def _split(url: str) -> tuple[str, str]:
+    """Return origin and site; a feed may have been written by anyone, so they may be empty."""
     try:
-        return origin_of(url), site_name(url), urlsplit(url).path
+        return origin_of(url), site_name(url)
     except ValueError:
-        return "", "", ""
+        return "", ""
 
 
 def short(value: Any) -> str:

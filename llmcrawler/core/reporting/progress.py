@@ -25,13 +25,12 @@ _HOSTS = 3
 
 @dataclass(frozen=True, slots=True)
 class ModelWait:
-    """Pages waiting for the model's verdict, for a template being learned, or for more pages of their template.
+    """Pages waiting for the model, to classify them or to learn their template, or for more pages of their template.
     `calls_due` are known to be needed, `call_seconds` is the time of one. `by_type` counts those waiting for
     a template.
     """
 
-    for_verdict: int = 0
-    for_learning: int = 0
+    for_model: int = 0
     for_template: int = 0
     calls_done: int = 0
     calls_due: int = 0
@@ -41,10 +40,6 @@ class ModelWait:
     @property
     def pages(self) -> int:
         return self.for_model + self.for_template
-
-    @property
-    def for_model(self) -> int:
-        return self.for_verdict + self.for_learning
 
     @property
     def seconds_left(self) -> float | None:

@@ -99,7 +99,7 @@ LEARNING = {
 
 
 def learning(pages):
-    return ModelWait(1, pages - 3, 2, 1, 3, 2.0, by_type=Counter(product=pages - 1))
+    return ModelWait(pages - 2, 2, 1, 3, 2.0, by_type=Counter(product=pages - 1))
 
 
 def test_pages_that_were_fetched_and_wait_for_the_model_count_as_progress():
@@ -152,7 +152,7 @@ def test_a_crawl_that_waits_for_the_model_alone_says_how_to_go_on_without_it(mos
     ],
 )
 def test_the_goal_says_what_its_pages_wait_for(stats, waiting, words):
-    wait = ModelWait(for_learning=waiting + 1, by_type=Counter(product=waiting, other=1))
+    wait = ModelWait(for_model=waiting + 1, by_type=Counter(product=waiting, other=1))
     stats = LEARNING | {f"llmcrawler/{name}": value for name, value in stats.items()}
     assert f" | goal: {words}" in Sampled().after(0, stats, waiting=wait).as_line()
 
@@ -295,10 +295,10 @@ def test_nothing_is_said_before_there_is_something_to_judge_by(rate, latency, st
     [
         (ModelWait(), ""),
         (ModelWait(for_template=1), "1 page waits for more pages of its template"),
-        (ModelWait(for_verdict=3), "3 pages wait for the model"),
-        (ModelWait(0, 5, 0, 2, 3, 40.0), "5 pages wait for the model: 2 of 3 calls, about 40 s"),
+        (ModelWait(for_model=3), "3 pages wait for the model"),
+        (ModelWait(5, 0, 2, 3, 40.0), "5 pages wait for the model: 2 of 3 calls, about 40 s"),
         (
-            ModelWait(2, 5, 4, 0, 3),
+            ModelWait(7, 4, 0, 3),
             "7 pages wait for the model: 0 of 3 calls; 4 pages wait for more pages of their template",
         ),
     ],
