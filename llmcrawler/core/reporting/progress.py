@@ -13,8 +13,6 @@ from llmcrawler.core.reporting.text import counts, duration, many, money, percen
 
 # A limit binds when the crawl reaches this share of what it allows: jitter and the odd slow page take the rest.
 _BINDS_FROM = 0.8
-GAP: Final = "the gap between requests"
-_MACHINE: Final = "the speed of this machine"
 
 _WITHOUT_MODEL: Final = "to go on without it: Ctrl-C, then the same command with -s LLM_PROVIDER=none"
 
@@ -119,26 +117,16 @@ class DownloadFlow:
         return [host for host in self.hosts if host.rest_seconds > 0]
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """Limit that holds the crawl back. `name` groups a crawl's samples; `words` give the figures of this one."""
-
-    name: str
-    words: str
-
-
-def binding_limit(
-    flow: DownloadFlow, starts_per_second: float, latency_seconds: float | None, queued: int
-) -> Limit | None:
-    """Return what holds the crawl back; None while there is nothing to judge by."""
+def binding_limit(flow: DownloadFlow, starts_per_second: float, latency_seconds: float | None, queued: int) -> str:
+    """Return what holds the crawl back, its name before a colon; "" while there is nothing to judge by."""
     if flow.backing_out:
-        return Limit("pages in process", "pages in process: downloads wait until pages are read or classified")
-    if (limit := _limit_by_hosts(flow)) is not None:
+        return "pages in process: downloads wait until pages are read or classified"
+    if limit := _limit_by_hosts(flow):
         return limit
     if not queued and not any(host.waiting for host in flow.hosts):
-        return Limit("waiting for links to follow", "waiting for links to follow: none is left to fetch")
+        return "waiting for links to follow: none is left to fetch"
     if not flow.busy or latency_seconds is None or starts_per_second <= 0:
-        return None
+        return ""
     rate, latency = starts_per_second, max(latency_seconds, 0.001)
     slots = sum(host.concurrency for host in flow.busy)
     allowed = {
@@ -148,25 +136,24 @@ def binding_limit(
     }
     tightest = min(allowed, key=lambda name: allowed[name])
     if rate < _BINDS_FROM * allowed[tightest]:
-        return Limit(_MACHINE, f"{_MACHINE}: {rate:.1f} requests/s where {allowed[tightest]:.1f} are allowed")
+        return f"the speed of this machine: {rate:.1f} requests/s where {allowed[tightest]:.1f} are allowed"
     used = f"{rate:.1f}/s x {latency:.2f} s = {rate * latency:.1f}"
     if tightest == "gap":
-        return Limit(GAP, f"{GAP}: {rate:.1f} of {allowed['gap']:.1f} requests/s")
+        return f"the gap between requests: {rate:.1f} of {allowed['gap']:.1f} requests/s"
     if tightest == "per host":
-        return Limit("requests in flight per host", f"requests in flight per host: {used} of {slots:g}")
-    return Limit("requests in flight", f"requests in flight over all hosts: {used} of {flow.concurrency}")
+        return f"requests in flight per host: {used} of {slots:g}"
+    return f"requests in flight over all hosts: {used} of {flow.concurrency}"
 
 
-def _limit_by_hosts(flow: DownloadFlow) -> Limit | None:
+def _limit_by_hosts(flow: DownloadFlow) -> str:
     if flow.resting and not flow.busy:
         longest = max(flow.resting, key=lambda host: host.rest_seconds)
-        return Limit("hosts that rest", f"paused hosts: {longest.host} for {longest.rest_seconds:.0f} s more")
+        return f"hosts that rest: {longest.host} for {longest.rest_seconds:.0f} s more"
     if any(host.failures == 0 for host in flow.busy) or not flow.busy:
-        return None
+        return ""
     worst = max(flow.busy, key=lambda host: host.failures)
     times = f" {worst.failures} times in a row" if worst.failures > 1 else ""
-    name, failed = "hosts that do not answer", f"failed{times}: {worst.failure}"
-    return Limit(name, f"{name}: {worst.host} {failed}")
+    return f"hosts that do not answer: {worst.host} failed{times}: {worst.failure}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +169,7 @@ class ProgressReport:
     rate_now: float
     rate_overall: float
     latency_seconds: float | None
-    limit: Limit | None
+    limit: str
     waiting: ModelWait = field(default_factory=ModelWait)
 
     @property
@@ -230,7 +217,7 @@ class ProgressReport:
             ("left", self._left()),
             ("goal", goal_progress(figures, self.waiting.by_type) if figures.goal else []),
             ("records", records),
-            ("limit", [self.limit.words] if self.limit else []),
+            ("limit", [self.limit] if self.limit else []),
             ("throttle", self._throttle()),
             ("status", _counted(figures.statuses)),
             ("templates", [f"{figures.templates:,}"] if figures.templates else []),

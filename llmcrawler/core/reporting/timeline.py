@@ -122,8 +122,8 @@ class Timeline:
         bucket.in_flight_sum += report.flow.in_flight
         bucket.allowed_sum += sum(host.concurrency for host in report.flow.busy)
         bucket.queued = report.figures.queued
-        if report.limit is not None:
-            bucket.hold(report.limit.name, seconds)
+        if report.limit:
+            bucket.hold(report.limit.partition(":")[0], seconds)
 
     def total(self) -> Bucket:
         whole = Bucket()
