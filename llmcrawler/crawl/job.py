@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import os
 import re
@@ -16,9 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
-
-from scrapy import Spider
-from scrapy.crawler import Crawler
 
 from llmcrawler.core.frontier.admission import Admission
 from llmcrawler.core.frontier.protocol import Counts
@@ -46,7 +42,6 @@ from llmcrawler.core.storage.feeds.markdown_files import INDEX, sweep
 from llmcrawler.core.storage.job_file import DUPLICATE, JOB_FILE, LOCK_FILE, Run, checksum, lock_folder, write_run
 from llmcrawler.core.storage.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.core.storage.requeueing import requeue_failed
-from llmcrawler.crawl.configuration import JobSettings
 from llmcrawler.errors import ConfigError, StorageFailed
 
 _PLACEHOLDER = re.compile(r"%\(\w+\)[-+ #0]*\d*\w")  # of Scrapy's feed uris
@@ -250,38 +245,6 @@ def check_job(folder: Path, spec: JobSpec) -> None:
             connection.close()
     elif spec.stages:
         raise ConfigError(f"force={','.join(spec.stages)}: {folder} contains no crawl whose stages could run again")
-
-
-def open_request_job(crawler: Crawler, end: Callable[[str], None]) -> Job:
-    """Open or create the job that JOBDIR names; `end` is called with a reason when the disk takes no more.
-
-    Raises ConfigError where the job cannot be had.
-    """
-    kept, spider = JobSettings.of(crawler.settings), crawler.spider
-    assert spider is not None
-    assert kept.jobdir is not None
-
-    def fail(failure: StorageFailed) -> None:
-        logger.error("%s. What was written before is kept: make room and run the same command again", failure)
-        end("storage_failed")
-
-    feeds = tuple(map(str, kept.feeds))
-    spec = JobSpec(spider.name, _arguments_of(spider), any_arguments=kept.jobdir_force, feeds=feeds)
-    return Job(kept.jobdir, spec, JobRules(keep_bodies=False), on_failure=fail)
-
-
-def _arguments_of(spider: Spider) -> dict[str, str]:
-    """Return the arguments of a spider (-a NAME=VALUE), as far as it keeps them as attributes of the same names.
-
-    A spider with a constructor of its own may have any other attributes, so only those that it has parameters for
-    count.
-    """
-    given = {name: value for name, value in vars(spider).items() if isinstance(value, str) and name[0] != "_"}
-    given.pop("name", None)
-    makers = (type(spider).__init__, type(spider).from_crawler)
-    own = [maker for maker in makers if not maker.__module__.startswith("scrapy.")]
-    names = {name for maker in own for name in inspect.signature(maker).parameters}
-    return {name: value for name, value in given.items() if name in names or not own}
 
 
 def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> ResumeState:

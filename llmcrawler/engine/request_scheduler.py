@@ -7,6 +7,7 @@ came of it, when those are through the pipelines and its own requests are in the
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import pickle
@@ -35,6 +36,7 @@ from twisted.python.failure import Failure
 
 from llmcrawler.core.frontier.protocol import Lease, UrlTask
 from llmcrawler.core.storage import REQUEST_MARK, Outcome
+from llmcrawler.core.storage.job_spec import JobRules, JobSpec
 from llmcrawler.crawl.compat import (
     close_spider_soon,
     end_with_failure,
@@ -43,6 +45,7 @@ from llmcrawler.crawl.compat import (
     stats_of,
     wake_engine,
 )
+from llmcrawler.crawl.configuration import JobSettings
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.host_queues import DelayedRequests
 from llmcrawler.engine.request_context import CONTEXT, context_of, update_context
@@ -118,9 +121,13 @@ class RequestScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         self._spider = spider
-        from llmcrawler.crawl.job import open_request_job
+        from llmcrawler.crawl.job import Job
 
-        self.job = open_request_job(self._crawler, self._end_in_failure)
+        kept = JobSettings.of(self._crawler.settings)
+        assert kept.jobdir is not None
+        feeds = tuple(map(str, kept.feeds))
+        spec = JobSpec(spider.name, _arguments_of(spider), any_arguments=kept.jobdir_force, feeds=feeds)
+        self.job = Job(kept.jobdir, spec, JobRules(keep_bodies=False), on_failure=self._lose_storage)
         crawl = find_crawl(self._crawler)
         if crawl is not None:
             crawl.stop.goes_on_later = True
@@ -378,6 +385,10 @@ class RequestScheduler(BaseScheduler):
             logger.error("%s", error)
             self._end_in_failure("not_kept")
 
+    def _lose_storage(self, failure: StorageFailed) -> None:
+        logger.error("%s. What was written before is kept: make room and run the same command again", failure)
+        self._end_in_failure("storage_failed")
+
     def _end_in_failure(self, reason: str) -> None:
         end_with_failure(self._crawler)
         close_spider_soon(self._crawler, reason)
@@ -411,6 +422,20 @@ class RequestScheduler(BaseScheduler):
     def _count(self, name: str, count: int = 1) -> None:
         if count:
             stats_of(self._crawler).inc_value(name, count)
+
+
+def _arguments_of(spider: Spider) -> dict[str, str]:
+    """Return the arguments of a spider (-a NAME=VALUE), as far as it keeps them as attributes of the same names.
+
+    A spider with a constructor of its own may have any other attributes, so only those that it has parameters for
+    count.
+    """
+    given = {name: value for name, value in vars(spider).items() if isinstance(value, str) and name[0] != "_"}
+    given.pop("name", None)
+    makers = (type(spider).__init__, type(spider).from_crawler)
+    own = [maker for maker in makers if not maker.__module__.startswith("scrapy.")]
+    names = {name for maker in own for name in inspect.signature(maker).parameters}
+    return {name: value for name, value in given.items() if name in names or not own}
 
 
 def _task_url(request: Request, identity: str) -> str:
