@@ -49,7 +49,7 @@ def model_of(
     from llmcrawler.core.llm.client import LanguageModel
     from llmcrawler.core.llm.usage import Usage, price_of
 
-    price = price_of(choice.model, own_prices(settings, os.environ))
+    price = price_of(choice.model, *own_prices(settings, os.environ))
     first = Endpoint(choice, given.call_limits, price)
     fallbacks = read_fallbacks(settings, os.environ, first)
     for one in fallbacks:
@@ -100,10 +100,11 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         model.share(shared, shared)
         return model, SharedAnswers(session.connection, own_answers)
     if given.llm_budget_file is not None:
-        from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
+        from llmcrawler.core.llm.budget_file import FileLimits, open_budget_file
 
         file = open_budget_file(given.llm_budget_file)
-        model.share(FileBudget(file, limits), FileRate(file, calls), partial(asyncio.to_thread, file.close))
+        by_file = FileLimits(file, calls, limits)
+        model.share(by_file, by_file, partial(asyncio.to_thread, file.close))
     elif given.llm_budget_url:
         from llmcrawler.fleet.model_limits import CommonLimits
 

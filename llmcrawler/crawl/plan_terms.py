@@ -66,5 +66,5 @@ def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
 def _price(settings: BaseSettings, choice: ProviderChoice) -> Price | None:
     """Return the price of a model; LLM_PRICE_INPUT and so on are those of the settings' own model."""
     is_own = choice.model == _choice(settings, "").model
-    price = price_of(choice.model, own_prices(settings, os.environ)) if is_own else price_of(choice.model)
+    price = price_of(choice.model, *own_prices(settings, os.environ)) if is_own else price_of(choice.model)
     return price and price.of_tier(choice.service_tier)

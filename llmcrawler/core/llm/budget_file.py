@@ -43,16 +43,18 @@ def open_budget_file(path: Path) -> SharedFile:
     return SharedFile(path, _SCHEMA, setting="LLM_BUDGET_FILE", application=_APPLICATION)
 
 
-class FileBudget:
-    """A CommonBudget of many processes. What is taken is spent until it is given back: a crawl that is killed leaves
-    the whole price of its calls.
+class FileLimits:
+    """The CommonBudget and the CallRate of many processes. What is taken is spent until it is given back: a crawl that
+    is killed leaves the whole price of its calls.
     """
 
-    def __init__(self, file: SharedFile, limits: BudgetLimits, clock: Clock = REAL_CLOCK) -> None:
+    def __init__(self, file: SharedFile, calls: CallLimits, budget: BudgetLimits, clock: Clock = REAL_CLOCK) -> None:
         self._file = file
-        self._limits = limits
+        self._calls = calls
+        self._budget = budget
         self._clock = clock
         self._name = secrets.token_hex(8)
+        self._posted: set[asyncio.Future[Any]] = set()
 
     async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]:
         """Take from the budget; return whether that was left, and what all crawls have taken. Waits while calls of
@@ -89,7 +91,7 @@ class FileBudget:
     def _take(self, connection: sqlite3.Connection, tokens: int, cost_usd: float) -> tuple[bool, int, float, bool]:
         all_tokens, all_cost = connection.execute("SELECT tokens, cost_usd FROM spent").fetchone()
         more, dearer = all_tokens + tokens, all_cost + cost_usd
-        if not self._limits.allow(more, dearer):  # others that live may have calls under way
+        if not self._budget.allow(more, dearer):  # others that live may have calls under way
             connection.execute("DELETE FROM crawls WHERE at < ?", (self._clock.wall() - _SILENT_SECONDS,))
             others = connection.execute("SELECT pid FROM crawls WHERE calls > 0 AND name <> ?", (self._name,))
             return False, all_tokens, all_cost, any(is_alive(pid) for (pid,) in others)
@@ -101,16 +103,6 @@ class FileBudget:
         connection.execute("INSERT OR IGNORE INTO crawls VALUES (?, ?, 0, 0)", (self._name, os.getpid()))
         row = (change, self._clock.wall(), self._name)
         connection.execute("UPDATE crawls SET calls = calls + ?, at = ? WHERE name = ?", row)
-
-
-class FileRate:
-    """Limits requests and tokens per minute as RateLimiter does, for all crawls of the file together."""
-
-    def __init__(self, file: SharedFile, limits: CallLimits, clock: Clock = REAL_CLOCK) -> None:
-        self._file = file
-        self._limits = limits
-        self._clock = clock
-        self._posted: set[asyncio.Future[Any]] = set()
 
     def hold(self, seconds: float) -> None:
         """Start no call for so many seconds, as the server refused one as too fast."""
@@ -141,10 +133,10 @@ class FileRate:
         connection.execute("DELETE FROM starts WHERE at <= ? OR at > ?", (now - WINDOW_SECONDS, now + WINDOW_SECONDS))
         (until,) = connection.execute("SELECT until FROM pause").fetchone()
         starts = connection.execute("SELECT at, tokens FROM starts ORDER BY at").fetchall()
-        wait_seconds = max(until, may_start(starts, tokens, self._limits)) - now
+        wait_seconds = max(until, may_start(starts, tokens, self._calls)) - now
         if wait_seconds > 0:
             return float(wait_seconds)
-        if self._limits.requests_per_minute or self._limits.tokens_per_minute:
+        if self._calls.requests_per_minute or self._calls.tokens_per_minute:
             connection.execute("INSERT INTO starts VALUES (?, ?, ?)", (call, now, tokens))
         return 0.0
 

@@ -15,7 +15,7 @@ from llmcrawler.errors import ConfigError
 
 if TYPE_CHECKING:
     from llmcrawler.core.llm.call_limits import CallLimits
-    from llmcrawler.core.llm.usage import OwnPrices, Price
+    from llmcrawler.core.llm.usage import Price
 
 PROVIDERS = ("auto", "openai", "none")
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -78,21 +78,20 @@ def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) ->
     return replace(_openai_choice(base_url or OPENAI_BASE_URL, model, api_key, effort), service_tier=tier or None)
 
 
-def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPrices:
-    """Return the LLM_PRICE_ settings, as far as they are set. Raises ConfigError for what is no price."""
-    from llmcrawler.core.llm.usage import OwnPrices
-
-    prices: dict[str, float] = {}
-    for key in ("input", "output"):
-        name = f"LLM_PRICE_{key.upper()}"
-        if text := _text(name, settings, environ):
+def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> list[float | None]:
+    """Return LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, as far as they are set. Raises ConfigError for what is no price."""
+    prices: list[float | None] = []
+    for name in ("LLM_PRICE_INPUT", "LLM_PRICE_OUTPUT"):
+        price, text = None, _text(name, settings, environ)
+        if text:
             try:
-                prices[key] = float(text)
+                price = float(text)
             except ValueError:
-                prices[key] = math.nan
-            if not 0 <= prices[key] < math.inf:
+                price = math.nan
+            if not 0 <= price < math.inf:
                 raise ConfigError(f"{name} is {text!r}; it must be US dollars per million tokens, such as 0.25")
-    return OwnPrices(**prices)
+        prices.append(price)
+    return prices
 
 
 def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> ProviderChoice:
@@ -183,7 +182,7 @@ def read_fallbacks(settings: Mapping[Any, Any], environ: Mapping[str, str], firs
 
 
 def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoint) -> Endpoint:
-    from llmcrawler.core.llm.usage import OwnPrices, price_of
+    from llmcrawler.core.llm.usage import price_of
 
     where = f"LLM_FALLBACKS, entry {number}"
     if isinstance(entry, str):
@@ -209,5 +208,5 @@ def _endpoint(entry: Any, number: int, environ: Mapping[str, str], first: Endpoi
     elif not key and _is_openai(url):
         key = _api_key("", {}, environ)
     choice = replace(_openai_choice(url, given.model, key, ""), is_fallback=True)
-    price = price_of(choice.model, OwnPrices(given.price_input, given.price_output))
+    price = price_of(choice.model, given.price_input, given.price_output)
     return Endpoint(choice, first.limits, price)

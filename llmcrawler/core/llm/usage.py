@@ -101,27 +101,21 @@ def charges_cache_writes(model: str) -> bool:
     return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 6)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPrices:
-    """Prices that the user gives, in US dollars per million tokens (LLM_PRICE_INPUT and so on); None: not given."""
-
-    input: float | None = None
-    output: float | None = None
-
-
-def price_of(model: str, own: OwnPrices = OwnPrices()) -> Price | None:
-    """Return the price of a model, or None where it is not known; figures of the user's win over the table."""
+def price_of(model: str, own_in: float | None = None, own_out: float | None = None) -> Price | None:
+    """Return the price of a model, or None where it is not known. What the user pays for a million tokens of input or
+    output, where that is given, wins over the table.
+    """
     known = PRICES.get(_SNAPSHOT_DATE.sub("", model))
-    if known is None and (own.input is None or own.output is None):
+    if known is None and (own_in is None or own_out is None):
         return None
-    paid_in = known.input if own.input is None and known else own.input or 0.0
-    paid_out = known.output if own.output is None and known else own.output or 0.0
+    paid_in = known.input if own_in is None and known else own_in or 0.0
+    paid_out = known.output if own_out is None and known else own_out or 0.0
     # An input price of the user's own says nothing about the provider's cache: count its tokens in full.
-    cached, write = (known.cached_input, known.cache_write) if known and own.input is None else (paid_in, None)
+    cached, write = (known.cached_input, known.cache_write) if known and own_in is None else (paid_in, None)
     if write is None and charges_cache_writes(model):
         write = paid_in * _WRITE_SURCHARGE
     # The user's own prices are those of the tier that the user chose.
-    return Price(paid_in, paid_out, cached, write, known.flex_share if known and own == OwnPrices() else 1.0)
+    return Price(paid_in, paid_out, cached, write, known.flex_share if known and own_in is own_out is None else 1.0)
 
 
 @dataclass(frozen=True, slots=True)

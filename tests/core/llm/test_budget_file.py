@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
-from llmcrawler.core.llm.budget_file import FileBudget, FileRate, open_budget_file
+from llmcrawler.core.llm.budget_file import FileLimits, open_budget_file
 from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.usage import Tokens
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
@@ -28,13 +28,14 @@ from pathlib import Path
 from random import Random
 from llmcrawler.errors import BudgetSpent
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
-from llmcrawler.core.llm.budget_file import FileBudget, open_budget_file
+from llmcrawler.core.llm.budget_file import FileLimits, open_budget_file
+from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.usage import Tokens
 
 async def main(path, most, seed):
     budget, rng = Budget(BudgetLimits(max_tokens=most)), Random(seed)
     file = open_budget_file(Path(path))
-    budget.share(FileBudget(file, budget.limits))
+    budget.share(FileLimits(file, CallLimits(), budget.limits))
     async def spend():
         while True:
             async with budget.call(20, 60) as call:
@@ -82,7 +83,7 @@ async def test_what_another_crawl_holds_is_waited_for(tmp_path: Path) -> None:
     first, second = (Budget(BudgetLimits(max_tokens=300)) for _ in range(2))
     files = [open_budget_file(tmp_path / "budget.sqlite") for _ in range(2)]
     for budget, file in zip((first, second), files, strict=True):
-        budget.share(FileBudget(file, budget.limits))
+        budget.share(FileLimits(file, CallLimits(), budget.limits))
     is_asked, is_answered = asyncio.Event(), asyncio.Event()
 
     async def ask(budget: Budget, until: asyncio.Event | None = None) -> None:
@@ -136,7 +137,7 @@ async def test_a_call_that_is_cancelled_while_it_takes_leaves_nothing_taken(tmp_
     await file.run(lambda _connection: None)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        taking = asyncio.ensure_future(FileBudget(file, BudgetLimits(max_tokens=100)).take(90, 0.0))
+        taking = asyncio.ensure_future(FileLimits(file, CallLimits(), BudgetLimits(max_tokens=100)).take(90, 0.0))
         await asyncio.sleep(0)
         taking.cancel()
         await asyncio.sleep(0)
@@ -150,7 +151,7 @@ async def test_a_call_that_is_cancelled_while_it_takes_leaves_nothing_taken(tmp_
 
 async def test_money_is_shared_as_tokens_are(tmp_path: Path) -> None:
     file = open_budget_file(tmp_path / "budget.sqlite")
-    first, second = (FileBudget(file, BudgetLimits(max_cost_usd=0.01)) for _ in range(2))
+    first, second = (FileLimits(file, CallLimits(), BudgetLimits(max_cost_usd=0.01)) for _ in range(2))
     assert (await first.take(5, 0.006))[0]
     await first.give_back(1, 0.001)
     taken, tokens, cost = await second.take(5, 0.006)
@@ -165,7 +166,7 @@ async def test_calls_a_minute_hold_over_all_crawls(tmp_path: Path, limits: CallL
     time = FakeTime()
     clock = time.clock()
     files = [open_budget_file(tmp_path / "budget.sqlite") for _ in range(2)]
-    rates = [FileRate(file, limits, clock) for file in files]
+    rates = [FileLimits(file, limits, BudgetLimits(), clock) for file in files]
     starts = []
     for number in range(8):
         await rates[number % 2].admit(10)
@@ -181,7 +182,7 @@ async def test_a_pause_that_one_crawl_was_told_holds_for_all(tmp_path: Path) -> 
     time = FakeTime()
     clock = time.clock()
     file = open_budget_file(tmp_path / "budget.sqlite")
-    first, second = (FileRate(file, CallLimits(), clock) for _ in range(2))
+    first, second = (FileLimits(file, CallLimits(), BudgetLimits(), clock) for _ in range(2))
     before = time.now
     first.hold(7)
     await asyncio.sleep(0)
@@ -204,7 +205,7 @@ async def test_nothing_is_asked_where_the_file_fails(tmp_path: Path) -> None:
     (tmp_path / "budget.sqlite").mkdir()
     file = open_budget_file(tmp_path / "budget.sqlite")
     with pytest.raises(LLMFailed, match="LLM_BUDGET_FILE"):
-        await FileBudget(file, BudgetLimits(max_tokens=10)).take(1, 0.0)
+        await FileLimits(file, CallLimits(), BudgetLimits(max_tokens=10)).take(1, 0.0)
     with pytest.raises(LLMFailed, match="LLM_BUDGET_FILE"):
-        await FileRate(file, CallLimits()).admit(1)
+        await FileLimits(file, CallLimits(), BudgetLimits()).admit(1)
     file.close()

@@ -9,7 +9,7 @@ import pytest
 from llmcrawler.core.llm.budget import Budget, BudgetLimits
 from llmcrawler.core.llm.call_limits import CallLimits
 from llmcrawler.core.llm.providers import resolve_provider
-from llmcrawler.core.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, price_of
+from llmcrawler.core.llm.usage import PRICES, Price, Tokens, Usage, price_of
 from llmcrawler.core.understanding.classification.page_asker import check_question
 from llmcrawler.core.understanding.classification.page_types import DEFAULT_PAGE_TYPES
 from llmcrawler.errors import BudgetSpent, ConfigError
@@ -71,7 +71,7 @@ async def test_a_limit_in_money_holds_where_flex_has_no_room(connect: Connect) -
 
 
 def test_list_prices_are_halved_and_own_ones_are_not() -> None:
-    listed, own, million = price_of("gpt-6-luna"), price_of("gpt-6-luna", OwnPrices(1.0, 2.0)), Tokens(10**6, 10**6)
+    listed, own, million = price_of("gpt-6-luna"), price_of("gpt-6-luna", 1.0, 2.0), Tokens(10**6, 10**6)
     assert listed == PRICES["gpt-6-luna"]
     assert listed.of_tier("flex").cost_usd(million) == pytest.approx(0.3)
     assert listed.of_tier("default").cost_usd(million) == listed.of_tier(None).cost_usd(million) == pytest.approx(0.6)

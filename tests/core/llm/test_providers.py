@@ -74,9 +74,9 @@ def test_a_key_that_was_copied_wrong_is_refused_but_not_shown(name: str, key: st
 
 
 def test_prices_are_read_or_refused() -> None:
-    assert own_prices({}, {}).input is None
-    assert own_prices({"LLM_PRICE_INPUT": 0}, {}).input == 0
-    assert own_prices({}, {"LLM_PRICE_OUTPUT": "0.25"}).output == 0.25
+    assert own_prices({}, {}) == [None, None]
+    assert own_prices({"LLM_PRICE_INPUT": 0}, {}) == [0, None]
+    assert own_prices({}, {"LLM_PRICE_OUTPUT": "0.25"}) == [None, 0.25]
     for wrong in ("cheap", "-1", "inf", "nan"):
         with pytest.raises(ConfigError, match=f"LLM_PRICE_INPUT is '{wrong}'"):
             own_prices({"LLM_PRICE_INPUT": wrong}, {})

@@ -7,7 +7,6 @@ import pytest
 from llmcrawler.core.llm.openai_transport import Completion, completion_of
 from llmcrawler.core.llm.usage import (
     PRICES,
-    OwnPrices,
     Price,
     Tokens,
     Usage,
@@ -20,20 +19,20 @@ from llmcrawler.core.llm.usage import (
 @pytest.mark.parametrize(
     ("model", "own", "expected"),
     [
-        ("gpt-6-luna", OwnPrices(), PRICES["gpt-6-luna"]),
-        ("gpt-4o-mini-2024-07-18", OwnPrices(), PRICES["gpt-4o-mini"]),
-        ("qwen", OwnPrices(), None),
-        ("qwen", OwnPrices(1.0), None),
-        ("qwen", OwnPrices(1.0, 2.0), Price(1.0, 2.0, 1.0)),
-        ("qwen", OwnPrices(0.0, 0.0), Price(0.0, 0.0, 0.0)),
-        ("gpt-4o-mini", OwnPrices(None, 9.0), Price(0.15, 9.0, 0.075)),
-        ("gpt-6-luna", OwnPrices(input=0.4), Price(0.4, 0.50, 0.4, 0.5)),
-        ("openai/gpt-6-sol", OwnPrices(2.0, 10.0), Price(2.0, 10.0, 2.0, 2.5)),
-        ("gpt-5.4-mini", OwnPrices(), PRICES["gpt-5.4-mini"]),
+        ("gpt-6-luna", (), PRICES["gpt-6-luna"]),
+        ("gpt-4o-mini-2024-07-18", (), PRICES["gpt-4o-mini"]),
+        ("qwen", (), None),
+        ("qwen", (1.0,), None),
+        ("qwen", (1.0, 2.0), Price(1.0, 2.0, 1.0)),
+        ("qwen", (0.0, 0.0), Price(0.0, 0.0, 0.0)),
+        ("gpt-4o-mini", (None, 9.0), Price(0.15, 9.0, 0.075)),
+        ("gpt-6-luna", (0.4,), Price(0.4, 0.50, 0.4, 0.5)),
+        ("openai/gpt-6-sol", (2.0, 10.0), Price(2.0, 10.0, 2.0, 2.5)),
+        ("gpt-5.4-mini", (), PRICES["gpt-5.4-mini"]),
     ],
 )
-def test_a_price_is_known_or_given_or_none(model: str, own: OwnPrices, expected: Price | None) -> None:
-    assert price_of(model, own) == expected
+def test_a_price_is_known_or_given_or_none(model: str, own: tuple[float | None, ...], expected: Price | None) -> None:
+    assert price_of(model, *own) == expected
 
 
 def test_the_most_that_a_call_can_cost_is_no_less_than_any_use_of_the_cache() -> None:
