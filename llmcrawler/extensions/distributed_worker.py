@@ -20,7 +20,7 @@ from llmcrawler.crawl.understanding_building import Understanding
 from llmcrawler.engine.scheduler import FrontierScheduler, check_scheduler, running_scheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions import connect_handlers
-from llmcrawler.extensions.throttle import AdaptiveThrottle
+from llmcrawler.extensions.throttle import policies_of
 from llmcrawler.fleet.safe_lines import SafeLines
 from llmcrawler.items import Page
 
@@ -173,11 +173,10 @@ class DistributedWorker:
         await self.session.give_up(site)
 
     def _throttle_state(self) -> dict[str, dict[str, dict[str, float]]]:
-        throttle = self.crawler.get_extension(AdaptiveThrottle)
         found: dict[str, dict[str, dict[str, float]]] = {}
-        for host, state in ({} if throttle is None else throttle.host_states()).items():
+        for host, policy in policies_of(self.crawler).items():
             if site_of(host) in self.session.frontier.sites:
-                found.setdefault(site_of(host), {})[host] = state
+                found.setdefault(site_of(host), {})[host] = policy.state()
         return found
 
     def _activity(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions import connect_handlers
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.extensions.start_line import say, terminal_columns
-from llmcrawler.extensions.throttle import AdaptiveThrottle
+from llmcrawler.extensions.throttle import policies_of
 from llmcrawler.items import FeedItem, Page, Template, Url
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class ProgressExtension:
 
 def read_flow(crawler: Crawler) -> DownloadFlow:
     engine = engine_of(crawler)
-    policies, slots = _policies(crawler), engine.downloader.slots
+    policies, slots = policies_of(crawler), engine.downloader.slots
     # Of a broad crawl's hosts most have nothing to do.
     busy = {key: slot for key, slot in slots.items() if slot.transferring or slot.queue}
     resting = [key for key, policy in policies.items() if key not in busy and policy.cooldown_seconds > 0]
@@ -207,7 +207,7 @@ def read_hosts(crawler: Crawler) -> list[HostThrottle]:
     """Return all hosts of the crawl, each with the throughput of its whole time."""
     return [
         replace(_throttle_of(key, None, policy), throughput=policy.meter.figures().mean_throughput)
-        for key, policy in _policies(crawler).items()
+        for key, policy in policies_of(crawler).items()
     ]
 
 
@@ -232,11 +232,6 @@ def _throttle_of(key: str, slot: Slot | None, policy: HostPolicy | None) -> Host
         failures=policy.breaker.failures,
         failure=policy.breaker.reason,
     )
-
-
-def _policies(crawler: Crawler) -> dict[str, HostPolicy]:
-    throttle = crawler.get_extension(AdaptiveThrottle)
-    return {} if throttle is None else throttle.policies()
 
 
 def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:

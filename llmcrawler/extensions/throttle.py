@@ -217,10 +217,6 @@ class AdaptiveThrottle:
         policy = self._policies.take(key, self._rules)
         self._apply(key, policy, self._downloader.slots.get(key), policy.robots_failed(reason))
 
-    def host_states(self) -> dict[str, dict[str, float]]:
-        """Return what the next worker that asks a host is to know, by host."""
-        return {host: policy.state() for host, policy in self._policies.by_host.items()}
-
     def _take_over(self, site: str, kept: KeptSite) -> None:
         """Go on at the hosts of a site as the worker before would have. When it asked last is not known."""
         for host, state in (kept.throttle or {}).items():
@@ -282,6 +278,12 @@ class AdaptiveThrottle:
     @property
     def _downloader(self) -> PoliteDownloader:
         return downloader_of(self.crawler)
+
+
+def policies_of(crawler: Crawler) -> dict[str, HostPolicy]:
+    """Return the policies of a crawl's hosts; none where it has no AdaptiveThrottle."""
+    throttle = crawler.get_extension(AdaptiveThrottle)
+    return {} if throttle is None else throttle.policies()
 
 
 def _set(slot: PoliteSlot, policy: HostPolicy) -> None:

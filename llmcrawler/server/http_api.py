@@ -60,7 +60,7 @@ def create_app(jobs: Jobs, token: str, names: Sequence[str] = ()) -> ASGIApp:
             *own,
             Route("/openapi.json", _openapi),
             *firecrawl_api.routes(jobs),
-            *job_pages.routes(jobs, token),
+            *job_pages.Pages(jobs, token).routes(),
             *mcp.routes,
         ],
         lifespan=lambda _app: tools.session_manager.run(),

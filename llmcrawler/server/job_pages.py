@@ -66,12 +66,9 @@ _STOP_SECONDS: Final = 5.0
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def routes(jobs: Jobs, token: str) -> list[Route]:
-    """Return the routes of the pages, for people who know the token."""
-    return _Pages(jobs, token).routes()
+class Pages:
+    """The pages, for people who know the token."""
 
-
-class _Pages:
     def __init__(self, jobs: Jobs, token: str) -> None:
         self._jobs = jobs
         self._token = token

@@ -15,7 +15,7 @@ from llmcrawler.core.llm.answers import read_answer
 from llmcrawler.core.llm.budget import Budget, BudgetLimits, CommonBudget
 from llmcrawler.core.llm.call_limits import REAL_CLOCK, CallBreaker, CallRate, Clock, RateLimiter
 from llmcrawler.core.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
-from llmcrawler.core.llm.faults import Fault, cure_of, for_fallback, rules_with
+from llmcrawler.core.llm.faults import Fault, cure_of, rules_with
 from llmcrawler.core.llm.openai_transport import Completion, OpenAITransport
 from llmcrawler.core.llm.providers import OPENAI_BASE_URL, Endpoint
 from llmcrawler.core.llm.usage import FLEX, CallReport, Usage, counted_tokens
@@ -28,6 +28,8 @@ _CHECK_TRIES: Final = 3  # a model may fail once by chance
 _NO_CONNECTION: Final = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY})
 _FALLBACK_SECONDS: Final = 10.0  # a server that is out is waited for no longer where there is another one
 _FLEX_TIMEOUT_SECONDS: Final = 900.0  # what OpenAI's guide to flex processing recommends
+
+_OF_FALLBACKS: Final = "; in LLM_FALLBACKS these are api_key_env, base_url and model"
 
 T = TypeVar("T")
 
@@ -69,11 +71,8 @@ class LLMClient:
         self._dialect = Dialect(options, bounded=bool(self._budget.limits))
         self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
-        self._is_fallback = choice.is_fallback
+        self._names = _OF_FALLBACKS if choice.is_fallback else ""
         self._unavailable = ""
-
-    def __repr__(self) -> str:
-        return f"<LLMClient {self.label}>"
 
     @property
     def label(self) -> str:
@@ -211,7 +210,7 @@ class LLMClient:
     def _final_error(self, fault: Fault, attempts: int) -> LLMError:
         what = f"{self._describe(fault)}, {attempts} attempts"
         if fault.kind == faults.REFUSED:
-            return self._give_up(cure_of(fault, self.host, self._model, is_fallback=self._is_fallback))
+            return self._give_up(cure_of(fault, self.host, self._model) + self._names)
         if fault.kind in {faults.BAD_REQUEST, faults.UNKNOWN_FORMAT, faults.UNKNOWN_PARAMETER}:
             return BadAnswer(what)
         cooldown_seconds = fault.retry_after_seconds if fault.kind == faults.RATE_LIMIT else None
@@ -220,11 +219,10 @@ class LLMClient:
         has_answered = fault.kind in {faults.SERVER_ERROR, faults.TIMEOUT}
         if has_answered or fault.kind in _NO_CONNECTION:
             proxy = " HTTPS_PROXY or HTTP_PROXY of the environment," if self._transport.is_proxied else ""
-            address = for_fallback("LLM_BASE_URL", self._is_fallback)
             if self.host == urlsplit(OPENAI_BASE_URL).netloc:
                 what += f"; see whether this machine reaches the internet{proxy and f' and{proxy[:-1]} is right'}"
             else:
-                what += f"; see whether {address} is right,{proxy} and whether the server runs"
+                what += f"; see whether LLM_BASE_URL is right,{proxy} and whether the server runs{self._names}"
         if self._circuit.fail(cooldown_seconds):
             logger.warning("%s; the LLM is skipped for a while and then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.

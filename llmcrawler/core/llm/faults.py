@@ -138,11 +138,7 @@ def redacted(text: Any, api_key: str) -> str:
     return clean if len(clean) <= _MESSAGE_CHARS else clean[: _MESSAGE_CHARS - 1] + "…"
 
 
-# What is to be set for a server of LLM_FALLBACKS, by what it is for the first one.
-_FALLBACK_KEYS = {"LLM_API_KEY": "the key of api_key_env", "LLM_BASE_URL": "base_url", "LLM_MODEL": "model"}
-
-
-def cure_of(fault: Fault, host: str, model: str, *, is_fallback: bool = False) -> str:
+def cure_of(fault: Fault, host: str, model: str) -> str:
     """Return what a refusal means, and what to set. The words of the server stand in it, cleaned of secrets."""
     message = fault.message
     if "quota" in message or fault.status == 402:
@@ -155,11 +151,4 @@ def cure_of(fault: Fault, host: str, model: str, *, is_fallback: bool = False) -
         what, cure = f"LLM_MODEL {model!r} is not to be had at {host}", "set one that the server lists"
     else:
         what, cure = f"LLM_BASE_URL leads to no chat completions at {host}", "it mostly ends in /v1"
-    return f"{for_fallback(what, is_fallback)} ({fault.status}: {message}); {for_fallback(cure, is_fallback)}"
-
-
-def for_fallback(advice: str, is_fallback: bool) -> str:
-    """Return an advice with the names that hold in LLM_FALLBACKS, where it is about a server of that."""
-    for setting, key in _FALLBACK_KEYS.items() if is_fallback else ():
-        advice = advice.replace(setting, f"{key} (LLM_FALLBACKS)")
-    return advice
+    return f"{what} ({fault.status}: {message}); {cure}"

@@ -95,7 +95,8 @@ async def test_where_all_are_out_the_error_names_each_and_what_to_set() -> None:
         await model.close()
     said = str(refused.value)
     assert f"model-0 at 127.0.0.1:{first.port}: LLM_API_KEY was refused" in said
-    assert f"model-1 at 127.0.0.1:{second.port}: the key of api_key_env (LLM_FALLBACKS) was refused" in said
+    assert f"model-1 at 127.0.0.1:{second.port}: LLM_API_KEY was refused" in said
+    assert said.endswith("; in LLM_FALLBACKS these are api_key_env, base_url and model")
     assert not [key for key in KEYS if key in said]
     async with FakeLLM(faults=["401"]) as first, FakeLLM(faults=["503"] * 99) as second:
         model = model_at([first, second], fake_time, Usage())
