@@ -35,9 +35,8 @@ class RecordRows:
     def __init__(self, max_chars: int = _MAX_RECORD_CHARS) -> None:
         self.left_out = 0
         self._left = max_chars
-        self._fields: dict[str, dict[str, int]] = {}  # by page type, each with its place in a row
-        self._rows: dict[str, list[list[Any]]] = {}
-        self._in_title: dict[str, Counter[str]] = {}
+        self._rows: dict[str, list[tuple[int, dict[str, Any]]]] = {}  # by page type, with the numbers of the pages
+        self._in_title: dict[str, Counter[str]] = {}  # all fields of a page type, and how often titles repeat them
 
     def __len__(self) -> int:
         return sum(map(len, self._rows.values()))
@@ -46,20 +45,17 @@ class RecordRows:
         if row is None or self._left <= 0 or (page_type not in self._rows and len(self._rows) >= _MAX_TYPES):
             self.left_out += 1
             return
-        fields, in_title = self._fields.setdefault(page_type, {}), self._in_title.setdefault(page_type, Counter())
-        values: list[Any] = [row, *[None] * len(fields)]
+        in_title, values = self._in_title.setdefault(page_type, Counter()), dict[str, Any]()
         title = "".join(title.split()).casefold()
         for name, value in record.items():
-            if name not in fields and len(fields) >= _MAX_FIELDS:
+            if name not in in_title and len(in_title) >= _MAX_FIELDS:
                 continue
-            place = 1 + fields.setdefault(name, len(fields))
-            values += [None] * (place + 1 - len(values))
-            values[place] = shown_value(value)
-            self._left -= len(str(values[place])) + 8
+            values[name] = shown_value(value)
+            self._left -= len(str(values[name])) + 8
             # A title may have the name of the site after the value.
             start = "".join(value.split()).casefold() if isinstance(value, str) else ""
             in_title[name] += bool(start) and title.startswith(start)
-        self._rows.setdefault(page_type, []).append(values)
+        self._rows.setdefault(page_type, []).append((row, values))
 
     def as_json(self) -> dict[str, Any]:
         """Return `fields`, `rows` and `head` by page type. A row is the number of its page and the values: short,
@@ -67,20 +63,15 @@ class RecordRows:
         """
         found = {}
         for page_type, rows in sorted(self._rows.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-            names = list(self._fields[page_type])
-            # Earlier rows lack the fields that came later.
-            columns = {
-                name: [row[place] if place < len(row) else None for row in rows] for place, name in enumerate(names, 1)
-            }
             ranks = {}
-            for name, column in columns.items():
-                texts = [str(value) for value in column if value is not None]
+            for name in self._in_title[page_type]:
+                texts = [str(value) for _row, values in rows if (value := values.get(name)) is not None]
                 ranks[name] = sum(map(len, texts)) > _LONG_CHARS * len(texts), 2 * len(texts) < len(rows)
-            ordered = sorted(names, key=ranks.__getitem__)
+            ordered = sorted(ranks, key=ranks.__getitem__)
             repeated, count = (self._in_title[page_type].most_common(1) or [("", 0)])[0]
             found[page_type] = {
                 "fields": [plain(name)[:_NAME_CHARS] for name in ordered],
-                "rows": [[row[0], *(columns[name][at] for name in ordered)] for at, row in enumerate(rows)],
+                "rows": [[row, *map(values.get, ordered)] for row, values in rows],
                 "head": ordered.index(repeated) if count >= _NEARLY_ALL * len(rows) else None,
             }
         return found

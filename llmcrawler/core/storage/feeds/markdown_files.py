@@ -130,7 +130,7 @@ class MarkdownFolder:
             except OSError:
                 (self._path / name).unlink(missing_ok=True)  # half a page would be taken for the whole
                 raise
-        self._index.write(_index_line(entry, name))
+        self._index.write(as_json({"file": name, **entry}).encode() + b"\n")
         self._index.flush()
 
     def flush(self) -> None:
@@ -173,10 +173,6 @@ def sweep(path: Path) -> None:
     journal.unlink()
     if not any(path.iterdir()):
         path.rmdir()
-
-
-def _index_line(entry: Mapping[str, Any], name: str | None) -> bytes:
-    return as_json({"file": name, **entry}).encode() + b"\n"
 
 
 def _lines(path: Path) -> Iterator[bytes]:
