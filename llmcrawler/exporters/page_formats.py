@@ -32,7 +32,6 @@ from llmcrawler.core.storage.feeds.tables import (
     clean,
     columns_of,
     neutral,
-    text_columns,
 )
 from llmcrawler.core.storage.feeds.xml_elements import xml_value
 from llmcrawler.core.understanding.extraction.record_schema import completed
@@ -57,7 +56,7 @@ def plain(item: Any) -> dict[str, Any]:
 def item_columns(item: Any) -> tuple[Column, ...]:
     """Return the columns of an item's class; text ones for items that say nothing of their types."""
     if isinstance(item, dict) or not hasattr(type(item), "__dataclass_fields__"):
-        return text_columns(ItemAdapter(item).field_names())
+        return tuple(Column(name, "text") for name in ItemAdapter(item).field_names())
     return columns_of(type(item))
 
 

@@ -216,10 +216,8 @@ def page_types(digest: Digest) -> list[tuple[str, int]]:
 
 def depth_table(digest: Digest, types: Sequence[str]) -> list[tuple[int, list[int], int]]:
     """Return (depth, pages by type, all pages), from the start on."""
-    rows = [
-        (depth, [digest.depths[depth, name] for name in types]) for depth in sorted({one for one, _ in digest.depths})
-    ]
-    return [(depth, pages, sum(pages)) for depth, pages in rows]
+    depths = sorted({depth for depth, _type in digest.depths})
+    return [(depth, pages := [digest.depths[depth, name] for name in types], sum(pages)) for depth in depths]
 
 
 def by_type(digest: Digest, names: Mapping[Key, str]) -> list[dict[str, Any]]:

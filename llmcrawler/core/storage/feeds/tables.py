@@ -7,7 +7,7 @@ import math
 import re
 import types
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -105,11 +105,6 @@ def columns_of(item_class: type) -> tuple[Column, ...]:
             Column(name, "struct", columns_of(hint)) if is_struct else Column(name, _KINDS.get(hint, "json"))
         )
     return tuple(columns)
-
-
-def text_columns(names: Collection[str]) -> tuple[Column, ...]:
-    """Return columns for items that say nothing about their types."""
-    return tuple(Column(name, "text") for name in names)
 
 
 def fitted(column: Column, value: Any) -> Any:
