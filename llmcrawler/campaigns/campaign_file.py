@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from llmcrawler.campaigns.sites_file import Bundle, SiteRow, places_of
 from llmcrawler.errors import ConfigError
@@ -95,12 +95,6 @@ class CampaignFile:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def value(self, name: str) -> str | None:
         row = self._connection.execute("SELECT value FROM campaign WHERE name = ?", (name,)).fetchone()

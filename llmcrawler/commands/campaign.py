@@ -6,7 +6,7 @@ import argparse
 import sqlite3
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ class Command(Offline, ScrapyCommand):
             raise ConfigError(f"{folder}: this campaign is being worked on in another folder: name one with --work")
         crawls, cores = self._crawls(folder, storage, opts)
         stored = StoredCampaign(folder, storage, _tell) if not is_here else None
-        with lock_campaign(folder), stored or nullcontext(), CampaignFile(folder) as file:
+        with lock_campaign(folder), stored or nullcontext(), closing(CampaignFile(folder)) as file:
             if opts.retry:
                 retry(file, folder, storage)
             most_sites = CampaignSettings.of(self.settings).campaign_bundle_sites

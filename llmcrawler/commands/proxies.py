@@ -60,6 +60,6 @@ class Command(Offline, ScrapyCommand):
         for one in checks:
             told = f"{one.proxy.country:<2}  {one.seconds:6.2f} s  {one.error or 'works'}"
             sys.stdout.write(f"{one.proxy.address:<{width}}  {told}\n")
-        working = sum(one.works for one in checks)
+        working = sum(not one.error for one in checks)
         sys.stdout.write(f"{working} of {len(checks)} work\n")
         self.exitcode = 0 if working else 1

@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from collections import deque
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +75,7 @@ def run(folder, place, rows=None, *, storage=None, told=print, is_over=True, **o
     addresses, most_sites = options.pop("addresses", {}), options.pop("most_sites", 1)
     rules = CampaignRules(**{"retries": 3, "retry_seconds": 0.0001, **options})
     folder.mkdir(exist_ok=True)
-    with CampaignFile(folder) as file:
+    with closing(CampaignFile(folder)) as file:
         if not file.known_sites():
             file.set_value("form", "jsonl")
             file.add(make_bundles(rows or [row("a.example"), row("b.example")], addresses, 2, most_sites), addresses)
@@ -120,7 +121,7 @@ def test_a_bundle_that_failed_has_its_pause_after_a_restart_of_the_campaign_too(
 
     clock = Clock()
     monkeypatch.setattr(campaign_run, "time", clock)
-    with CampaignFile(tmp_path) as file:
+    with closing(CampaignFile(tmp_path)) as file:
         file.set_value("form", "jsonl")
         file.add(make_bundles([row("a.example")], {}, 2, 1), {})
         file.note_attempt(1, 3, -9, "its process was ended by SIGKILL")
@@ -201,7 +202,7 @@ def test_a_later_run_of_a_campaign_that_is_over_does_nothing(campaign):
 
 def test_known_sites_keep_their_arguments_and_the_form_of_their_lines(tmp_path):
     rows = [row("a.example", goal="product")]
-    with CampaignFile(tmp_path) as file:
+    with closing(CampaignFile(tmp_path)) as file:
         prepare(file, tmp_path, [], form="jsonl", cores=1, most_sites=1)
         file.add(make_bundles(rows, {}, 1, 1), {})
         with pytest.raises(ConfigError, match=r"line 2: a\.example was crawled with other arguments: goal=product"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -129,7 +130,7 @@ def run(tmp_path, monkeypatch):
     def run(cluster: MadeUpCluster, sites: int = 4, retries: int = 0, is_over: bool = True) -> dict[str, Any]:
         monkeypatch.setattr("llmcrawler.campaigns.campaign_run.time.monotonic", lambda: cluster.now)
         rows = [SiteRow(2, f"{number}.example", f"https://{number}.example/", {}) for number in range(sites)]
-        with CampaignFile(tmp_path) as file:
+        with closing(CampaignFile(tmp_path)) as file:
             file.set_value("form", "jsonl")
             file.add(make_bundles(rows, {}, 2, 1), {})
             crawls = ClusterCrawls(cast(Any, cluster), print, clock=lambda: cluster.now)
@@ -278,7 +279,7 @@ def test_an_end_of_an_earlier_start_is_no_end(tmp_path):
         def close(self) -> None: ...
 
     crawls = Late()
-    with CampaignFile(tmp_path) as file:
+    with closing(CampaignFile(tmp_path)) as file:
         file.add(make_bundles([SiteRow(2, "a.example", "https://a.example/", {})], {}, 1, 1), {})
         file.note_start(1, 0.0)
         assert CampaignRun(tmp_path, file, crawls, CampaignRules(), print).run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,12 +44,12 @@ class Machine:
 
     def note(self, site: str) -> None:
         """As a driver does."""
-        with CampaignFile(self.folder) as file:
+        with closing(CampaignFile(self.folder)) as file:
             file.add(make_bundles([SiteRow(2, site, f"https://{site}/", {})], {}, 1, 1), {})
         write_manifest(self.folder, self.now)
 
     def sites(self) -> list[str]:
-        with CampaignFile(self.folder) as file:
+        with closing(CampaignFile(self.folder)) as file:
             return [*file.known_sites()]
 
     def _sleep(self, seconds: float) -> None:

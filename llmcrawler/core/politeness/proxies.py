@@ -304,10 +304,6 @@ class ProxyCheck:
     seconds: float
     error: str = ""
 
-    @property
-    def works(self) -> bool:
-        return not self.error
-
 
 async def check_proxies(
     proxies: Iterable[Proxy], url: str, *, timeout_seconds: float = 10.0, attempts: int = 2, concurrency: int = 50

@@ -247,7 +247,7 @@ async def test_each_proxy_is_tried_and_told_without_its_credentials():
         login = private.url.replace("://", "://me-too:{}@")
         texts = [good.url, login.format("pa55word"), login.format("wr0ng"), forbidden.url, silent.url, dead_proxy()]
         checks = await check_proxies([parse_proxy(text) for text in texts], site.url("/about/"), timeout_seconds=20)
-    assert [check.works for check in checks] == [True, True, False, False, False, False]
+    assert [not check.error for check in checks] == [True, True, False, False, False, False]
     assert [check.error for check in checks[2:4]] == ["status 407", "status 403"]
     assert "wr0ng" not in "".join(check.error for check in checks)
     assert (len(good.targets), len(silent.targets)) == (1, 2)
