@@ -11,10 +11,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import fmean
 from typing import Any
 
 from llmcrawler.core.content import read_page
+from llmcrawler.core.understanding.extraction.field_names import usual_type
 from llmcrawler.core.understanding.extraction.record_schema import (
     Field,
     FieldType,
@@ -23,12 +25,14 @@ from llmcrawler.core.understanding.extraction.record_schema import (
     schema_of,
 )
 from llmcrawler.core.understanding.extraction.records import RecordQuestion, RecordRules, Records
+from llmcrawler.core.understanding.extraction.typed_values import read_date
 from tests.servers.record_sites import Site
 from tests.servers.record_sites.scoring import FieldScore
 from tests.servers.teacher import type_of
 
 ORIGIN = "http://site.example"
 LEARN_PAGES = 20
+_MAX_DATE_CHARS = 60
 
 NAMES: dict[str, str] = {
     "title": "name headline",
@@ -153,12 +157,14 @@ async def _learned(site: Site, annotator_of: Callable[[RequestedSchema | None], 
     spent = (time.process_time() - start) / len(rest)
     await records.close()
     pages = site.records[LEARN_PAGES:] or site.records
-    result = scored([(page.fields, answer.record or {}) for page, answer in zip(pages, answers, strict=True)])
+    pairs = [(page.fields, answer.record or {}) for page, answer in zip(pages, answers, strict=True)]
+    result = scored(pairs, [question.lang for question in questions][-len(pages) :])
     return Learned(site.name, site.page_type, result.fields, result.names, result.others, taught, spent)
 
 
-def scored(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Learned:
-    """Truth and record of each page. A learned field is the truth's of the first name that fits, and of one only."""
+def scored(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]], lang: Sequence[str]) -> Learned:
+    """Truth and record of each page. A learned field is the truth's of the first name that fits, and of one only. The
+    dates of a group are right in whatever form; those of other fields have theirs in the truth."""
     wanted = [columns_of(truth) for truth, _ in pairs]
     given = [columns_of(record) for _, record in pairs]
     there = dict.fromkeys(key for row in given for key in row)
@@ -169,9 +175,12 @@ def scored(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Learned:
         if key not in names and free:
             names[key] = free[0]
     fields = {key: FieldScore() for key in keys}
-    for want, have in zip(wanted, given, strict=True):
+    for want, have, spoken in zip(wanted, given, lang, strict=True):
         for key in keys:
-            count(fields[key], want.get(key, []), have.get(names.get(key, ""), []))
+            both = want.get(key, []), have.get(names.get(key, ""), [])
+            if "." in key and usual_type(key.rpartition(".")[2]) == "date":
+                both = [day_of(one, spoken) for one in both[0]], [day_of(one, spoken) for one in both[1]]
+            count(fields[key], *both)
     return Learned("", "", fields, names, tuple(name for name in there if name not in names.values()))
 
 
@@ -204,6 +213,12 @@ def count(score: FieldScore, want: list[Any], have: list[Any]) -> None:
     score.given += len(have)
     if not right == len(want) == len(have):
         score.misses.append(("", want, have))
+
+
+@lru_cache(maxsize=100_000)
+def day_of(text: str, lang: str) -> str:
+    """The day of a date, and what is none as it is."""
+    return (read_date(text, lang) or text)[:10] if len(text) < _MAX_DATE_CHARS else text
 
 
 def _plain(value: Any) -> str:

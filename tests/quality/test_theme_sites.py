@@ -85,7 +85,7 @@ def test_a_value_counts_where_the_page_shows_it_in_whatever_form():
 def test_a_field_goes_by_its_other_names_but_serves_one_field_only():
     truth = {"title": "A", "date_published": "2024-03-05", "tags": ["x", "y"]}
     record = {"headline": "a", "published": "2024-03-05T10:00:00", "keywords": ["#x", "z"], "menu": "Home"}
-    result = scored([(truth, record), ({"title": "B"}, {"headline": "C", "published": "2024-01-01"})])
+    result = scored([(truth, record), ({"title": "B"}, {"headline": "C", "published": "2024-01-01"})], ["en", "en"])
     assert result.names == {"title": "headline", "date_published": "published", "tags": "keywords"}
     assert result.others == ("menu",)
     counts = {key: (score.right, score.given, score.wanted) for key, score in result.fields.items()}
@@ -94,7 +94,7 @@ def test_a_field_goes_by_its_other_names_but_serves_one_field_only():
 
 def test_objects_are_scored_by_their_properties():
     posts = [{"author": "Ann", "text": "One"}, {"author": "Bo", "text": "Two"}]
-    result = scored([({"posts": posts}, {"comments": [{"author": "Ann", "text": "Two"}]})])
+    result = scored([({"posts": posts}, {"comments": [{"author": "Ann", "text": "Two"}]})], ["en"])
     counts = {key: (score.right, score.given, score.wanted) for key, score in result.fields.items()}
     assert counts == {"posts.author": (1, 1, 2), "posts.text": (1, 1, 2)}
 
