@@ -33,6 +33,7 @@ def test_labels_are_called_as_the_usual_fields_that_they_are_words_for() -> None
         "Weight (kg)": "weight", "Prep time (minutes)": "prep_time", "Størrelse": "size", "Zutaten": "ingredients",
         "Arbeitgeber": "company", "Godziny otwarcia": "opening_hours", "Öffnungszeiten": "opening_hours",
         "Schlagwörter": "tags", "Mots-clés": "tags", "Tagi": "tags", "タグ": "tags", "publishedAt": "date_published",
+        "Paragraphs": "body", "Absätze": "body", "Párrafos": "body",
     }  # fmt: skip
     assert {label: canonical_name(label) for label in names} == names
 
