@@ -30,6 +30,8 @@ from llmcrawler.errors import TooCostly
 
 _NUMBER: Final = r"[-+]?\d(?:[\d.,'٫٬ ]*\d)?"
 _MAX_CONTEXT_CHARS: Final = 40
+_MAX_DATE_CHARS: Final = 40
+_MAX_DATE_PARTS: Final = 6
 _MAX_PIECES: Final = 6
 _MAX_WORD_CHARS: Final = 200
 _STEPS_A_TEXT: Final = 10
@@ -58,8 +60,8 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
 
     Tried in this order, the first of those that fit most pairs wins: the text is the value; what stands before and
     after is constant but for its numbers; a piece between separators; the words next to the value are constant; a
-    number behind the same word; the first number; the last one, or what is behind it. Most give nothing on a page where
-    what they stand on is missing, and none a piece of a number or a date."""
+    number behind the same word; the first number; the last one, or what is behind it; a date of the same form. Most
+    give nothing on a page where what they stand on is missing, and none a piece of a number or a date."""
     return _best_pattern(tuple(pair for pair in pairs if len(pair[0]) <= _MAX_TEXT_CHARS)[:_MAX_JUDGES])
 
 
@@ -68,7 +70,7 @@ def _best_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     within = [(text, value) for text, value in pairs if text != value and value in text]
     if not within:
         return None
-    builders = (_constant_around, *_PIECES, _words_beside, _word_and_number, _number, _last_number)
+    builders = (_constant_around, *_PIECES, _words_beside, _word_and_number, _number, _last_number, _date)
     options = dict.fromkeys(build(text, value) for build in builders for text, value in within[:_MAX_BUILDERS])
     best, most = None, sum(text == value for text, value in pairs)
     for pattern in options:
@@ -190,6 +192,22 @@ def _last_number(text: str, value: str) -> str | None:
     if re.fullmatch(_NUMBER, value):
         return None if re.search(r"\d", after) else rf"^.*(?<![\d.,])({_NUMBER})\D*$"
     return r"^.*\d\s+(\D+)$" if not after and re.search(r"\d\s+$", before) else None
+
+
+def _date(_text: str, value: str) -> str | None:
+    """Return the form of a value with a year and other numbers or words: "12. Mai 2024"."""
+    if len(value) > _MAX_DATE_CHARS or not re.search(r"(?<!\d)\d{4}(?!\d)", value):
+        return None
+    parts = re.findall(r"\d+|[^\W\d_]+|\s+|.", value)
+    form = "".join(
+        (r"\d{4}" if len(one) == 4 else r"\d{1,2}")
+        if one.isdigit()
+        else r"[^\W\d_]+"
+        if one.isalpha()
+        else _escape(one)
+        for one in parts
+    )
+    return rf"(?<!\d)({form})(?!\d)" if 2 <= sum(map(str.isalnum, parts)) <= _MAX_DATE_PARTS else None
 
 
 def _escape(text: str) -> str:

@@ -144,6 +144,11 @@ def test_selectors_can_be_pasted_into_a_shell():
         ([("12,00 € (erm. 6,00 €)", "12,00 €"), ("9,00 €", "9,00 €")], "8,50 € (erm. 4,00 €)", "8,50 €"),
         ([("Home | Lamps | Blue", "Blue"), ("Home | Beds | Oak", "Oak")], "Home | Chairs | Red", "Red"),
         ([("by Ann Lee", "Ann Lee")], "by Bo Diddley", "Bo Diddley"),
+        (
+            [("Par: Léa Noël le 3 mai 2023 21:45", "3 mai 2023"), ("Par: Jean le 30 mars 2024 01:50", "30 mars 2024")],
+            "Par: Anne-Marie Roy le 12 avril 2021 7:05",
+            "12 avril 2021",
+        ),
     ],
 )
 def test_what_of_a_text_is_the_value(pairs, text, expected):
