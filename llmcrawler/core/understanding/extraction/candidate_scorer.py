@@ -9,7 +9,7 @@ development templates with their truth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -134,7 +134,7 @@ def compared(odds: NDArray[Any]) -> Iterator[Floats]:
     """
     for number, own in enumerate(odds):
         fields = np.delete(odds, number, 0).max(0) if len(odds) > 1 else np.full(len(own), _LEAST)
-        others = _best_other(own)
+        others = best_other(own)
         yield np.column_stack([own, fields, own - fields, others, own - others, _above(own)]).astype(np.float32)
 
 
@@ -146,7 +146,11 @@ def feature_tables(
     own = [_own_features(template, headings, one) for one in candidates]
     of_candidates = np.array([[row[name] for name in OWN] for row in own], np.float32)
     scores = _Scores(template, candidates)
-    names, kinds = _Names(candidates), _TextKinds(template, candidates)
+    texts = (
+        [template.text(place, spots[0])[:_MAX_CHARS] for place, spots in islice(one.spots.items(), _MAX_TEXTS)]
+        for one in candidates
+    )
+    names, kinds = _Names(candidates), TextKinds(texts)
     may_be_many = [_may_be_many(template, one) for one in candidates]
     for one in wanted:
         trained = trained_field(one)
@@ -245,7 +249,7 @@ class _Names:
             "name": weights,
             "name fits": near,
             "weight of name": of_name,
-            "name of others": _best_other(weights),
+            "name of others": best_other(weights),
             "name for another field": np.max(others, axis=0) if others else 0.0,
             "named so": np.log2(1 + np.count_nonzero(weights > _NAMED)),
         }
@@ -289,21 +293,17 @@ class _Scores:
             "low score": self._low[:, at],
             "positive": self._positive[:, at],
             "possible": self._possible[:, at],
-            "over others": worth - _best_other(worth),
+            "over others": worth - best_other(worth),
             "rank": np.log2(1 + _above(worth)),
             "near": _above(worth, worth - _NEAR),
             "over other fields": self._mean[:, at] - self._mean[:, others].max(1),
         }
 
 
-class _TextKinds:
-    """What the texts of candidates are, over their pages: names of people, prices, colours ..."""
+class TextKinds:
+    """What the texts of each candidate are: names of people, prices, colours ..."""
 
-    def __init__(self, template: ScoredTemplate, candidates: Sequence[FieldCandidate]) -> None:
-        texts = (
-            [template.text(place, spots[0])[:_MAX_CHARS] for place, spots in islice(one.spots.items(), _MAX_TEXTS)]
-            for one in candidates
-        )
+    def __init__(self, texts: Iterable[Sequence[str]]) -> None:
         self._odds = np.array([np.mean([kind_odds(text) for text in some], 0) for some in texts])
         self._best = np.sort(self._odds, 1)[:, -2:]
 
@@ -317,7 +317,7 @@ class _TextKinds:
         return found | {
             "kind": own,
             "kind over other kinds": own - other,
-            "kind over other candidates": own - _best_other(own),
+            "kind over other candidates": own - best_other(own),
         }
 
 
@@ -327,7 +327,7 @@ def _above(numbers: NDArray[Any], limits: NDArray[Any] | None = None) -> NDArray
     return len(numbers) - np.searchsorted(ordered, numbers if limits is None else limits, side="right")
 
 
-def _best_other(numbers: NDArray[Any]) -> NDArray[Any]:
+def best_other(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return for each candidate the best number of another one."""
     if len(numbers) < 2:
         return np.full(len(numbers), _LEAST)

@@ -57,9 +57,10 @@ from llmcrawler.core.understanding.extraction.labels import (
     items_at,
     labelled_values,
 )
+from llmcrawler.core.understanding.extraction.page_parts import kind_of
 from llmcrawler.core.understanding.extraction.queries import TELEPHONE
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
-from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, kind_of, repeated_parts
+from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
 from llmcrawler.core.understanding.extraction.structured_record import PageToRead, asked_of, structured_record
 from llmcrawler.core.understanding.extraction.tree import Work, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import UP_TO, fits, read_date
@@ -545,8 +546,11 @@ class PagesToAnnotate:
             for one in self.requested.fields:
                 if bool(one.group) != bool(group) or not (one.many or one.group or one.type is None):
                     continue
-                is_group = _means(one.group, group) or self._is_group(one.group, part)
-                offered = [other.key for other in part.fields if is_group and _means(one.name, other.name)]
+                offered = [
+                    other.key
+                    for other in part.fields
+                    if one.key == other.key or (not group and _means(one.name, other.name))
+                ]
                 # The path to a page ends with the one category that it is of.
                 is_one = part.name == "categories" and not one.many and singular(one.name) == one.name
                 typed = replace(one, type=one.type or usual_type(one.name), many=not one.group and not is_one)
@@ -557,14 +561,11 @@ class PagesToAnnotate:
                 if given := [(value.blocks, value.quote) for value in values if value.field == key]:
                     spots[place] = given if one.many or one.group else [(given[0][0][-1:], None)]
             if spots and one.key not in self.chosen:
-                self.chosen[one.key] = (one, spots)
+                texts = [self.text(place, where) for place, some in spots.items() for where in some]
+                # "2019" is when, and no date.
+                is_text = one.key in self.untyped and sum(fits(text, one.type) for text in texts) < _HALF * len(texts)
+                self.chosen[one.key] = (replace(one, type=None) if one.group and is_text else one, spots)
                 taken.append(spots)
-
-    def _is_group(self, group: str, part: Repeated) -> bool:
-        """Tell whether repeated parts have most of what a group is asked for, whatever they are called."""
-        asked = [one.name for one in self.requested.fields if one.group == group] if self.requested and group else []
-        found = sum(any(_means(name, other.name) for other in part.fields) for name in asked)
-        return found > 1 and found > len(asked) / 2
 
     def _is_taken(self, one: Field, candidate: FieldCandidate, spots: Spots, taken: Sequence[Spots]) -> bool:
         """Tell whether what a field is claimed to be is another one: the same day or number, or the title once more, as

@@ -13,30 +13,45 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, islice, takewhile
 from statistics import fmean
 from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
+import numpy as np
 from lxml import etree
 
 from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed
-from llmcrawler.core.understanding.extraction.field_names import affinity, canonical_name, is_furniture, usual_fields
+from llmcrawler.core.understanding.extraction.field_names import canonical_name, is_furniture, usual_fields
+from llmcrawler.core.understanding.extraction.page_parts import (
+    CLASS_NAMES,
+    PageParts,
+    names_of,
+    parts_of_name,
+    place_of,
+    rel_of,
+    words_of,
+)
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
+from llmcrawler.core.understanding.extraction.row_columns import (
+    RowColumn,
+    RowTable,
+    chosen_columns,
+    probabilities,
+    whole_columns,
+    with_parts,
+)
 from llmcrawler.core.understanding.extraction.text_kinds import text_kind
-from llmcrawler.core.understanding.extraction.tree import BLOCK_STEPS, CONTENT_TAGS, INLINE_TAGS, Work, line_up
+from llmcrawler.core.understanding.extraction.tree import CONTENT_TAGS, INLINE_TAGS, line_up
 from llmcrawler.core.understanding.extraction.typed_values import fits
-from llmcrawler.errors import TooCostly
 
-_MAX_DEPTH: Final = 60
-_MAX_LABEL_CHARS: Final = 40
-_MAX_LEVELS_TO_LABEL: Final = 4
 _MAX_ROWS: Final = 60
 _MAX_SERIES: Final = 400
-_MAX_SIBLINGS: Final = 50
+_MAX_TABLES: Final = 120
+_LEAST_CHANCE: Final = 0.4
 _MAX_TEXTS_READ: Final = 20
 
 _SAID: Final[dict[str, Any]] = json.loads(
@@ -64,15 +79,12 @@ _FRAME_OF_SITE: Final = _words("frame_of_site")
 _FRAME: Final = _FRAME_OF_SITE | _words("frame_of_page")
 _SOLD: Final = frozenset({"variants", "offers"})
 _FRAME_TAGS: Final = frozenset({"nav", "aside", "form", "dialog"})
-_VARYING: Final = _words("varying")
-_NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _DIGITS: Final = re.compile(r"\d+")
 _MONEY: Final = re.compile(
     r"(?:[$€£¥₹₽₩₺₴]|\b(?:USD|EUR|GBP|CHF|CAD|AUD|kr|zł|Kč|Ft|руб)\b\.?)\s?\d|\d[\d.,\s]*(?:,-)?\s?(?:[$€£¥₹₽₩₺₴円]|(?:USD|"
     r"EUR|GBP|CHF|CAD|AUD|kr|zł|Kč|Ft|руб)\b)"
 )
 _MARK: Final = re.compile(r"(?:\d|10)(?:[.,]\d\d?)?(?:\s?(?:/|out of|of|von|sur|de|su|van|z|из)\s?(?:5|10)\b.{0,10})?")
-_COUNTED: Final = re.compile(r"\s*\(\d+\)$")  # how many stand below
 _IS_TIME: Final = re.compile(r"^\W{0,3}(?:[^\W\d_]{1,12}\W{1,3}){0,2}(?:19|20)\d\d|^[\d\W]*$")
 _SENTENCE: Final = re.compile(r"[^\W\d_]{4}[.!?]$")
 _YEAR: Final = re.compile(r"(?:1[89]|20)\d\d")
@@ -86,13 +98,6 @@ _TYPES: Final[dict[str, FieldType]] = {
 }  # fmt: skip
 _OF_ITEMS: Final = _words("of_items")
 _TITLED: Final = _words("titled")
-# What texts of a kind may be asked for as.
-_OF_KINDS: Final = {
-    "person": ("name", "author", "performer"),
-    "role": ("job_title",),
-    "place": ("location", "city"),
-    "company": ("company",),
-}
 _KINDS: Final = {"employers": "company", "experience": "company"}  # of what a row is titled by
 # How sure what names a list makes it.
 _OF_LABEL: Final = 4.0
@@ -120,9 +125,6 @@ _PROSE_CHARS: Final = 50
 _TITLE_CHARS: Final = (3, 200)
 _LINE_CHARS: Final = 300
 _SHORT_CHARS: Final = 60
-_MAX_NAMES_CHARS: Final = 200
-_CLASS_NAMES: Final = ("class", "itemprop", "aria-label", "data-testid", "role")
-_HAVING: Final = frozenset({"has", "with", "no", "without"})
 _STRUCK: Final = _words("struck")
 _PERSON: Final = _words("person")
 _NO_PERSON: Final = _words("no_person")
@@ -171,6 +173,11 @@ def repeated_parts(
     return tuple(found.values()), frozenset(others)
 
 
+def row_tables(pages: Sequence[PageBlocks], page_type: str) -> list[RowTable]:
+    """Return the rows of each kind of the pages of one template, with what tells what they are."""
+    return _Template(pages, page_type).tables
+
+
 def cards_of_others(pages: Sequence[PageBlocks], page_type: str) -> list[frozenset[int]]:
     """Return the numbers of the blocks of each page that are cards of other pages of the template, as of what is like
     it or was seen last. None where a list may be the record."""
@@ -185,119 +192,6 @@ def cards_of_others(pages: Sequence[PageBlocks], page_type: str) -> list[frozens
 _Series = dict[int, list[etree._Element]]  # the rows of one kind by the place of their page
 
 
-class _PageParts:
-    """A page with the blocks that stand in each element, and the way to each as a number that all pages share."""
-
-    def __init__(self, page: PageBlocks, numbers: dict[tuple[int, str], int]) -> None:
-        self.page = page
-        self.within: dict[etree._Element, list[int]] = {}
-        self.whole: dict[etree._Element, int] = {}
-        self.ways: dict[etree._Element, int] = {}
-        self.children: dict[etree._Element, dict[etree._Element, None]] = {}
-        self._numbers = numbers
-        work = Work(BLOCK_STEPS)
-        body = page.root.find("body")
-        with suppress(TooCostly):
-            for block in page.blocks:
-                spot = page.spots[block.n]
-                if spot.element is None:
-                    continue
-                line = list(islice(line_up(spot.element), _MAX_DEPTH))
-                work.charge(len(line))
-                if body is None or body not in line[1:]:
-                    continue
-                line = line[: line.index(body) + 1]
-                if spot.attribute is None and spot.text_index is None:
-                    self.whole[spot.element] = block.n
-                for node in line:
-                    self.within.setdefault(node, []).append(block.n)
-                for node, parent in pairwise(line):
-                    self.children.setdefault(parent, {})[node] = None
-        heading = next((one for one in page.root.iter("h1") if one in self.within), None)
-        self.around = frozenset() if heading is None else frozenset(heading.iterancestors())
-        title = page.root.findtext("head/title") or ""
-        self.title = " ".join(title.split()) if heading is None else self.text(self.within[heading][0])
-
-    def text(self, n: int) -> str:
-        return self.page.blocks[n - 1].text
-
-    def way(self, element: etree._Element) -> int:
-        """Return the number of the way from the root: of tags and first classes."""
-        if element not in self.ways:
-            parent = element.getparent()
-            above = -1 if parent is None else self.way(parent)
-            self.ways[element] = self._numbers.setdefault((above, kind_of(element)), len(self._numbers))
-        return self.ways[element]
-
-    def link(self, row: etree._Element) -> int | None:
-        """Return the text of the only link of a row."""
-        links = [n for n in self.within[row] if self._is_link(n)]
-        return links[0] if len(links) == 1 else None
-
-    def links(self, row: etree._Element) -> int:
-        return sum(map(self._is_link, self.within[row]))
-
-    def _is_link(self, n: int) -> bool:
-        spot = self.page.spots[n]
-        return spot.element is not None and spot.element.tag == "a" and self.whole.get(spot.element) == n
-
-    def value(self, row: etree._Element) -> int | None:
-        """Return the block that is all of the text of a row, if there is one."""
-        node: etree._Element | None = row
-        while node is not None:
-            if node.tag == "time" and (given := [n for n in self.within[node] if self.page.spots[n].attribute]):
-                return given[0]
-            if node in self.whole:
-                return self.whole[node]
-            inner = [child for child in self.children.get(node, ()) if any(map(self._is_text, self.within[child]))]
-            own = any(self.page.spots[n].element is node and self._is_text(n) for n in self.within[node])
-            node = inner[0] if len(inner) == 1 and not own else None
-        return None
-
-    def picture(self, row: etree._Element) -> int | None:
-        """Return the address of the picture that a row is, if it is one."""
-        found = [n for n in self.within[row] if self.page.spots[n].attribute == "src"]
-        return found[0] if len(found) == 1 and not any(map(self._is_text, self.within[row])) else None
-
-    def _is_text(self, n: int) -> bool:
-        return self.page.spots[n].attribute is None
-
-    def address(self, row: etree._Element) -> str:
-        """Return where the first link of a row leads, "" for nowhere else."""
-        for n in self.within.get(row, ()):
-            spot = self.page.spots[n]
-            if spot.attribute == "href" and not self.text(n).startswith(("#", "mailto:", "tel:")):
-                with suppress(ValueError):
-                    return urljoin(self.page.url, self.text(n))
-        return ""
-
-    def are_together(self, rows: Sequence[etree._Element]) -> bool:
-        """Tell whether no other text stands in an element between rows, as labels do."""
-        parent = rows[0].getparent()
-        children = list(self.children[parent]) if parent is not None else []
-        first = children.index(rows[0])
-        return children[first : first + len(rows)] == list(rows)
-
-    def label(self, row: etree._Element) -> str:
-        """Return the short text right before the first row of a list, "" where there is none."""
-        node = row if row.tag != "tr" else next((one for one in line_up(row) if one.tag == "table"), row)
-        for _ in range(_MAX_LEVELS_TO_LABEL):
-            parent = node.getparent()
-            siblings = islice(node.itersiblings(preceding=True), _MAX_SIBLINGS)
-            before = next((one for one in siblings if (one.tail or "").strip() or one in self.within), None)
-            loose = ((before.tail if before is not None else parent.text if parent is not None else "") or "").strip()
-            if any(map(str.isalpha, loose)):
-                return loose if len(loose) <= _MAX_LABEL_CHARS else ""
-            if before is not None:
-                texts = [self.text(n) for n in self.within.get(before, ()) if self._is_text(n)]
-                text = _COUNTED.sub("", texts[0]) if texts and all(one in texts[0] for one in texts) else ""
-                return text if len(text) <= _MAX_LABEL_CHARS and any(map(str.isalpha, text)) else ""
-            if parent is None or parent.tag == "body":
-                return ""
-            node = parent
-        return ""
-
-
 class _Template:
     def __init__(self, pages: Sequence[PageBlocks], page_type: str) -> None:
         self.usual = {one.name for one in usual_fields(page_type)}
@@ -305,7 +199,7 @@ class _Template:
         of_type = {"posts", "answers"} & self.usual or {"reviews" if "price" in self.usual else "comments"}
         self._statements = min(of_type)
         numbers: dict[tuple[int, str], int] = {}
-        self.pages = [_PageParts(page, numbers) for page in pages]
+        self.pages = [PageParts(page, numbers) for page in pages]
         self._titles = {page.title for page in self.pages}
         self._shapes = {_shape(page.page.url) for page in self.pages}
         holders: dict[int, dict[int, list[list[etree._Element]]]] = {}
@@ -387,8 +281,8 @@ class _Template:
         table = _Columns(self.pages, series)
         columns = table.titles(kind)
         found: dict[int, list[tuple[etree._Element, int]]] = {}
-        for (at, place), numbers in columns[0].cells.items() if len(columns) == 1 else ():
-            found.setdefault(at, []).append((table.rows[place][1], numbers[0]))
+        for (at, place), [((n, _), _), *_] in columns[0].cells.items() if len(columns) == 1 else ():
+            found.setdefault(at, []).append((table.rows[place][1], n))
         return found
 
     def _list(self, field: Field, numbers: Mapping[int, tuple[int, ...]]) -> Repeated:
@@ -434,7 +328,7 @@ class _Template:
         said: Counter[tuple[str, float]] = Counter()
         for at, rows in islice(series.items(), _PAGES_ASKED):
             page = self.pages[at]
-            parts = [_rel(row) or _word_of_address(page.address(row)) for row in rows]
+            parts = [_ADDRESSES.get(rel_of(row), "") or _word_of_address(page.address(row)) for row in rows]
             usual, most = Counter(parts).most_common(1)[0]
             names = self._names(page.label(rows[0]), rows[0], usual if 2 * most > len(rows) else "")
             said[next(names, ("", 0.0))] += 1
@@ -462,8 +356,8 @@ class _Template:
         # The classes of a whole post may be what it is filed under.
         nodes = list(takewhile(lambda node: node.tag not in CONTENT_TAGS, islice(line_up(row), 3)))
         for node in nodes:
-            named = [_NAMES.get(one.lower()) for one in _names_of(node, _CLASS_NAMES)]
-            words = [_CLASSES.get(word) for word in _words_of(node, _CLASS_NAMES)]
+            named = [_NAMES.get(one.lower()) for one in names_of(node, CLASS_NAMES)]
+            words = [_CLASSES.get(word) for word in words_of(node, CLASS_NAMES)]
             may_be = (name for name in (*named, *words) if name and (name in _SHORT or node is row or not is_inline))
             yield from ((name, _OF_CLASS) for name in may_be)
         # An id that has such a word among others is that of a chapter.
@@ -474,13 +368,13 @@ class _Template:
     def _is_path(self, series: _Series) -> bool:
         """Tell whether rows are the path of categories that leads to a page."""
         at, rows = next(iter(series.items()))
-        words = {word for node in islice(line_up(rows[0]), 4) for word in _words_of(node)}
+        words = {word for node in islice(line_up(rows[0]), 4) for word in words_of(node)}
         if words & _PATH:
             return max(map(len, series.values())) > 1 or len(rows[0].findall(".//a")) == 1  # not all of it
         firsts = {page.text(n) for page, row in self._firsts(series) if (n := page.value(row)) is not None}
         return bool(words & _PERHAPS_PATH) and len(firsts) == 1 and bool(self.pages[at].address(rows[0]))
 
-    def _firsts(self, series: _Series) -> Iterator[tuple[_PageParts, etree._Element]]:
+    def _firsts(self, series: _Series) -> Iterator[tuple[PageParts, etree._Element]]:
         yield from ((self.pages[at], rows[0]) for at, rows in series.items())
 
     def _without_ends(
@@ -504,7 +398,7 @@ class _Template:
         return kept
 
     @staticmethod
-    def _is_home(page: _PageParts, rows: Sequence[etree._Element], text: str) -> bool:
+    def _is_home(page: PageParts, rows: Sequence[etree._Element], text: str) -> bool:
         """Tell whether the first of a path is no category: by its word, or as all others are below its address."""
         first, *others = map(page.address, rows)
         is_above = len(others) > 1 and all(one.startswith(first) for one in others if one)
@@ -513,6 +407,7 @@ class _Template:
     # -- groups --
 
     def _groups(self) -> Iterator[tuple[float, Repeated]]:
+        found: set[str] = set()
         for series in self._series:
             if self._is_around(series) or self._is_frame(series) or self._is_same(series):
                 continue
@@ -526,16 +421,24 @@ class _Template:
                 continue
             name, fields = (name or self._own_name(series), heads) if heads else self._said(name, table, series)
             if name and len(fields.keys() - {"url"}) > 1 and (group := table.group(name, fields)):
+                found.add(name)
                 yield group.share + len(fields) / 10, group
+        if found.isdisjoint(_GROUPS.values()):  # what people say may show no sign that the rules know
+            said = [Field(one, group=self._statements) for one in ("author", "date", "text")]
+            group = self.requested(self._statements, said)
+            if group is not None and len(group.fields) > 1:
+                yield group.share, group
 
     def _name_of_group(self, label: str, series: _Series) -> str:
         """Return what a label or classes call rows, "" where they do not."""
         first = next(iter(series.values()))[0]
-        of_classes = (word for node in islice(line_up(first), 2) for word in _words_of(node))
-        said = (_GROUPS[word] for word in (*_parts(label), canonical_name(label), *of_classes) if word in _GROUPS)
+        of_classes = (word for node in islice(line_up(first), 2) for word in words_of(node))
+        said = (
+            _GROUPS[word] for word in (*parts_of_name(label), canonical_name(label), *of_classes) if word in _GROUPS
+        )
         return next((one for one in said if one != "posts" or "posts" in self.usual), "")
 
-    def _said(self, name: str, table: _Columns, series: _Series) -> tuple[str, dict[str, _Column]]:
+    def _said(self, name: str, table: _Columns, series: _Series) -> tuple[str, dict[str, RowColumn]]:
         """Return the name and the columns of rows without heads: of offers, of what people say, or of items."""
         if name in _SOLD:
             return name, table.offers()
@@ -549,22 +452,61 @@ class _Template:
             key: one for key, one in fields.items() if key not in ("rating", "title")
         }
 
-    def requested(self, name: str, fields: Sequence[Field]) -> Repeated | None:
-        """Return the rows that have most of the fields of a group that is asked for; None where none has two of them,
-        or half of them where nothing calls the rows so."""
-        best: tuple[float, Repeated | None] = (1.0, None)
-        for series in self._series:
-            if self._is_around(series) or self._is_frame(series) or self._is_same(series):
-                continue
-            at, rows = next(iter(series.items()))
-            words = ("_".join(_words_of(node)) for node in islice(line_up(rows[0]), 2))
-            called = max(affinity(Field(name), one) for one in (self.pages[at].label(rows[0]), *words))
+    @cached_property
+    def tables(self) -> list[RowTable]:
+        """The rows of each kind with their columns."""
+        found = []
+        for series in islice(self._series, _MAX_TABLES):
             table = _Columns(self.pages, series)
-            columns = table.requested(fields)
-            worth = called + len(columns) / len(fields) + min(len(table.rows), _MAX_ROWS) / 1000
-            if len(columns) > 1 and worth > best[0] and (group := table.group(name, columns)):
-                best = worth, group
-        return best[1]
+            columns = with_parts(table.all, len(table.rows), self._heads(table))
+            found += [self._table(series, table.rows, columns)] if columns else []
+        return found
+
+    def _heads(self, table: _Columns) -> dict[str, RowColumn]:
+        """Return what columns are called by the head of their table, and on a listing by what they look like."""
+        return {**(table.items() if "items" in self.usual else {}), **table.headed()}
+
+    def _table(
+        self, series: _Series, rows: Sequence[tuple[int, etree._Element]], columns: Sequence[RowColumn]
+    ) -> RowTable:
+        labels = Counter(self.pages[at].label(some[0]) for at, some in islice(series.items(), _PAGES_ASKED))
+        label = labels.most_common(1)[0][0]
+        row = rows[0][1]
+        words = [words_of(node) for node in islice(line_up(row), 3)]
+        names = tuple([*("_".join(some[at:]) for at in range(len(some))), *some] for some in words)
+        told = {
+            "rows": np.log2(len(rows)),
+            "rows a page": np.log2(len(rows) / len(series)),
+            "pages": len(series) / len(self.pages),
+            "of a listing": "items" in self.usual,
+            "share of the blocks": fmean(
+                sum(len(self.pages[at].within[row]) for row in some) / len(self.pages[at].page.blocks)
+                for at, some in series.items()
+            ),
+            "place on the page": fmean(
+                self.pages[at].within[some[0]][0] / len(self.pages[at].page.blocks) for at, some in series.items()
+            ),
+            "around the heading": self._is_around(series),
+            "in the frame": self._is_frame(series),
+            "the same": self._is_same(series),
+            "leading to others": self._leads_to_others(series),
+            "path": self._is_path(series),
+            "labelled": bool(label),
+            "furniture": bool(label) and is_furniture(label),
+            "of a table": row.tag == "tr",
+            "of a list": row.tag == "li",
+            "cell": row.tag in ("td", "th", "dt", "dd"),
+        }
+        return RowTable(rows, columns, label, names, told)
+
+    def requested(self, group: str, fields: Sequence[Field]) -> Repeated | None:
+        """Return the rows whose columns are most surely the fields of a group; None where none is likely enough."""
+        if not self.tables:
+            return None
+        number, chosen = chosen_columns(probabilities(self.tables, group, fields), _LEAST_CHANCE)
+        table = self.tables[number]
+        columns = {fields[one]: table.columns[at] for one, at in chosen.items()}
+        return _pointed(self.pages, table.rows, columns) if columns else None
 
     def _items(self) -> Iterator[tuple[float, Repeated]]:
         for series in self._series:
@@ -603,7 +545,7 @@ class _Template:
                 return False
             if node.tag in ("header", "footer"):
                 return not any(above.tag in (*CONTENT_TAGS, "section") for above in node.iterancestors())
-            if node.tag in tags or not words.isdisjoint(_words_of(node)):
+            if node.tag in tags or not words.isdisjoint(words_of(node)):
                 return True
         return False
 
@@ -636,123 +578,28 @@ class _Template:
         return leading > share * len(rows)
 
 
-@dataclass(slots=True)
-class _Column:
-    """What stands in the same place of the rows: of each row the numbers of its blocks, by page and row."""
-
-    element: etree._Element
-    attribute: str | None
-    cells: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
-
-    def add(self, cell: tuple[int, int], n: int, text: str) -> None:
-        self.cells.setdefault(cell, []).append(n)
-        self.texts.append(text)
-
-    @property
-    def is_single(self) -> bool:
-        """Whether nearly all rows have one of them."""
-        return len(self.texts) <= _NEARLY_ONE * len(self.cells)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        own = _words_of(self.element)
-        parent = self.element.getparent()
-        return own if own or parent is None else _words_of(parent)
-
-    @property
-    def chars(self) -> float:
-        """The characters that a row has of it."""
-        return sum(map(len, self.texts)) / len(self.cells)
-
-    @property
-    def distinct(self) -> float:
-        """The share of texts that are on no other row of their page."""
-        pages = [at for (at, _), numbers in self.cells.items() for _ in numbers]
-        return len(set(zip(pages, self.texts, strict=True))) / len(self.texts)
-
-    @property
-    def varies(self) -> bool:
-        return len(set(self.texts)) > max(1, _FEW * len(self.texts))
-
-    def mostly(self, holds: Callable[[str], object]) -> bool:
-        texts = self.texts[:_MAX_TEXTS_READ]
-        return sum(bool(holds(text)) for text in texts) >= _MOSTLY * len(texts)
-
-    @property
-    def kind(self) -> str:
-        """The kind of most texts, "" where they are of several."""
-        return next((kind for kind in _OF_KINDS if self.share_of(kind) > _MANY), "")
-
-    def share_of(self, kind: str) -> float:
-        """The share of texts that are names of companies, or of people, and so on."""
-        texts = self.texts[:_MAX_TEXTS_READ]
-        return sum((text_kind(text) or ("",))[0] == kind for text in texts) / len(texts)
-
-    def is_marked(self, words: frozenset[str]) -> bool:
-        return not words.isdisjoint(self.words)
-
-    def is_around(self, other: _Column) -> bool:
-        return self.element in line_up(other.element)
-
-
 class _Columns:
     """The rows of a series with their columns, each of which is taken for one field."""
 
-    def __init__(self, pages: Sequence[_PageParts], series: _Series) -> None:
+    def __init__(self, pages: Sequence[PageParts], series: _Series) -> None:
         self._pages = pages
         self.rows = [(at, row) for at, rows in series.items() for row in rows]
-        columns: dict[tuple[int, str | None, int | None], _Column] = {}
-        for place, (at, row) in enumerate(self.rows):
-            page = pages[at]
-            for n in page.within[row]:
-                spot = page.page.spots[n]
-                if spot.element is None or (spot.element is row and spot.text_index is None and not spot.attribute):
-                    continue
-                key = (page.way(spot.element), spot.attribute, spot.text_index)
-                columns.setdefault(key, _Column(spot.element, spot.attribute)).add((at, place), n, page.text(n))
-        often = [one for one in columns.values() if len(one.cells) >= _LEAST_SHARE * len(self.rows)]
-        self._columns = [one for one in often if one.is_single]
+        self.all = whole_columns(pages, self.rows)
+        self._columns = [one for one in self.all if one.is_single]
         self._texts = [one for one in self._columns if one.attribute is None]
-        prose = [one for one in often if one.attribute is None and one.chars >= _PROSE_CHARS]
+        prose = [one for one in self.all if one.attribute is None and one.chars >= _PROSE_CHARS]
         self._prose = sorted(prose, key=lambda one: -one.chars)
 
-    def group(self, name: str, columns: Mapping[str, _Column]) -> Repeated | None:
+    def group(self, name: str, columns: Mapping[str, RowColumn]) -> Repeated | None:
         """Return what to point at; None where most rows have not even two of the fields."""
         filled = Counter(cell for one in columns.values() for cell in one.cells)
         if sum(count > 1 for count in filled.values()) < max(2, _MANY * len(self.rows)):
             return None
-        # What holds one row cannot be told from what holds all.
-        several = {at for at, count in Counter(at for at, _ in self.rows).items() if count > 1}
-        of_page: dict[int, list[Pointed]] = defaultdict(list)
-        for field_name, column in columns.items():
-            numbers: dict[int, list[int]] = defaultdict(list)
-            for (at, place), given in column.cells.items():
-                if at in several:
-                    numbers[at] += given if column.is_single else self._whole(at, self.rows[place][1], given)
-            for at, ones in numbers.items():
-                of_page[at].append(Pointed(f"{name}.{field_name}", tuple(ones)))
-        made = tuple(Field(one, _TYPES.get(one, "string"), group=name) for one in columns)
-        return Repeated(name, made, tuple(tuple(of_page[at]) for at in range(len(self._pages))))
-
-    def _whole(self, at: int, row: etree._Element, numbers: list[int]) -> list[int]:
-        """Return all text of what holds the paragraphs of a row, each block once."""
-        page = self._pages[at]
-        element = page.page.spots[numbers[0]].element
-        holder = element.getparent() if element is not None else None
-        if holder is None or holder is row:
-            return numbers
-        found: list[int] = []
-        taken: set[etree._Element] = set()
-        for n in page.within[holder]:
-            spot = page.page.spots[n]
-            if spot.element is not None and not spot.attribute and taken.isdisjoint(line_up(spot.element)):
-                found.append(n)
-                taken |= {spot.element} if spot.text_index is None else set()
-        return found
+        fields = {Field(key, _TYPES.get(key, "string"), group=name): one for key, one in columns.items()}
+        return _pointed(self._pages, self.rows, fields)
 
     @cached_property
-    def statements(self) -> dict[str, _Column]:
+    def statements(self) -> dict[str, RowColumn]:
         """Return the columns of what people say: who, when, and the text, two of them at least."""
         spoken = (one for one in self._texts if one.varies and one.mostly(_SENTENCE.search))
         text = next(iter(self._prose), None) or _best(spoken, lambda one: one.chars)
@@ -766,24 +613,7 @@ class _Columns:
         rating = _first(left, _is_rating)
         return _there({"author": author, "date": date, "rating": rating, "title": title, "text": text})
 
-    def requested(self, fields: Sequence[Field]) -> dict[str, _Column]:
-        """Return the columns that fields mean by the head of a table, by classes, or by what they look like."""
-        columns = [*self.headed().items(), *(("_".join(one.words[-2:]), one) for one in self._texts)]
-        columns += [pair for known in (self.items(), self.offers(), self.statements) for pair in known.items()]
-        columns += [("date", one) for one in self._columns if _is_date(one)]
-        columns += [(name, one) for one in self._texts for name in _OF_KINDS.get(one.kind, ())]
-        pairs = [
-            (affinity(asked, name), -at, asked.name, one) for asked in fields for at, (name, one) in enumerate(columns)
-        ]
-        found: dict[str, _Column] = {}
-        taken: set[int] = set()
-        for weight, _, field_name, one in sorted(pairs, key=lambda pair: pair[:2], reverse=True):
-            if weight >= _NAMED and field_name not in found and id(one) not in taken:
-                found[field_name] = one
-                taken.add(id(one))
-        return found
-
-    def titles(self, kind: str) -> list[_Column]:
+    def titles(self, kind: str) -> list[RowColumn]:
         """Return the column of texts of a kind; where none stands out, those of short texts that tell the rows of a
         page apart; headings, where some are."""
         short = [
@@ -794,15 +624,15 @@ class _Columns:
                 lambda text: len(text) < _SHORT_CHARS and not (_IS_TIME.search(text) or _SENTENCE.search(text))
             )
         ]
-        by_share = sorted(short, key=lambda one: one.share_of(kind), reverse=True) if kind else []
-        shares = [one.share_of(kind) for one in by_share[:2]]
-        if shares and shares[0] > max(_FEW, 2 * sum(shares[1:])):
-            return by_share[:1]
+        shares = [fmean((text_kind(text) or ("",))[0] == kind for text in one.sample) for one in short if kind]
+        best = max(shares, default=0.0)
+        if best > max(_FEW, 2 * sum(sorted(shares)[-2:-1])):
+            return [short[shares.index(best)]]
         found = [one for one in short if one.distinct > _MOSTLY]
         found = [one for one in found if not any(one is not other and one.is_around(other) for other in found)]
         return [one for one in found if _heading_of(one.element) is not None] or found
 
-    def offers(self) -> dict[str, _Column]:
+    def offers(self) -> dict[str, RowColumn]:
         price = self._price()
         name = _first(
             self._texts, lambda one: one is not price and one.distinct > _VARIED and not one.mostly(_MONEY.search)
@@ -810,7 +640,7 @@ class _Columns:
         found = {"name": name, "price": price, "list_price": self._list_price(price)}
         return _there(found) if price and name else {}
 
-    def items(self) -> dict[str, _Column]:
+    def items(self) -> dict[str, RowColumn]:
         """Return the columns of what is listed; none where rows have no title that leads on."""
         links = [one for one in self._columns if one.attribute == "href" and one.distinct > _VARIED]
         texts = [one for one in self._texts if len(one.cells) > _MANY * len(self.rows) and one.distinct > _VARIED]
@@ -850,38 +680,38 @@ class _Columns:
                 found.setdefault(name, one)
         return _there(found)
 
-    def headed(self) -> dict[str, _Column]:
+    def headed(self) -> dict[str, RowColumn]:
         """Return the columns of a table by what its head calls them, on all pages the same."""
         heads = {at: self._head(self._pages[at], row) for at, row in self.rows}
         names = next(iter(heads.values()))
         if len(names) < 2 or any(other != names for other in heads.values()):
             return {}
-        found: dict[str, _Column] = {}
+        found: dict[str, RowColumn] = {}
         for one in self._texts:
             cell = next((node for node in line_up(one.element) if node.tag in ("td", "th")), None)
-            if cell is not None and (name := names.get(_place(cell))):
+            if cell is not None and (name := names.get(place_of(cell))):
                 found.setdefault(name, one)
         return found
 
-    def linked(self, columns: Mapping[str, _Column]) -> dict[str, _Column]:
+    def linked(self, columns: Mapping[str, RowColumn]) -> dict[str, RowColumn]:
         """Return the columns of a table with where its rows lead."""
         link = _first(self._columns, lambda one: one.attribute == "href" and one.distinct > _VARIED)
         return {**columns, **({"url": link} if link and columns else {})}
 
     @staticmethod
-    def _head(page: _PageParts, row: etree._Element) -> dict[int, str]:
+    def _head(page: PageParts, row: etree._Element) -> dict[int, str]:
         table = next((node for node in line_up(row) if node.tag == "table"), None) if row.tag == "tr" else None
         cells = [] if table is None else [one for one in next(table.iter("tr"), ()) if one.tag == "th"]
-        texts = {_place(one): page.text(page.within[one][0]) for one in cells if one in page.within}
+        texts = {place_of(one): page.text(page.within[one][0]) for one in cells if one in page.within}
         return {place: name for place, text in texts.items() if (name := canonical_name(text))}
 
-    def _price(self) -> _Column | None:
+    def _price(self) -> RowColumn | None:
         prices = [one for one in self._texts if _is_price(one) and not _is_struck(one)]
         most = max((len(one.cells) for one in prices), default=0)
         often = [one for one in prices if 2 * len(one.cells) >= most]
         return _best(often, lambda one: len(one.cells) / len(self.rows) + one.mostly(_is_amount))
 
-    def _list_price(self, price: _Column | None) -> _Column | None:
+    def _list_price(self, price: RowColumn | None) -> RowColumn | None:
         struck = [one for one in self._texts if price is not None and _is_price(one) and _is_struck(one)]
         return _best(struck, lambda one: one.mostly(_is_amount))
 
@@ -889,33 +719,52 @@ class _Columns:
 # -- columns and names --
 
 
-def _first(columns: Iterable[_Column], fitting: Callable[[_Column], object]) -> _Column | None:
+def _pointed(
+    pages: Sequence[PageParts], rows: Sequence[tuple[int, etree._Element]], columns: Mapping[Field, RowColumn]
+) -> Repeated:
+    """Return a group with what to point at on each page. What holds one row cannot be told from what holds all."""
+    several = {at for at, count in Counter(at for at, _ in rows).items() if count > 1}
+    of_page: dict[int, list[Pointed]] = defaultdict(list)
+    for asked, column in columns.items():
+        numbers: dict[int, list[int]] = defaultdict(list)
+        for (at, place), spots in column.cells.items():
+            if at in several and column.part:
+                of_page[at] += (Pointed(asked.key, (n,), quote) for (n, quote), _ in spots)
+            elif at in several:
+                own = [n for (n, _), _ in spots]
+                numbers[at] += own if column.is_single else pages[at].texts_beside(rows[place][1], own)
+        for at, ones in numbers.items():
+            of_page[at].append(Pointed(asked.key, tuple(ones)))
+    return Repeated(next(iter(columns)).group, tuple(columns), tuple(tuple(of_page[at]) for at in range(len(pages))))
+
+
+def _first(columns: Iterable[RowColumn], fitting: Callable[[RowColumn], object]) -> RowColumn | None:
     return next((one for one in columns if fitting(one)), None)
 
 
-def _best(columns: Iterable[_Column], worth: Callable[[_Column], float]) -> _Column | None:
+def _best(columns: Iterable[RowColumn], worth: Callable[[RowColumn], float]) -> RowColumn | None:
     return max(columns, key=worth, default=None)
 
 
-def _there(columns: Mapping[str, _Column | None]) -> dict[str, _Column]:
+def _there(columns: Mapping[str, RowColumn | None]) -> dict[str, RowColumn]:
     return {name: one for name, one in columns.items() if one is not None}
 
 
-def _is_date(one: _Column) -> bool:
+def _is_date(one: RowColumn) -> bool:
     if one.attribute not in (None, "datetime") or one.chars > _SHORT_CHARS:
         return False
     return one.mostly(lambda text: len(_DIGITS.findall(text)) > 1 and fits(text, "date"))
 
 
-def _worth_of_date(one: _Column) -> float:
+def _worth_of_date(one: RowColumn) -> float:
     return 2 * (one.attribute is not None) + one.is_marked(_DATE) - 3 * one.is_marked(_NO_DATE)
 
 
-def _is_name(one: _Column) -> bool:
+def _is_name(one: RowColumn) -> bool:
     return one.attribute is None and one.varies and one.mostly(_may_be_name)
 
 
-def _worth_of_name(one: _Column) -> float:
+def _worth_of_name(one: RowColumn) -> float:
     is_linked = _link_of(one.element) is not None or one.element.tag == "cite"
     distinct = len(set(one.texts)) / len(one.texts)
     # The name rather than "by" and the name.
@@ -929,11 +778,11 @@ def _may_be_name(text: str) -> bool:
     return is_short and (not _DIGITS.search(text) or bool(_NICKNAME.fullmatch(text))) and not is_label
 
 
-def _is_rating(one: _Column) -> bool:
+def _is_rating(one: RowColumn) -> bool:
     return one.attribute is None and one.is_marked(_RATING) and one.mostly(_MARK.fullmatch)
 
 
-def _is_price(one: _Column) -> bool:
+def _is_price(one: RowColumn) -> bool:
     return one.chars < _SHORT_CHARS / 2 and one.mostly(_MONEY.search)
 
 
@@ -941,7 +790,7 @@ def _is_amount(text: str) -> bool:
     return len(_MONEY.findall(text)) == 1 and len(_MONEY.sub("", text).strip(" .,-0123456789")) < 3
 
 
-def _is_struck(one: _Column) -> bool:
+def _is_struck(one: RowColumn) -> bool:
     return one.element.tag in ("del", "s", "strike") or one.is_marked(_STRUCK)
 
 
@@ -952,40 +801,6 @@ def _heading_of(element: etree._Element) -> etree._Element | None:
 def _link_of(element: etree._Element) -> etree._Element | None:
     near = next((node for node in islice(line_up(element), 3) if node.tag == "a"), None)
     return near if near is not None else next(element.iter("a"), None)
-
-
-def kind_of(element: etree._Element) -> str:
-    """Return what rows of one kind have in common: the tag and the first class that tells anything; a cell's place."""
-    classes = (_DIGITS.sub("", one) for one in (element.get("class") or "").split())
-    own = next((one for one in classes if one and one not in _VARYING), "")
-    own = own or (_rel(element) if element.tag == "a" else "")
-    return f"{element.tag}.{_place(element) if element.tag in ('td', 'th') else own}"
-
-
-def _place(cell: etree._Element) -> int:
-    return sum(1 for _ in islice(cell.itersiblings("td", "th", preceding=True), _MAX_SIBLINGS))
-
-
-def _parts(name: str) -> list[str]:
-    return [part.lower() for part in _NAME_PART.findall(name)]
-
-
-def _names_of(element: etree._Element, attributes: Iterable[str] = (*_CLASS_NAMES, "id")) -> list[str]:
-    return [one for name in attributes for one in (element.get(name) or "")[:_MAX_NAMES_CHARS].split()]
-
-
-def _words_of(element: etree._Element, attributes: Iterable[str] = (*_CLASS_NAMES, "id")) -> tuple[str, ...]:
-    """Return the words of the names that an element has; not what it is said to have, or to be without."""
-    words = (takewhile(lambda word: word not in _HAVING, _parts(name)) for name in _names_of(element, attributes))
-    return tuple(dict.fromkeys(chain.from_iterable(words)))
-
-
-def _rel(row: etree._Element) -> str:
-    """Return what the link of a row says that it leads to."""
-    for node in islice(row.iter("a"), 1):
-        words = (node.get("rel") or "").lower().split()
-        return next((_ADDRESSES[word] for word in ("category", "author", "tag") if word in words), "")
-    return ""
 
 
 def _word_of_address(address: str) -> str:
