@@ -301,6 +301,8 @@ _CONSTANT_SUPPORT = 0.7
 _MAX_ODD_SHAPES = 0.05
 # Samples that have a value, and such that have none, before a selector by place is taken for one that knows them apart.
 _CONFIRMING = 2
+# From such a share of the other pages on, what cannot be read there is a kind of value that no sample has.
+_UNREAD = 0.1
 _TELLING_TAGS = frozenset("h1 title time address del ins s cite blockquote abbr data meter".split())
 _LABEL_TAGS = frozenset("th dt b strong label legend".split())
 
@@ -522,7 +524,22 @@ def _judged(
     rule = FieldRule(field, tuple(selectors), joined)
     is_called = explained == 1 and best.is_quiet and len(disputed) >= _SURE_PAGES and _is_called(field, best.selector)
     doubt = "" if is_called else _doubt(best, explained, is_disputed=bool(disputed))
+    if not doubt and (unread := _unread(best, pages)):
+        return LearnedField(field, rule, "what leads to it cannot be read on other pages", unread)
     return LearnedField(field, rule, doubt, disputed)
+
+
+def _unread(best: CandidateScore, pages: TrainingSet) -> tuple[int, ...]:
+    """Return the other pages on which a selector finds a text that is no such value, as "9 € (members: 5 €)" where the
+    samples have "9 €"; none where these are few, or a sample is like them."""
+
+    def is_unread(page: PageBlocks) -> bool:
+        texts = pages.texts(page, best.selector)
+        return bool(texts) and not _output(texts, best.selector.pattern, pages.value_type, lists=True)
+
+    found = tuple(place for place, page in enumerate(pages.others) if is_unread(page))
+    is_known = any(is_unread(one.page) for one in pages.annotated)
+    return () if is_known or len(found) < max(_CONFIRMING, _UNREAD * len(pages.others)) else found
 
 
 def _doubt(best: CandidateScore, explained: int, *, is_disputed: bool) -> str:

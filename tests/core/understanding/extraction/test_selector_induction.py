@@ -15,7 +15,7 @@ from llmcrawler.core.understanding.extraction.blocks import PageBlocks, Pointed,
 from llmcrawler.core.understanding.extraction.candidates import candidates_for
 from llmcrawler.core.understanding.extraction.extractor import FieldRule, TemplateExtractor, compile_extractor
 from llmcrawler.core.understanding.extraction.queries import learn_pattern, nodes_at, take, texts_at
-from llmcrawler.core.understanding.extraction.record_schema import Field, RecordTypes
+from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RecordTypes
 from llmcrawler.core.understanding.extraction.selector_induction import (
     AnnotatedPage,
     LearnedField,
@@ -171,7 +171,13 @@ def test_patterns_never_fail_and_what_they_take_is_in_the_text(parts):
         assert value is None or value in text
 
 
-def learned(htmls: list[str], values: list[str | list[str] | None], many: bool = False, shown: int = 3) -> LearnedField:
+def learned(
+    htmls: list[str],
+    values: list[str | list[str] | None],
+    many: bool = False,
+    shown: int = 3,
+    value_type: FieldType = "string",
+) -> LearnedField:
     """From the first pages, on which the first block that is (or holds) a value is pointed at."""
     pages = [PageBlocks(html) for html in htmls]
     samples = []
@@ -181,7 +187,7 @@ def learned(htmls: list[str], values: list[str | list[str] | None], many: bool =
             block = next(b for b in sorted(page.blocks, key=lambda b: (b.text != one, len(b.text))) if one in b.text)
             pointed.append(Pointed("f", (block.n,), one))
         samples.append(AnnotatedPage.of(page, pointed))
-    return learn_field(Field("f", "string", many), TrainingSet(samples, pages[shown:]))
+    return learn_field(Field("f", value_type, many), TrainingSet(samples, pages[shown:]))
 
 
 def extracted(result: LearnedField, html: str) -> object:
@@ -224,6 +230,22 @@ def test_cards_with_the_same_class_do_not_leak():
     result = learned([page(n, n != 2) for n in range(12)], [None if n == 2 else f"{n}.50" for n in range(12)], shown=4)
     assert extracted(result, page(40)) == "40.50"
     assert extracted(result, page(41, price=False)) is None
+
+
+def test_what_cannot_be_read_on_other_pages_is_asked_about_once():
+    texts = [f"{n + 2} €" if n < 4 else f"{n + 2} € (members: {n} €)" for n in range(10)]
+    pages = [rows(Price=text, Place=f"Hall {n}") for n, text in enumerate(texts)]
+    values: list[str | list[str] | None] = [f"{n + 2} €" for n in range(10)]
+    result = learned(pages, values, value_type="number")
+    assert result.doubt == "what leads to it cannot be read on other pages"
+    assert result.disputed == tuple(range(1, 7))
+    again = learned(pages, values, shown=5, value_type="number")
+    assert not again.doubt
+    assert extracted(again, rows(Price="30 € (members: 9 €)", Place="Hall")) == 30
+    # Where the annotator has said that such a text is no value, nobody is asked again.
+    priced = [text if n < 4 else "on request" for n, text in enumerate(texts)]
+    pages = [rows(Price=text, Place=f"Hall {n}") for n, text in enumerate(priced)]
+    assert not learned(pages, [*values[:4], *[None] * 6], shown=6, value_type="number").doubt
 
 
 def test_a_slip_is_outvoted_and_doubted():
