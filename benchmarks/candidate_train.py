@@ -21,16 +21,15 @@ from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.model_arrays import Arrays, pack_trees
 from benchmarks.page_kind_data import fold_of
 from benchmarks.record_layouts import LAYOUTS, layout_site
 from benchmarks.records_quality import training_page
 from benchmarks.theme_scoring import NAMES, columns_of, count, requested_of
 from benchmarks.theme_sites import stored, written
+from benchmarks.two_steps import Floats, TrainingRows
 from llmcrawler.core.understanding.extraction.candidate_scorer import FEATURES, FieldCandidate, compared, feature_tables
 from llmcrawler.core.understanding.extraction.column_annotator import PagesToAnnotate
 from llmcrawler.core.understanding.extraction.field_names import affinity, usual_type
@@ -62,11 +61,9 @@ _PARAMETERS: Final = {
     "objective": "binary", "num_leaves": 16, "learning_rate": 0.03, "min_data_in_leaf": 20, "feature_fraction": 0.5,
     "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 3, "seed": 1, "deterministic": True,
     "force_row_wise": True, "verbose": -1, "num_threads": 1,
+    # The better the name, the likelier.
+    "monotone_constraints": [int(name in ("name", "name fits")) for name in FEATURES],
 }  # fmt: skip
-
-_RISING: Final = dict.fromkeys(("name", "name fits"), 1)  # the better the name, the likelier
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +225,20 @@ def _score(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """All examples as one table; `groups` has the templates with the rows of each of their fields."""
+class CandidateRows(TrainingRows):
+    """`groups` has the templates with the rows of each of their fields."""
 
-    table: NDArray[np.float32]
-    right: Floats
-    weight: Floats
-    fold: NDArray[np.int64]
+    PARAMETERS = _PARAMETERS
+    ROUNDS = _ROUNDS
+
     groups: list[list[slice]]
 
+    def compared(self, odds: Floats) -> NDArray[np.float32]:
+        tables = (compared(np.array([odds[one] for one in slices])) for slices in self.groups)
+        return np.concatenate([columns for some in tables for columns in some])
 
-def rows_of(data: Sequence[Examples]) -> Rows:
+
+def rows_of(data: Sequence[Examples]) -> CandidateRows:
     right, weight, fold, end = [], [], [], 0
     groups: list[list[slice]] = []
     for template in data:
@@ -257,63 +257,12 @@ def rows_of(data: Sequence[Examples]) -> Rows:
             fold.append(np.full(len(is_right), fold_of(template.family, FOLDS)))
             groups[-1].append(slice(end, end := end + len(is_right)))
     table = np.concatenate([one.table for template in data for one in template.fields])
-    return Rows(table, np.concatenate(right).astype(float), np.concatenate(weight), np.concatenate(fold), groups)
+    return CandidateRows(
+        table, np.concatenate(right).astype(float), np.concatenate(weight), np.concatenate(fold), groups
+    )
 
 
-def fit(table: NDArray[np.float32], rows: Rows, kept: NDArray[np.bool_]) -> lightgbm.Booster:
-    kept = kept & (rows.weight > 0)
-    data = lightgbm.Dataset(table[kept], rows.right[kept], weight=rows.weight[kept])
-    rising = [_RISING.get(name, 0) for name in FEATURES] + [0] * (table.shape[1] - len(FEATURES))
-    return lightgbm.train({**_PARAMETERS, "monotone_constraints": rising}, data, _ROUNDS)
-
-
-def with_compared(rows: Rows, odds: Floats) -> NDArray[np.float32]:
-    """Return the table of the second step, from the log odds of the first."""
-    found = [columns for slices in rows.groups for columns in compared(np.array([odds[one] for one in slices]))]
-    return np.concatenate([rows.table, np.concatenate(found)], 1)
-
-
-def out_of_fold(rows: Rows, inside: NDArray[np.bool_]) -> Floats:
-    """Return the log odds of the rows `inside`, each by a model that has not seen its fold."""
-    odds = np.zeros(len(rows.table))
-    for fold in np.unique(rows.fold[inside]):
-        held = inside & (rows.fold == fold)
-        odds[held] = fit(rows.table, rows, inside & (rows.fold != fold)).predict(rows.table[held], raw_score=True)
-    return odds
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    first: lightgbm.Booster
-    second: lightgbm.Booster
-
-    def arrays(self) -> Arrays:
-        steps = {"first": self.first, "second": self.second}
-        return {
-            f"{step} {name}": array
-            for step, booster in steps.items()
-            for name, array in pack_trees(
-                [tree["tree_structure"] for tree in booster.dump_model()["tree_info"]]
-            ).items()
-        }
-
-
-def fit_both(rows: Rows, inside: NDArray[np.bool_]) -> Model:
-    first = fit(rows.table, rows, inside)
-    return Model(first, fit(with_compared(rows, out_of_fold(rows, inside)), rows, inside))
-
-
-def evaluate(data: Sequence[Examples], rows: Rows) -> None:
-    odds = np.zeros(len(rows.table))
-    for fold in range(FOLDS):
-        held = rows.fold == fold
-        model = fit_both(rows, ~held)
-        first = np.where(held, model.first.predict(rows.table, raw_score=True), 0)
-        odds[held] = model.second.predict(with_compared(rows, first)[held], raw_score=True)
-    report(data, rows, odds)
-
-
-def report(data: Sequence[Examples], rows: Rows, odds: Floats) -> None:
+def report(data: Sequence[Examples], rows: CandidateRows, odds: Floats) -> None:
     chances = 1 / (1 + np.exp(-odds))
     for asked, (pages, *_) in product((True, False), _SHOWN):
         likeliest = []
@@ -348,9 +297,9 @@ def main() -> None:
     data = load(args.examples)
     rows = rows_of(data)
     print(f"{len(rows.table)} rows, {(rows.weight > 0).sum()} to learn from, {int(rows.right.sum())} right", flush=True)
-    evaluate(data, rows)
+    report(data, rows, rows.held_out())
     if args.write:
-        np.savez_compressed(args.write, allow_pickle=False, **fit_both(rows, np.ones(len(rows.table), bool)).arrays())
+        np.savez_compressed(args.write, allow_pickle=False, **rows.fit_both(np.ones(len(rows.table), bool)).arrays())
 
 
 if __name__ == "__main__":

@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.candidate_train import sites_in
-from benchmarks.model_arrays import Arrays, pack_trees
 from benchmarks.page_kind_data import fold_of
 from benchmarks.records_quality import training_page
 from benchmarks.theme_scoring import columns_of, count, day_of, requested_of
+from benchmarks.two_steps import Floats, TrainingRows
 from llmcrawler.core.understanding.extraction.field_names import affinity
 from llmcrawler.core.understanding.extraction.record_schema import Field
 from llmcrawler.core.understanding.extraction.repeated_parts import row_tables
@@ -58,8 +57,6 @@ _ABSENT: Final = {
 }  # fmt: skip
 _ABSENT_GROUPS: Final = 1
 _LEAST_AFFINITY: Final = 0.3
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +165,17 @@ def load(file: Path) -> list[Example]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """All examples as one table. `shapes` has for each example the fields and columns of each of its tables."""
+class GroupRows(TrainingRows):
+    """`shapes` has for each example the fields and columns of each of its tables."""
 
-    table: NDArray[np.float32]
-    right: Floats
-    weight: Floats
-    fold: NDArray[np.int64]
+    PARAMETERS = _PARAMETERS
+    ROUNDS = _ROUNDS
+
     shapes: list[list[tuple[int, int]]]
+
+    def compared(self, odds: Floats) -> NDArray[np.float32]:
+        tables = self.by_table(odds)
+        return np.concatenate([columns for some in tables for fields in compared(some) for columns in fields])
 
     def by_table(self, numbers: NDArray[Any]) -> Iterator[list[NDArray[Any]]]:
         """Yield for each example what `numbers` has for each of its tables: a row per field."""
@@ -188,7 +188,7 @@ class Rows:
             yield found
 
 
-def rows_of(data: Sequence[Example]) -> Rows:
+def rows_of(data: Sequence[Example]) -> GroupRows:
     table, right, weight, fold = [], [], [], []
     for example in data:
         best = np.max([scores[:, :, 0].max(1) for scores in example.scores], 0)
@@ -201,54 +201,11 @@ def rows_of(data: Sequence[Example]) -> Rows:
             fold.append(np.full(f1.size, fold_of(example.family, FOLDS)))
     shapes = [[scores.shape[:2] for scores in example.scores] for example in data]
     all_right = np.concatenate(right).astype(float)
-    return Rows(np.concatenate(table), all_right, np.concatenate(weight), np.concatenate(fold), shapes)
+    return GroupRows(np.concatenate(table), all_right, np.concatenate(weight), np.concatenate(fold), shapes)
 
 
-def fit(table: NDArray[np.float32], rows: Rows, kept: NDArray[np.bool_]) -> lightgbm.Booster:
-    kept = kept & (rows.weight > 0)
-    data = lightgbm.Dataset(table[kept], rows.right[kept], weight=rows.weight[kept])
-    return lightgbm.train(_PARAMETERS, data, _ROUNDS)
-
-
-def with_compared(rows: Rows, odds: Floats) -> NDArray[np.float32]:
-    """Return the table of the second step, from the log odds of the first."""
-    found = [columns for tables in rows.by_table(odds) for of_fields in compared(tables) for columns in of_fields]
-    return np.concatenate([rows.table, np.concatenate(found)], 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    first: lightgbm.Booster
-    second: lightgbm.Booster
-
-    def arrays(self) -> Arrays:
-        steps = {"first": self.first, "second": self.second}
-        return {
-            f"{step} {name}": array
-            for step, booster in steps.items()
-            for name, array in pack_trees(
-                [tree["tree_structure"] for tree in booster.dump_model()["tree_info"]]
-            ).items()
-        }
-
-
-def fit_both(rows: Rows, inside: NDArray[np.bool_]) -> Model:
-    first = fit(rows.table, rows, inside)
-    odds = np.zeros(len(rows.table))
-    for fold in np.unique(rows.fold[inside]):  # each by a model that has not seen its fold
-        held = inside & (rows.fold == fold)
-        odds[held] = fit(rows.table, rows, inside & ~held).predict(rows.table[held], raw_score=True)
-    return Model(first, fit(with_compared(rows, odds), rows, inside))
-
-
-def evaluate(data: Sequence[Example], rows: Rows) -> None:
-    odds = np.zeros(len(rows.table))
-    for fold in range(FOLDS):
-        held = rows.fold == fold
-        model = fit_both(rows, ~held)
-        first = np.where(held, model.first.predict(rows.table, raw_score=True), 0)
-        odds[held] = model.second.predict(with_compared(rows, first)[held], raw_score=True)
-    chances = list(rows.by_table(1 / (1 + np.exp(-odds))))
+def evaluate(data: Sequence[Example], rows: GroupRows) -> None:
+    chances = list(rows.by_table(1 / (1 + np.exp(-rows.held_out()))))
     for pages, *_ in _SHOWN:
         shown = [(example, some) for example, some in zip(data, chances, strict=True) if example.pages == pages]
         best = [np.max([scores[:, :, 0].max(1) for scores in example.scores], 0) for example, _ in shown]
@@ -280,7 +237,7 @@ def main() -> None:
     print(f"{len(rows.table)} rows, {(rows.weight > 0).sum()} to learn from, {int(rows.right.sum())} right", flush=True)
     evaluate(data, rows)
     if args.write:
-        np.savez_compressed(args.write, allow_pickle=False, **fit_both(rows, np.ones(len(rows.table), bool)).arrays())
+        np.savez_compressed(args.write, allow_pickle=False, **rows.fit_both(np.ones(len(rows.table), bool)).arrays())
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def probabilities(template: ScoredTemplate, candidates: Sequence[FieldCandidate]
     """Return with what probability each candidate is each field: a row per field, a column per candidate."""
     if not candidates or not wanted:
         return np.zeros((len(wanted), len(candidates)), np.float32)
-    first, second = _trees()
+    first, second = two_steps("candidate_scorer.npz")
     tables = list(feature_tables(template, candidates, wanted))
     odds = np.array([first.log_odds([table]) for table in tables])
     found = []
@@ -411,7 +411,8 @@ FEATURES: Final = (*OWN, *COMPARED)
 
 
 @cache
-def _trees() -> tuple[BlockTrees, BlockTrees]:
-    with np.load(BytesIO(files(__package__).joinpath("candidate_scorer.npz").read_bytes())) as arrays:
+def two_steps(file: str) -> tuple[BlockTrees, BlockTrees]:
+    """Return the trees of both steps that a file beside this has."""
+    with np.load(BytesIO(files(__package__).joinpath(file).read_bytes())) as arrays:
         first, second = ({name: arrays[f"{step} {name}"] for name in BlockTrees.ARRAYS} for step in ("first", "second"))
     return BlockTrees(first), BlockTrees(second)

@@ -13,9 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib.resources import files
-from io import BytesIO
+from functools import cached_property
 from itertools import islice, takewhile
 from statistics import fmean
 from typing import Any, Final
@@ -24,8 +22,7 @@ import numpy as np
 from lxml import etree
 from numpy.typing import NDArray
 
-from llmcrawler.core.content.block_trees import BlockTrees
-from llmcrawler.core.understanding.extraction.candidate_scorer import TextKinds, best_other
+from llmcrawler.core.understanding.extraction.candidate_scorer import TextKinds, best_other, two_steps
 from llmcrawler.core.understanding.extraction.field_names import NAME_PART, affinity, snake_case, usual_kind, usual_type
 from llmcrawler.core.understanding.extraction.page_parts import PageParts, words_of
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType
@@ -309,7 +306,7 @@ def _ways(sample: Sequence[str], begun: str) -> dict[str, tuple[float, _Way]]:
 
 def probabilities(tables: Sequence[RowTable], group: str, fields: Sequence[Field]) -> list[Floats]:
     """Return for each table with what probability each of its columns is each field of a group: a row per field."""
-    first, second = _trees()
+    first, second = two_steps("row_columns.npz")
     numbers = [feature_tables(table, group, fields) for table in tables]
     odds = [np.array([first.log_odds([one]) for one in some]) for some in numbers]
     found = []
@@ -431,10 +428,3 @@ def _fit(texts: Sequence[str], form: FieldType) -> float:
 
 def _called(group: str, names: Sequence[str]) -> float:
     return max((affinity(Field(group), name) for name in names if name), default=0.0)
-
-
-@cache
-def _trees() -> tuple[BlockTrees, BlockTrees]:
-    with np.load(BytesIO(files(__package__).joinpath("row_columns.npz").read_bytes())) as arrays:
-        first, second = ({name: arrays[f"{step} {name}"] for name in BlockTrees.ARRAYS} for step in ("first", "second"))
-    return BlockTrees(first), BlockTrees(second)
