@@ -268,13 +268,13 @@ class PagesToAnnotate:
     def _labels(self) -> Iterator[FieldCandidate]:
         """Yield what stands behind labels: texts that many pages have, with others behind them that vary."""
         found: dict[str, dict[int, list[Labelled]]] = defaultdict(lambda: defaultdict(list))
-        names_in: dict[ColumnKey, set[str]] = defaultdict(set)
+        names_in: dict[ColumnKey, dict[str, None]] = defaultdict(dict)
         for place, page in enumerate(self.pages):
             for one in labelled_values(page, is_requested=self.requested is not None):
                 name = snake_case(re.sub(r"\(.*?\)$", "", one.label) if len(one.label) > 24 else one.label)
                 if name and len(name) < MAX_LABEL_CHARS and not is_furniture(one.label):
                     found[name][place].append(one)
-                    names_in[one.label_column].add(name)
+                    names_in[one.label_column][name] = None
         shares = {key: [min(1.0, len(found[name]) / self.total) for name in names] for key, names in names_in.items()}
         # Of a column that says one of several things on each page these are its values.
         share = {key: fmean(ones) if len(ones) < 3 or sum(ones) > _ONE_A_PAGE else 0.0 for key, ones in shares.items()}
@@ -298,7 +298,7 @@ class PagesToAnnotate:
         """Return the values behind a label without the one that nearly all pages have beside their own: the telephone
         number of the office."""
         texts = {place: [self.text(place, one.where) for one in several] for place, several in by_page.items()}
-        counts = Counter(chain.from_iterable(map(set, texts.values())))
+        counts = Counter(chain.from_iterable(map(dict.fromkeys, texts.values())))
         usual, count = counts.most_common(1)[0]
         own = {
             place: kept

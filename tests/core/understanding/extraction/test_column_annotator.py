@@ -844,3 +844,12 @@ def test_a_word_that_texts_begin_with_tells_them_apart_where_all_have_one_class(
     found = records(pages_of(page), "title,shelf,batch")
     assert [(one["shelf"] or "").split()[-1:] for one in found] == [[f"{7 * n + 11}"] for n in range(8)]
     assert [(one["batch"] or "").split()[-1:] for one in found] == [[f"{n + 20}"] if n % 3 else [] for n in range(8)]
+
+
+def test_of_two_texts_behind_a_label_on_all_pages_the_first_is_the_sites_in_every_process() -> None:
+    """Both are as frequent; the order of a set, which differs from process to process, must not choose."""
+    said = {"Color": ("red", "blue"), "Material": ("oak", "brass"), "Weight": ("2 kg", "3 kg"), "Size": ("L", "M")}
+    rows = [f"<p><b>{label}:</b> <span>{one[at]}</span></p>" for at in (0, 1) for label, one in said.items()]
+    pages = pages_of(lambda n: product(n, "".join(rows)))
+    found = annotate(pages, "product", requested_fields(",".join(map(str.lower, said))))
+    assert [pointed_texts(found, pages, label.lower())[0] for label in said] == [one[1] for one in said.values()]
