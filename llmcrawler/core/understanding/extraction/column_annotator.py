@@ -36,6 +36,7 @@ from llmcrawler.core.understanding.extraction.field_names import (
     affinity,
     canonical_name,
     is_furniture,
+    schema_paths,
     singular,
     snake_case,
     usual_fields,
@@ -61,7 +62,12 @@ from llmcrawler.core.understanding.extraction.page_parts import kind_of
 from llmcrawler.core.understanding.extraction.queries import TELEPHONE
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
 from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
-from llmcrawler.core.understanding.extraction.structured_record import PageToRead, asked_of, structured_record
+from llmcrawler.core.understanding.extraction.structured_record import (
+    SAID_BETTER,
+    PageToRead,
+    asked_of,
+    structured_record,
+)
 from llmcrawler.core.understanding.extraction.tree import Work, line_up, text_of
 from llmcrawler.core.understanding.extraction.typed_values import UP_TO, fits, read_date
 from llmcrawler.core.understanding.extraction.value_scorer import (
@@ -179,7 +185,11 @@ class PagesToAnnotate:
         ]
         if requested is None:  # what the structured data says is in the record anyway, under schema.org's names
             given = Counter(name for page in stated for name, value in page.items() if value is not None)
-            self.wanted = [one for one in self.wanted if given[one.name] < _CONSTANT * self.total]
+            self.wanted = [
+                one
+                for one in self.wanted
+                if given[one.name] < _CONSTANT * self.total or not SAID_BETTER.isdisjoint(schema_paths(one.name))
+            ]
         groups = () if requested is None else requested.fields
         self.repeated, self.of_others = repeated_parts([page.page for page in self.pages], page_type, groups)
         self.template = ScoredTemplate(

@@ -6,7 +6,7 @@ An extractor has the fields of a template's records, and for each the selectors 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -276,14 +276,16 @@ class ExtractionRunner:
                 return extractions(extractors, html, url, lang, INLINE_STEPS)
         return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)
 
-    async def structured(self, page: PageToRead, fields: Sequence[Field] | None, site: str) -> dict[str, Any] | None:
-        """Return the record of a page's structured data. Raises TooCostly where that takes too long for any page."""
+    async def structured(
+        self, page: PageToRead, fields: Sequence[Field] | None, site: str, shown: Collection[str] = ()
+    ) -> dict[str, Any] | None:
+        """Return the record as `structured_record`. Raises TooCostly where that takes too long for any page."""
         if len(page.html) <= _LOOKED_AT and not may_have_record(page.html, of_metas=page.is_sure):
             return None
         if self._is_inline(page.html):
             with suppress(TooCostly):
-                return structured_record(page, fields, INLINE_STEPS)
-        return await self._run(_PAGE_SECONDS, site, structured_record, page, fields)
+                return structured_record(page, fields, INLINE_STEPS, shown)
+        return await self._run(_PAGE_SECONDS, site, structured_record, page, fields, PAGE_STEPS, frozenset(shown))
 
     def _is_inline(self, html: str) -> bool:
         return len(html) <= self._inline_chars and self._is_cheap(html)

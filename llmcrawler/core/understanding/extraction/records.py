@@ -367,11 +367,11 @@ class Records:
     async def _with_structured_data(self, record: dict[str, Any], question: RecordQuestion) -> dict[str, Any]:
         """Return a record that no model has named the fields of with what the page's structured data says: of the
         fields that a user asks for what is missing, else all of it."""
-        requested = self.rules.requested
-        fields = None if requested is None else requested.fields
-        structured = await self._runner.structured(question.to_read(), fields, question.site) or {}
+        page, requested = question.to_read(), self.rules.requested
         if requested is not None:
-            return filled_up(record, structured)
+            return filled_up(record, await self._runner.structured(page, requested.fields, question.site) or {})
+        shown = [name for name, value in record.items() if value is not None]
+        structured = await self._runner.structured(page, None, question.site, shown) or {}
         return filled_up(structured, not_stated_in(structured, record))
 
     def _is_early(self, learner: Learner) -> bool:

@@ -7,7 +7,7 @@ the page itself, meta elements. Fields that a user asks for are found by name, o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -242,6 +242,8 @@ _OF_PAGE: Final = frozenset(
     articleSection thumbnailUrl
     """.split()
 )
+# The title in a page's head ends with the site's name, the description is cut off, or it and the author are the site's.
+SAID_BETTER: Final = frozenset({"name", "headline", "description", "author"})
 # Of another thing only these: a product's page has a date and an author, the product has none.
 _OF_PAGE_OF_A_THING: Final = frozenset("name description image url keywords".split())
 _TEXTS: Final = frozenset({"article", "recipe", "forum", "question", "review", "film", ""})
@@ -266,18 +268,19 @@ class PageToRead:
 
 
 def structured_record(
-    page: PageToRead, fields: Sequence[Field] | None = None, limit: int = PAGE_STEPS
+    page: PageToRead, fields: Sequence[Field] | None = None, limit: int = PAGE_STEPS, shown: Collection[str] = ()
 ) -> Object | None:
     """Return the record of a page's structured data, None where that describes nothing that the page is about.
 
     Its names are schema.org's, `@type` among them; with `fields` it has these instead. Where the page's type is not
-    sure, only an object counts that describes such a thing. Raises TooCostly above `limit` steps."""
+    sure, only an object counts that describes such a thing. Where the page has `shown` a title, a description or an
+    author, what is said of the page as such gives none. Raises TooCostly above `limit` steps."""
     if not may_have_record(page.html, of_metas=page.is_sure):
         return None
     work = Work(limit)
-    statements = _PageStatements(page, work)
+    statements = _PageStatements(page, work, {path for name in shown for path in schema_paths(name)})
     subject_kind, record = statements.record()
-    telling = {"name" if name == "headline" else name for name in record} - _COMMON
+    telling = {"name" if name == "headline" else name for name in (*record, *statements.told)} - _COMMON
     # All pages have a title: alone it makes no record.
     is_said = bool(subject_kind) or (page.is_sure and len(telling) >= _LEAST)
     if not is_said or not record:
@@ -289,7 +292,7 @@ def structured_record(
 
 
 class _PageStatements:
-    def __init__(self, page: PageToRead, work: Work) -> None:
+    def __init__(self, page: PageToRead, work: Work, shown: Collection[str]) -> None:
         work.charge_text(len(page.html) // 8)
         tree = parse(page.html)
         scripts = json_ld_scripts(tree) if "ld+json" in page.html else []
@@ -300,6 +303,7 @@ class _PageStatements:
         in_rdfa = rdfa(tree) if "typeof" in page.html else []
         self.sources = (linked, in_items, in_rdfa)
         self.metas = _metas(tree)
+        self.unsaid, self.told = SAID_BETTER.intersection(shown), set[str]()
         self.family = family_of_page(page.page_type)
         og_type = next(iter(self.metas.get("og:type", ())), "").strip().lower()
         has_price = any(name in self.metas for name in ("product:price:amount", "og:price:amount"))
@@ -347,6 +351,8 @@ class _PageStatements:
         """Complete a record by what is said of its page."""
         known = {*record, *(("name", "headline") if "headline" in record or "name" in record else ())}
         taken = {name: one for name, one in said.items() if name in allowed and name not in known}
+        self.told.update(taken)
+        taken = {name: one for name, one in taken.items() if name not in self.unsaid}
         _complete(record, self.values.properties(taken))
 
     def _offering(self, one: Object, family: str) -> Object:

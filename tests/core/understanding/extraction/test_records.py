@@ -226,6 +226,27 @@ async def test_without_a_model_a_template_is_learned_once_more_when_more_pages_h
     assert (learner.runs, len(learner.variants)) == (2, 1)
 
 
+async def test_what_a_page_shows_is_its_title_and_description_rather_than_what_its_head_says() -> None:
+    def text(data: dict[str, Any]) -> str:
+        return f"It is made by hand in a small workshop, and will last for years. Ask the makers for {data['name']}."
+
+    def design(data: dict[str, Any]) -> str:
+        head = (
+            f"<meta property=og:title content='{data['name']} - The shop'><meta property=og:image content=/i.png>"
+            f"<meta name=description content='{text(data)[:30]}...'>"
+        )
+        shown = f"<main class=product><div class=description><p>{text(data)}</p></div>"
+        return old_design(data).replace("<head>", f"<head>{head}").replace('<main class="product">', shown)
+
+    answers = await ask(make(ColumnAnnotator(), Pressure("idle")), [question(n, design) for n in range(12)])
+    for number, one in enumerate(answers):
+        assert one.record is not None
+        assert one.record["title"] == product(number)["name"]
+        assert one.record["description"] == text(product(number))
+        assert one.record["image"] == [f"https://{SITE}/i.png"]
+        assert "name" not in one.record
+
+
 async def test_pages_that_lack_a_field_are_kept_of_the_latest_templates_only(monkeypatch) -> None:
     monkeypatch.setattr(f"{Records.__module__}._MOST_LACKING", 2)
     records = make(TruthAnnotator())

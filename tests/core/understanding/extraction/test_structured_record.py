@@ -129,6 +129,18 @@ def test_values_are_plain_whatever_form_they_have(given: dict[str, Any], wanted:
 ARTICLE = "<meta property=og:type content=article><meta property=og:title content='On lamps'>"
 
 
+def test_what_a_page_shows_is_not_taken_from_its_head() -> None:
+    html = ARTICLE + "<meta name=description content=Short><meta property=article:published_time content=2024-05-01>"
+    page = PageToRead(html, URL, "On lamps", "en", "article")
+    assert structured_record(page, shown=("title", "summary")) == {"@type": "Article", "datePublished": "2024-05-01"}
+    stated = PageToRead(
+        scripts({"@type": "Article", "headline": "On lamps", "description": "Long"}), URL, "On lamps", "", "article"
+    )
+    found = structured_record(stated, shown=("title", "description"))
+    assert found is not None
+    assert (found["headline"], found["description"]) == ("On lamps", "Long")
+
+
 @pytest.mark.parametrize(
     ("html", "wanted"),
     [
