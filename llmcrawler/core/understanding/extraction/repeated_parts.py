@@ -169,8 +169,7 @@ def repeated_parts(
         if best.fields == one.fields and not any(map(all, zip(best.values, one.values, strict=True))):
             values = (mine or other for mine, other in zip(best.values, one.values, strict=True))
             found[one.name] = replace(best, values=tuple(values))
-    others = (row for series in template.leading_to_others() for rows in series.values() for row in rows)
-    return tuple(found.values()), frozenset(others)
+    return tuple(found.values()), frozenset(template.rows_of_others())
 
 
 def row_tables(pages: Sequence[PageBlocks], page_type: str) -> list[RowTable]:
@@ -567,15 +566,25 @@ class _Template:
         apart = (one for one in self._series if not self._is_path(one) and not self._is_around(one))
         return (one for one in apart if self._leads_to_others(one, share))
 
+    def rows_of_others(self) -> Iterator[etree._Element]:
+        """Yield the rows that lead to other pages: beside the box of what is like the page's thing may stand one of the
+        thing itself, made alike, and what holds a large part of a page is its own."""
+        for series in self.leading_to_others():
+            for at, rows in series.items():
+                most = _FEW * len(self.pages[at].page.blocks)
+                yield from (row for row in rows if len(self.pages[at].within[row]) <= most and self._leads(at, row))
+
     def _leads_to_others(self, series: _Series, share: float = _FEW) -> bool:
-        """Tell whether more than a share of the rows lead to pages like these, by address or title."""
-        rows = [(self.pages[at], row) for at, some in series.items() for row in some]
-        leading = 0
-        for page, row in rows:
-            address = page.address(row).partition("#")[0]
-            titled = any(page.text(n) in self._titles - {page.title} for n in page.within[row])
-            leading += titled or (bool(address) and address != page.page.url and _shape(address) in self._shapes)
-        return leading > share * len(rows)
+        """Tell whether more than a share of the rows lead to pages like these."""
+        leading = [self._leads(at, row) for at, rows in series.items() for row in rows]
+        return sum(leading) > share * len(leading)
+
+    def _leads(self, at: int, row: etree._Element) -> bool:
+        """Tell whether a row leads to another page of the template, by address or title."""
+        page = self.pages[at]
+        address = page.address(row).partition("#")[0]
+        titled = any(page.text(n) in self._titles - {page.title} for n in page.within[row])
+        return titled or (bool(address) and address != page.page.url and _shape(address) in self._shapes)
 
 
 class _Columns:

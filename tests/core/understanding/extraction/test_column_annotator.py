@@ -303,6 +303,21 @@ def test_a_link_that_is_called_as_what_is_asked_for_is_its_value() -> None:
     ]
 
 
+def test_a_box_of_the_page_itself_may_be_made_as_that_of_related_things() -> None:
+    def boxed(n: int) -> str:
+        others = (f"<p><a href='/p/{other}'>{NAMES[other]}</a> <i>£{other}9.50</i></p>" for other in (n - 2, n - 1))
+        told = "".join(f"<p>Part {part} of lot {n} is made by hand.</p>" for part in range(9))
+        own = f"<h4>{NAMES[n]}</h4><p class=maker>{MAKERS[n]}</p>{told}"
+        boxes = "".join(f"<div class=row>{inner}</div>" for inner in (own, *others))
+        return f"<html><head><title>{NAMES[n]}</title></head><body>{boxes}</body></html>"
+
+    pages = pages_of(boxed)
+    found = annotate(pages, "product", requested_fields("title,maker,price"))
+    assert pointed_texts(found, pages, "title") == NAMES
+    assert pointed_texts(found, pages, "maker") == MAKERS
+    assert pointed_texts(found, pages, "price") == [None] * len(pages)
+
+
 def test_what_is_said_of_related_things_is_no_field_of_the_page() -> None:
     def page(n: int) -> str:
         other = f'<div class="related"><h3>{NAMES[n - 1]}</h3><s class="old-price">£{n + 50}.10</s></div>' * (n % 2)
