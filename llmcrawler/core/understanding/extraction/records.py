@@ -421,6 +421,8 @@ class Records:
             with suppress(TooCostly):  # its structured data is read all the same
                 page, train = question.to_learn_from(), self._runner.train
                 found = await train(record_by_columns, page, question.page_type, requested, site=question.site)
+        if requested is None:
+            found = not_stated_in(structured or {}, found or {})
         record = filled_up(structured or {}, found or {}) or None
         record = None if record is None else await self._valid_record(record)
         if record is None:
