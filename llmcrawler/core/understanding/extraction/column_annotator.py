@@ -55,6 +55,7 @@ from llmcrawler.core.understanding.extraction.labels import (
     ColumnKey,
     Labelled,
     above_heading,
+    is_within,
     items_at,
     labelled_values,
 )
@@ -62,6 +63,7 @@ from llmcrawler.core.understanding.extraction.page_parts import kind_of
 from llmcrawler.core.understanding.extraction.queries import TELEPHONE
 from llmcrawler.core.understanding.extraction.record_schema import Field, FieldType, RequestedSchema
 from llmcrawler.core.understanding.extraction.repeated_parts import Repeated, repeated_parts
+from llmcrawler.core.understanding.extraction.row_columns import beginning
 from llmcrawler.core.understanding.extraction.structured_record import (
     SAID_BETTER,
     PageToRead,
@@ -513,8 +515,7 @@ class PagesToAnnotate:
 
     def without_frame(self, spots: Spots) -> Spots:
         """Return where the values stand without what all texts have in common before or behind: the template's, as in
-        "Foix, FR" on all pages, "Skills:", or "at Cobalt Works".
-        """
+        "Foix, FR" on all pages, "Skills:", "at Cobalt Works", or "Sold by" before a link."""
         alone = {
             place: [((number,), quote) for blocks, quote in found for number in blocks]
             for place, found in spots.items()
@@ -523,6 +524,11 @@ class PagesToAnnotate:
         first = next(iter(texts), "")
         begun = _BEFORE_VALUE.match(first)
         start = begun[0] if begun and all(text.startswith(begun[0]) for text in texts) else ""
+        if not start and texts and (said := beginning(texts)):  # "Sold by", before a link
+            rest = (
+                (place, where[0][0], self.text(place, where)[len(said) :]) for place in alone for where in alone[place]
+            )
+            start = said if all(self._has_within(*one) for one in rest) else ""
         last = first[-MAX_LABEL_CHARS:]  # no value of a megabyte is taken apart at all its commas
         ends = (last[match.start() :] for match in _SEPARATOR.finditer(last))
         end = next((one for one in ends if all(text.endswith(one) and text != one for text in texts)), "")
@@ -537,6 +543,13 @@ class PagesToAnnotate:
             ]
             for place, found in alone.items()
         }
+
+    def _has_within(self, place: int, number: int, text: str) -> bool:
+        """Tell whether an element within that of a block has just this text."""
+        page = self.pages[place].page
+        outer, later = page.spots[number].element, page.blocks[number : number + _MAX_BESIDE]
+        within = (block for block in later if outer is not None and is_within(page.spots[block.n].element, outer))
+        return any(block.text == text for block in within)
 
     def _pairs(self, one: Spots, other: Spots) -> list[tuple[str, str]]:
         """Return what two candidates say on pages with both; of a date, which may have two forms, the day."""

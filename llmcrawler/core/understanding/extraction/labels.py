@@ -250,7 +250,7 @@ def items_at(page: ScoredPage, blocks: tuple[int, ...]) -> tuple[int, ...]:
     if len(blocks) > 1 or element is None:
         return blocks
     near = range(blocks[0], min(blocks[0] + _MAX_BLOCKS_OF_LIST, len(spots) + 1))
-    within = takewhile(lambda n: _is_in(spots[n].element, element), near[1:])
+    within = takewhile(lambda n: is_within(spots[n].element, element), near[1:])
     texts = [n for n in within if spots[n].attribute is None]
     leaves = [n for n, after in zip_longest(texts, texts[1:]) if not after or not _is_part(spots, after, n)]
     if len(leaves) > 1:
@@ -262,14 +262,14 @@ def items_at(page: ScoredPage, blocks: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(whole[one] for one in (element, *like) if one in whole) or blocks
 
 
-def _is_in(element: etree._Element | None, holder: etree._Element) -> bool:
+def is_within(element: etree._Element | None, holder: etree._Element) -> bool:
     return element is not None and holder in islice(line_up(element), _MAX_ITEM_LEVELS)
 
 
 def _is_part(spots: Mapping[int, Spot], number: int, holder: int) -> bool:
     """Tell whether a block stands within another one."""
     outer = spots[holder]
-    return outer.text_index is None and outer.element is not None and _is_in(spots[number].element, outer.element)
+    return outer.text_index is None and outer.element is not None and is_within(spots[number].element, outer.element)
 
 
 def _first_block(element: etree._Element, blocks: Blocks) -> int | None:

@@ -253,7 +253,7 @@ def _parts(column: RowColumn) -> Iterator[RowColumn]:
     sample = column.sample
     if column.attribute in ("href", "src", "datetime") or fmean(map(len, sample)) > _MAX_PART_CHARS:
         return
-    begun = _beginning([text for spots in column.cells.values() for _, text in spots])
+    begun = beginning([text for spots in column.cells.values() for _, text in spots])
     label = {snake_case(begun): _OF_LABEL if ":" in begun else _OF_NAME} if snake_case(begun) else {}
     for kind, (share, way) in _ways(sample, begun).items():
         if sum(any(part != text for part in way(text)) for text in sample) < share * len(sample):
@@ -272,7 +272,7 @@ def _parts(column: RowColumn) -> Iterator[RowColumn]:
                 yield from _parts(one)
 
 
-def _beginning(texts: Sequence[str]) -> str:
+def beginning(texts: Sequence[str]) -> str:
     """Return the words that all texts begin with, "" where all are the same."""
     pairs = zip(min(texts), max(texts), strict=False)
     shared = "".join(letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

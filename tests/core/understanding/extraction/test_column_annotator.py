@@ -421,8 +421,15 @@ def test_a_value_under_a_heading_for_contact_is_the_pages_own() -> None:
     ]
 
 
-def test_of_a_text_that_is_else_the_same_on_all_pages_the_part_that_varies_is_pointed_at() -> None:
-    sold = '<p class="seller">Sold by our friends of <a href="/{}">{}</a></p>'
+@pytest.mark.parametrize(
+    "sold",
+    [
+        '<p class="seller">Sold by our friends of <a href="/{}">{}</a></p>',
+        '<p class="seller">Vendido por <a href="/{}">{}</a></p>',
+        '<div class="seller">Sold by <b id="{}">{}</b></div>',
+    ],
+)
+def test_of_a_text_that_is_else_the_same_on_all_pages_the_part_that_varies_is_pointed_at(sold: str) -> None:
     pages = pages_of(lambda n: product(n, sold.format(n, MAKERS[n])))
     assert pointed_texts(annotate(pages, "product", requested_fields("seller")), pages, "seller") == MAKERS
 
