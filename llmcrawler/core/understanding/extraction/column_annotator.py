@@ -93,9 +93,8 @@ _NAMED_LEVELS: Final = 4
 _MAX_NAMES_CHARS: Final = 400
 _MAX_NAME_WORDS: Final = 4
 # Probabilities that are believed: of what is called as the field is, with and without a request, and of what has a
-# label that nobody asked for; of what only looks like the field, and where nobody knows how that looks; of what a label
-# calls another field.
-_NAMED_LEAST, _UNASKED_LEAST, _OTHER_LEAST, _LEAST, _UNKNOWN_LEAST, _OTHERWISE_LEAST = 0.2, 0.3, 0.4, 0.45, 0.5, 0.8
+# label that nobody asked for; of what only looks like the field; of what a label calls something else.
+_NAMED_LEAST, _UNASKED_LEAST, _OTHER_LEAST, _LEAST, _OTHERWISE_LEAST = 0.2, 0.3, 0.4, 0.4, 0.6
 _HALF: Final = 0.5
 _MAX_PRICES: Final = 30
 _MAX_BESIDE: Final = 6  # blocks of a column that stand for something each, by their place
@@ -620,10 +619,7 @@ class PagesToAnnotate:
     def _least(self, one: Field, candidate: FieldCandidate) -> float:
         """Return from what probability on a candidate is believed to be a field."""
         if candidate.weight(one) < _LEAST_WEIGHT:
-            if candidate.is_label and any(usual_type(name) is not None for name in candidate.names):
-                return _OTHERWISE_LEAST
-            # A page may have several dates that nothing tells apart.
-            return _LEAST if trained_field(one) and one.type != "date" else _UNKNOWN_LEAST
+            return _OTHERWISE_LEAST if candidate.is_label else _LEAST
         return (
             _NAMED_LEAST if self.requested is not None else _UNASKED_LEAST if one not in self.others else _OTHER_LEAST
         )
